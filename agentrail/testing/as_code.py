@@ -1,4 +1,4 @@
-"""Writes values as Python code, with imports, so that a printed failure can be pasted into a test."""
+"""Writes values as Python expressions, with the imports they need: a printed failure can be pasted into a test."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import attrs
 from agentrail.values.json import FrozenObject
 
 WIDTH: Final = 110
-"""Characters of a line of code, if it can be broken."""
+"""Length in characters at which lines of code are broken, where they can be."""
 
 _PLACES: Final = ("agentrail", "agentrail.plugins", "agentrail.testing")
-"""Public packages that a class is imported from, if it is there, rather than from its own module."""
+"""Public packages: a name that one of them exports is imported from there, not from the module that defines it."""
 
 
 class CodeSource:
-    """Writes code, and remembers what it has to import."""
+    """Writes expressions, and collects the imports that they need (`lines`)."""
 
     def __init__(self) -> None:
         self.imports: dict[str, set[str]] = {}
         self.local: dict[str, str] = {}
 
     def name(self, thing: type | object) -> str:
-        """Return the name of a class or a function, and import it."""
+        """Return the name under which code refers to the class or function *thing*, and note the import."""
         module = cast("str", getattr(thing, "__module__", "builtins"))
         path = cast("str", getattr(thing, "__qualname__", type(thing).__qualname__))
         outer, dot, _ = path.partition(".")
@@ -40,12 +40,12 @@ class CodeSource:
         return path
 
     def wants(self, module: str, name: str) -> str:
-        """Import *name*, and return it."""
+        """Note an import of *name* from *module*, and return *name*."""
         self.imports.setdefault(module, set()).add(name)
         return name
 
     def code(self, found: object) -> str:
-        """Return an expression for *found*."""
+        """Return a Python expression that makes a value equal to *found*."""
         match found:
             case float() if found != found or found in (float("inf"), float("-inf")):  # noqa: PLR0124 - not a number
                 return f'float("{found}")'
@@ -72,7 +72,7 @@ class CodeSource:
                 return repr(found)
 
     def plain(self, found: object) -> str:
-        """Return an expression for *found*, its frozen parts written as plain ones."""
+        """Return a Python expression for *found*, with frozen JSON in it written as plain `dict` and `list`."""
         match found:
             case dict():
                 pairs = cast("Mapping[object, object]", found).items()
@@ -90,7 +90,7 @@ class CodeSource:
                 return self.code(found)
 
     def _made(self, found: object) -> str:
-        """Return the call that makes *found*, with the fields that differ from their defaults."""
+        """Return the constructor call that makes the attrs value *found*; fields with their defaults are left out."""
         said: list[str] = []
         named = False
         for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(found)))):
@@ -103,7 +103,7 @@ class CodeSource:
         return f"{self.name(type(found))}({', '.join(said)})"
 
     def lines(self) -> list[str]:
-        """Return the imports, sorted."""
+        """Return the import lines, sorted, then a comment for each name that cannot be imported."""
         lines = [
             f"from {module} import {', '.join(sorted(names))}"
             for module, names in sorted(self.imports.items(), key=lambda item: item[0])
@@ -116,13 +116,13 @@ class CodeSource:
 
 
 def quoted(text: str) -> str:
-    """Return *text* as code, in double quotes if they need no escape."""
+    """Return *text* as a string literal, in double quotes if *text* has no quotes itself."""
     code = repr(text)
     return code if '"' in code or "\\'" in code else f'"{code[1:-1]}"'
 
 
 def _default(field: attrs.Attribute[object], found: object) -> object:
-    """Return the default of *field*."""
+    """Return the default value of *field*, with its factory and its converter applied."""
     default: object = field.default
     factory = cast("Callable[..., object] | None", getattr(default, "factory", None))
     if factory is not None:
@@ -133,7 +133,7 @@ def _default(field: attrs.Attribute[object], found: object) -> object:
 
 
 def _public(module: str, name: str, thing: object) -> str:
-    """Return the module from which users import *name*."""
+    """Return the module from which users import *thing*: a public package that exports *name*, else *module*."""
     if module.partition(".")[0] != "agentrail":
         return module
     for place in _PLACES:

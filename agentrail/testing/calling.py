@@ -1,4 +1,4 @@
-"""Draws random tool calls likely to matter to the plugins under test: from words that their code reads."""
+"""Draws random tool calls that are likely to matter to the plugins under test: from the words that their code reads."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Calls: TypeAlias = Sequence[Sequence[ToolCall]]
 """Groups of calls to make again; each group is drawn equally often."""
 
 KEYS: Final = 4
-"""Arguments that are next to each other in the code, and said together, at most."""
+"""How many arguments one call has at most, if they are drawn from those next to each other in a plugin's code."""
 
 
 class Caller:
-    """Makes calls for one script, in the words of the plugins that it is for.
+    """Draws the calls of one script from the vocabularies of the plugins that the script is for.
 
-    Two plugins may not get on only where what matters to the one meets what matters to the other. So calls are made of
-    what one plugin reads together, of what two of them read, and of two calls at which plugins did something.
+    Two plugins may conflict only at a call that matters to both. So a call is made from the arguments that one plugin
+    reads, from those of two plugins together, or from two known calls at which plugins did something.
     """
 
     def __init__(self, choose: Choose, words: Sequence[Vocabulary], calls: Calls = ()) -> None:
@@ -56,10 +56,10 @@ class Caller:
         return drawn
 
     def in_turn(self) -> ToolCall:
-        """Draw a call of a few arguments that are next to each other in the code, and a tool, with values of each.
+        """Draw a call of a tool and a few arguments that stand next to each other in the code of a plugin.
 
-        The sets of arguments come in turn, and so do the combinations of the values of each set. Without a plugin that
-        reads arguments, the call is any.
+        Repeated draws go through all sets of such arguments in turn, and for each set through all combinations of tool
+        and values. If no plugin reads arguments, this is `draw`.
         """
         if not self.reads:
             return self.draw()
@@ -86,7 +86,7 @@ class Caller:
         return self.choose.pick(self.choose.pick(self.words).names)
 
     def args(self) -> JsonObject:
-        """Draw arguments, for a call that somebody edits."""
+        """Draw arguments alone, such as those with which a person approves a call."""
         return self._of_one().args if self.reads and self.choose.percent(50) else self._any_args()
 
     def _known(self) -> ToolCall:
@@ -99,7 +99,7 @@ class Caller:
         return self._merged(*(self._of_one(read) for read in self._two(self.reads)))
 
     def _two(self, options: Sequence[T]) -> tuple[T, T]:
-        """Draw two of *options*, another one each if there are as many."""
+        """Draw two of *options*: two different ones, unless there is only one."""
         first = self.choose.below(len(options))
         step = self.choose.number(1, len(options) - 1) if len(options) > 1 else 0
         return options[first], options[(first + step) % len(options)]
@@ -116,20 +116,20 @@ class Caller:
         return freeze_object(drawn)
 
     def _of_one(self, read: Read | None = None) -> ToolCall:
-        """Draw a call of what one plugin reads together: arguments next to each other, each likely to be there."""
+        """Draw a call from the code of one plugin: from arguments next to each other in it, each taken by chance."""
         read = read or self.choose.pick(self.reads)
         first = self.choose.below(len(read.keys)) if len(read.keys) > KEYS else 0
         keys = self.choose.some(read.keys[first : first + KEYS], 80)
         return call(self._tool(read), {key.name: self._value(key, read) for key in keys})
 
     def _tool(self, read: Read) -> str:
-        """Draw the name of a tool: one that the code names, or one of any plugin."""
+        """Draw the name of a tool: mostly one that the code of *read* names, else a word of any plugin."""
         if read.tools and self.choose.percent(90):
             return self.choose.pick(read.tools)
         return self.name()
 
     def _value(self, key: Key, read: Read) -> Json:
-        """Draw a value of an argument: one that was said before, or one that the code tells apart from others."""
+        """Draw a value of the argument *key*: one of an earlier call, or one that the plugin's code compares with."""
         said = [one.args[key.name] for one in self.said if key.name in one.args]
         if said and self.choose.percent(40):
             return self.choose.pick(said)
@@ -141,7 +141,7 @@ class Caller:
         return drawn
 
     def _merged(self, one: ToolCall, other: ToolCall) -> ToolCall:
-        """Return a call that has the arguments of both, and the name of the first."""
+        """Return a call with the name of *one* and the arguments of both; for an argument of both, either value."""
         return call(one.name, {**other.args, **one.args} if self.choose.percent(50) else {**one.args, **other.args})
 
     def _changed(self, known: ToolCall) -> ToolCall:
@@ -159,7 +159,7 @@ class Caller:
 
 @cache
 def _sets(read: Read) -> tuple[tuple[Key, ...], ...]:
-    """Return the sets of one to `KEYS` arguments that are next to each other in the code, the small ones first."""
+    """Return all sets of one to `KEYS` arguments that are near each other in the code, the small sets first."""
     found: dict[tuple[Key, ...], None] = {}
     for size in range(1, KEYS + 1):
         for first in range(max(1, len(read.keys) - KEYS + 1)):

@@ -1,4 +1,4 @@
-"""Trio below a synchronous test: what a Hypothesis state machine needs, whose rules are plain functions.
+"""Runs Trio under a synchronous test, such as a Hypothesis state machine, whose rules are plain functions.
 
     class Talking(RuleBasedStateMachine):
         def __init__(self) -> None:
@@ -13,7 +13,8 @@
         def teardown(self) -> None:
             self.trio.close()
 
-One run of Trio goes on from call to call, as a guest of the test, on a clock that jumps to where something happens.
+One run of Trio lasts until `close`, in Trio's guest mode. Its clock is virtual: when all tasks wait, it jumps to the
+next deadline.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _Job = tuple[Callable[..., Awaitable[object]], tuple[object, ...]]
 
 
 class TrioDriver:
-    """A run of Trio that goes on between calls; close it."""
+    """One run of Trio, used from synchronous code; tasks go on only during a `call`. It must be closed."""
 
     def __init__(self) -> None:
         self._host: SimpleQueue[Callable[[], object]] = SimpleQueue()
@@ -57,7 +58,10 @@ class TrioDriver:
         )
 
     def call(self, work: Callable[..., Awaitable[T]], *args: object) -> T:
-        """Await *work* of *args*, and return or raise what it does; other tasks of the run go on meanwhile."""
+        """Run the async function *work* with *args*; return its result, or raise its error.
+
+        Other tasks of the run go on meanwhile.
+        """
         self._jobs.send_nowait((work, args))
         self._pump(lambda: bool(self._answers))
         answer, error = self._answers.pop()
@@ -66,7 +70,7 @@ class TrioDriver:
         return cast("T", answer)
 
     def enter(self, manager: AbstractAsyncContextManager[T]) -> T:
-        """Enter *manager*; `close` leaves it."""
+        """Enter the async context *manager*, and return its value; `close` leaves it."""
 
         async def enters() -> T:
             return await self._exits.enter_async_context(manager)

@@ -23,7 +23,10 @@ Opens: TypeAlias = "Callable[[], AsyncGenerator[Supervisor]]"
 
 
 def _trio_fixture() -> Callable[[Opens], Opens]:
-    """Return a decorator for async fixtures that run in the Trio run of their test."""
+    """Return the decorator of pytest-trio for async fixtures, which run in the same Trio run as their test.
+
+    Without pytest-trio it is `pytest.fixture`.
+    """
     try:
         module = import_module("pytest_trio")
     except ModuleNotFoundError:
@@ -33,7 +36,7 @@ def _trio_fixture() -> Callable[[Opens], Opens]:
 
 @_trio_fixture()
 async def supervisor() -> AsyncGenerator[Supervisor]:
-    """A supervisor with a journal in memory; it ends with the test, and what is random in it is the same each time."""
+    """A supervisor with a journal in memory, which ends with the test; its random numbers are the same each time."""
     from agentrail import open_supervisor  # noqa: PLC0415 - pytest loads this module in tests that have no agents
 
     async with open_supervisor(seed=0) as opened:
@@ -50,7 +53,7 @@ def scripted_model() -> Callable[..., ScriptedModel]:
 
 @pytest.fixture
 def virtual_clock() -> MockClock:
-    """A clock that jumps to where something happens; a test that takes it runs in virtual time."""
+    """A clock that jumps to the next deadline when all tasks wait; a test that takes it runs in virtual time."""
     from trio.testing import MockClock  # noqa: PLC0415
 
     return MockClock(autojump_threshold=0)

@@ -1,7 +1,7 @@
-"""Collects the words in the code and options of plugins: names of tools and arguments, figures and texts.
+"""Collects words from the code and options of plugins: names of tools and arguments, figures and texts.
 
-Chance seldom says "delete_account" or 501. Whoever looks for what plugins do wrong has to speak their language, and it
-is written in them: in the constants of their methods, in the constants of their module that these name, and in their
+Random draws seldom hit on "delete_account" or 501, so tests that look for mistakes of a plugin draw from its own words.
+They are taken from the constants of its methods, from the module constants that these methods name, and from its
 options.
 """
 
@@ -20,10 +20,10 @@ from agentrail.testing.plugin_code import Read, reads
 from agentrail.values.value import Value, value
 
 MOST: Final = 60
-"""Words of one plugin, at most; a long list of commands says no more than its beginning."""
+"""How many words of one plugin are taken at most; of a long list of commands, the beginning is enough."""
 
 OWN: Final = 3
-"""How much more often a word of the plugin is drawn than a common one."""
+"""How many times as often a word of the plugin is drawn as one of `PLAIN_WORDS`."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,30}")
 _LONG: Final = 60
@@ -37,11 +37,11 @@ class Vocabulary(Value):
     names: tuple[str, ...]
     """Names of tools and arguments."""
     texts: tuple[str, ...]
-    """Texts."""
+    """Texts, for prompts and for values of arguments."""
     numbers: tuple[int | float, ...]
-    """Figures, with their neighbours."""
+    """Figures, each also with one more and one less."""
     read: Read | None = None
-    """Tools and arguments that the plugin's code reads together; `None` if that is not known."""
+    """The tools and arguments that the plugin's code reads; `None` if it reads no argument by name."""
 
     def shares_with(self, other: Vocabulary) -> bool:
         """Return whether both plugins read the same tool, or the same argument, of a call."""
@@ -52,7 +52,7 @@ class Vocabulary(Value):
 
 
 def vocabulary(plugin: Attachable) -> Vocabulary:
-    """Return the words of *plugin*, and a few that are common."""
+    """Return the words of *plugin*, each three times (`OWN`), and `PLAIN_WORDS`."""
     inner = unkeyed(plugin)[1]
     words = _first(_words(inner))
     read = reads(inner)
@@ -70,11 +70,11 @@ def vocabulary(plugin: Attachable) -> Vocabulary:
 
 
 PLAIN_WORDS: Final = Vocabulary(("read", "write", "run", "path", "command"), ("a", "ls", "rm -rf /"), (0, 1, -1))
-"""The words of no plugin."""
+"""Common words, drawn beside those of any plugin."""
 
 
 def _first(words: Iterator[str | int | float]) -> list[str | int | float]:
-    """Return the first words, each once: numbers and texts are told apart by their type."""
+    """Return the first `MOST` different *words*; words of different types, such as 1 and 1.0, are different."""
     found: dict[tuple[type, object], str | int | float] = {}
     for word in words:
         found.setdefault((type(word), word), word)
@@ -108,7 +108,7 @@ def _of_code(code: CodeType, known: Mapping[str, object], doc: str | None) -> It
 
 
 def _plain(found: object) -> Iterator[str | int | float]:
-    """Yield the words in *found*: texts of one line, and figures."""
+    """Yield the words in the value *found* and in the containers in it: short printable texts, and figures."""
     match found:
         case Mapping():
             for key, item in cast("Mapping[object, object]", found).items():

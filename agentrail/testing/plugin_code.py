@@ -1,9 +1,9 @@
-"""What the code of a plugin reads of a call: the tools, the arguments, and for each argument the values that matter.
+"""Finds what the code of a plugin reads of a tool call: tool names, arguments, and values that each is compared with.
 
-It is read from the bytecode of the hooks that see calls and results, and of the functions that these call, in order,
-because source code is not always there. A constant belongs to the argument that was read last:
-`args.get("volume") == "archive"` says that of `volume` the value `archive` matters, and `isinstance(size, int)` that an
-integer `size` does. That is a guess. A wrong one makes a call that does nothing.
+The bytecode of the hooks that see calls and results is read, in order, and that of the functions that they call;
+source code is not always there. A constant is taken to belong to the argument that was read last:
+`args.get("volume") == "archive"` says that `archive` is a value of `volume` that matters, and `isinstance(size, int)`
+that integers matter for `size`. That is a guess. A wrong guess only leads to a test call that the plugin ignores.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from agentrail.values.json import Json, freeze, freeze_object
 from agentrail.values.value import Value, value
 
 SEE_CALLS: Final = ("before_tool", "after_response", "after_tool", "after_tool_batch", "on_tool_error", "on_event")
-"""The hooks that see calls, their arguments or their results, in the order in which they are read."""
+"""The hooks that see calls, their arguments or their results, in the order in which their code is read."""
 
 FUNCTIONS: Final = 20
-"""Functions of one plugin that are read, at most."""
+"""How many functions of one plugin are read at most."""
 
 KEYS: Final = 30
-"""Arguments of one plugin that are kept, at most."""
+"""How many arguments of one plugin are kept at most."""
 
 VALUES: Final = 24
-"""Values of one argument that are kept, at most."""
+"""How many values of one argument are kept at most."""
 
 COMMON: Final[tuple[Json, ...]] = ("a", 1, True)
-"""Values for an argument about which the code tells nothing more."""
+"""Values for an argument that the code compares with nothing."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,40}")
 _LOCAL: Final = re.compile(r"(LOAD|STORE)_FAST")
@@ -51,28 +51,28 @@ _KINDS: Final[Mapping[str, tuple[Json, ...]]] = {
     "bool": (True, False),
     "list": ((), ("a",), ("a", "b")),
 }
-"""Samples of each type that code asks for."""
+"""Sample values for each type that code may ask for, as `isinstance(size, int)` does."""
 
 _ALSO: Final = {"tuple": "list", "Sequence": "list", "Iterable": "list", "dict": "Mapping", "Number": "int"}
-"""Types that JSON has under another name."""
+"""Types in code, and the type in `_KINDS` (or `Mapping`) that stands for each."""
 
 
 @value
 class Key(Value):
-    """An argument that code reads."""
+    """An argument of tool calls that the code of a plugin reads."""
 
     name: str
-    """Its name."""
+    """The name of the argument."""
     values: tuple[Json, ...] = ()
-    """Values that the code tells apart; none if it does not say."""
+    """Values that the code compares the argument with, and values near them; empty if there are none."""
 
 
 @value
 class Read(Value):
-    """What the code of one plugin reads of a call."""
+    """The tools, arguments and values that the code of one plugin reads of a call."""
 
     tools: tuple[str, ...]
-    """Which tools it names."""
+    """Names of tools that stand in the code."""
     keys: tuple[Key, ...]
     """The arguments, in the order in which the code reads them."""
     values: tuple[Json, ...]
@@ -80,7 +80,7 @@ class Read(Value):
 
 
 class _Argument:
-    """What is known of one argument while code is read."""
+    """Notes about one argument, made while code is read: values, types, and whether the code takes its length."""
 
     def __init__(self) -> None:
         self.values: list[Json] = []
@@ -88,7 +88,7 @@ class _Argument:
         self.measured = False
 
     def samples(self) -> Iterator[Json]:
-        """Yield its values and their neighbours, then samples of its types."""
+        """Yield the argument's values, numbers next to them, texts and lists of such lengths, samples of its types."""
         whole = [found for found in self.values if type(found) is int]
         yield from self.values
         yield from (near for found in whole for near in (found + 1, found - 1))
@@ -101,7 +101,7 @@ class _Argument:
 
 
 class _Reader:
-    """Reads the functions of one plugin."""
+    """Reads the bytecode of one plugin's functions, and collects its tool names and arguments."""
 
     def __init__(self, plugin: AnyPlugin) -> None:
         self.plugin = plugin
@@ -121,12 +121,12 @@ class _Reader:
             self.code(function.__code__, function.__globals__)
 
     def code(self, code: CodeType, known: Mapping[str, object]) -> None:
-        """Read *code*, whose global names are *known*."""
+        """Read *code* and the functions that it calls; *known* has the values of its global names."""
         if code in self.seen or len(self.seen) >= FUNCTIONS:
             return
         self.seen.add(code)
         bound: dict[str, str | None] = {}
-        named: list[FunctionType] = []  # and not called yet: their arguments are read before they are
+        named: list[FunctionType] = []  # functions loaded but not called yet: the code of their arguments comes first
         instructions = list(get_instructions(code))
         for place, one in enumerate(instructions):
             if one.opname in _CONSTANTS:
@@ -142,7 +142,7 @@ class _Reader:
         self._functions(named)
 
     def _functions(self, named: list[FunctionType]) -> None:
-        """Read the functions that were *named*, and take them out."""
+        """Read each of the functions *named*, and empty the list."""
         while named:
             self.function(named.pop())
 
@@ -166,7 +166,7 @@ class _Reader:
             self._matters(found)
 
     def _locals(self, one: Instruction, bound: dict[str, str | None]) -> None:
-        """Note what a variable holds, and that it is read."""
+        """Note which argument a local variable holds when it is stored; take it as read last when it is loaded."""
         names = cast("object", one.argval)
         several = cast("tuple[str, ...]", names) if isinstance(names, tuple) else (str(names),)
         for does, name in zip(_LOCAL.findall(one.opname), several, strict=False):
@@ -181,7 +181,7 @@ class _Reader:
                 self.at = None
 
     def _global(self, name: str, found: object) -> Iterator[FunctionType]:
-        """Note what a global *name* says of the argument; yield it if it is a function to be read."""
+        """Note what a global *name* says of the argument read last: a type, `len`, or values; yield a function."""
         if isinstance(found, type) or name in _KINDS or name in _ALSO:
             self._kind(_ALSO.get(name, name))
         elif name == "len":
@@ -192,7 +192,7 @@ class _Reader:
             self._matters(cast("object", found))
 
     def _attribute(self, name: str) -> Iterator[FunctionType]:
-        """Note what an attribute says of the argument; yield it if it is a method of the plugin to be read."""
+        """Note what the attribute *name* says: values of an option, or that a tool name is read; yield a method."""
         if name in self.options:
             self._matters(getattr(self.plugin, name))
         elif name in _TOOLS:
@@ -225,7 +225,10 @@ class _Reader:
                 self.tools.setdefault(one)
 
     def read(self) -> Read | None:
-        """Return what was read, if it was any argument."""
+        """Return what was read, or `None` if no argument was.
+
+        An argument that the code takes for a mapping gets objects made of the other arguments as values.
+        """
         if not self.arguments:
             return None
         keys = [Key(name, _once(about.samples())) for name, about in self.arguments.items()]
@@ -238,7 +241,7 @@ class _Reader:
 
 
 def reads(plugin: AnyPlugin) -> Read | None:
-    """Return what the hooks of *plugin* read of a call or its result, or `None` if they read no argument by name."""
+    """Read the code of the hooks of *plugin*; return what it reads of calls, or `None` if no argument by name."""
     members = _attributes(type(plugin))
     reader = _Reader(plugin)
     for name in SEE_CALLS:
@@ -250,7 +253,7 @@ def reads(plugin: AnyPlugin) -> Read | None:
 
 
 def _attributes(cls: type) -> Mapping[str, object]:
-    """Return the attributes of *cls* and of the classes that it is derived from."""
+    """Return the attributes of *cls* with those that it inherits, by name."""
     return {name: found for base in reversed(cls.__mro__) for name, found in vars(base).items()}
 
 
@@ -274,12 +277,12 @@ def _container(instructions: list[Instruction], place: int) -> str | None:
 
 
 def _next(instructions: list[Instruction], place: int) -> Instruction:
-    """Return what follows *place*; the last one is a return, and follows itself."""
+    """Return the instruction after *place*; after the last one, the last one itself, which is a return."""
     return instructions[min(place + 1, len(instructions) - 1)]
 
 
 def _plain(found: object) -> Iterator[Json]:
-    """Yield the JSON in *found* that is no container."""
+    """Yield the scalars in *found* and in the containers in it: texts, booleans, and numbers that are not too big."""
     if isinstance(found, Mapping):
         for key, item in cast("Mapping[object, object]", found).items():
             yield from _plain(key)
@@ -294,7 +297,7 @@ def _plain(found: object) -> Iterator[Json]:
 
 
 def _once(samples: Iterable[Json]) -> tuple[Json, ...]:
-    """Return *samples*, each once; 1 is not True."""
+    """Return the first `VALUES` different *samples*; values of different types, such as 1 and True, are different."""
     found: dict[tuple[type, object], Json] = {}
     for one in samples:
         found.setdefault((type(one), repr(one)), one)

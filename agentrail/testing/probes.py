@@ -1,7 +1,7 @@
 """Plugins for tests of sessions: each does one thing, right or wrong, in the same way each time.
 
-Their options say everything they will ever answer, so they are as pure as the contract asks, and a run with them can be
-replayed and shrunk. `Recorder` belongs into every session under test: it counts what must happen exactly once.
+Their answers follow from their options and state alone, as the contract asks, so that a run with them can be replayed
+and shrunk. Put `Recorder` into every session under test: it notes each `after_turn`, which must come once a turn.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ Answer = Callable[[Hook, int], object]
 
 @frozen
 class Recorder(Plugin[tuple[str, ...]]):
-    """Remembers how each turn ended, when its `after_turn` runs."""
+    """Remembers the outcome of each turn, from its `after_turn`."""
 
     priority = -1
 
     def init(self, ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - the shape of the hook
-        """Return the first state: no turns."""
+        """Return the first state: no turn has ended."""
         return ()
 
     def after_turn(self, hook: AfterTurn, state: tuple[str, ...], ctx: Context) -> Continue[tuple[str, ...]]:  # noqa: ARG002
-        """Note the outcome."""
+        """Add the outcome of the turn to the state."""
         return Continue((*state, hook.outcome))
 
 
-# Any legal answer, from a script
+# Plugins that give any valid answer, as a script says
 
 
 REQUESTS: Final[tuple[AskRequest, ...]] = (
@@ -102,23 +102,23 @@ ANSWERS: Final[Mapping[str, Callable[[Hook, int], Action[int]]]] = MappingProxyT
         "ask": lambda _, turn: Ask(REQUESTS[turn % 4], turn + 1, 0.5 if turn % 2 else 10.0),
     }
 )
-"""One answer of each kind; its details follow from how often the plugin has answered before."""
+"""For each kind of action, a function that makes one; its fields depend on how often the plugin answered before."""
 
 ONCE_MORE: Final = 5
-"""Every so many answers, a plugin that has just been told what it asked for asks again."""
+"""A `Scripted` plugin that has just got what it asked for asks again at every fifth of its answers, else goes on."""
 
 
 class Answering(Plugin[int]):
-    """Answers every hook by `answer`; its state counts its answers. Subclass it and override `answer`."""
+    """Base of plugins that answer all hooks with one method, `answer`; their state is a number, 0 at first."""
 
     __slots__ = ()
 
     def init(self, ctx: Context) -> int:  # noqa: ARG002 - the shape of the hook
-        """Return the first state: nothing counted."""
+        """Return the first state: 0."""
         return 0
 
     def answer(self, hook: Hook, state: int) -> object:  # noqa: ARG002 - for subclasses
-        """Say what to answer."""
+        """Return the answer to *hook*; here it lets the hook pass. Subclasses override this."""
         return Continue(state)
 
 
@@ -142,12 +142,12 @@ def _args(found: Mapping[str, str | int]) -> Mapping[str, str | int]:
 
 @frozen
 class Scripted(Answering):
-    """Gives, at each hook, the kinds of answers that its script names, over and over."""
+    """Answers each hook with the kinds of actions that `script` lists for it, in turn and over and over."""
 
     script: Mapping[str, tuple[str, ...]] = field(default=MappingProxyType({}), converter=_script)
 
     def answer(self, hook: Hook, state: int) -> object:
-        """Give the next answer of the script."""
+        """Return the next action of the script; a hook that the script does not name passes."""
         line = self.script.get(hook.moment)
         if line is None:
             return Continue(state)
@@ -165,12 +165,12 @@ class CriticalScripted(Scripted):
     priority = 50
 
 
-# Honest plugins with one purpose
+# Plugins that work, each with one purpose
 
 
 @frozen
 class Asker(Answering):
-    """Asks at one hook, goes on with whatever it is told, and so keeps that hook waiting; or asks *again*, for ever."""
+    """Asks for something once in each run of one hook, which waits for the answer; with *again*, after each answer."""
 
     hook: str = "before_tool"
     request: AskRequest = REQUESTS[0]
@@ -178,7 +178,7 @@ class Asker(Answering):
     again: bool = False
 
     def answer(self, hook: Hook, state: int) -> object:
-        """Ask, once per run of the hook, or each time."""
+        """Return an `Ask` at the chosen hook: once for each run, or with `again` also after each answer."""
         if hook.moment != self.hook or (hook.answer is not None and not self.again):
             return Continue(state)
         return Ask(self.request, state + 1, self.deadline)
@@ -186,7 +186,7 @@ class Asker(Answering):
 
 @frozen
 class Holder(Plugin[None]):
-    """Holds every call to some tools; `None`: to all."""
+    """Holds each call of one of `tools`; `None` holds calls of all tools."""
 
     priority = 20
 
@@ -195,7 +195,7 @@ class Holder(Plugin[None]):
     family: str | None = None
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:  # noqa: ARG002
-        """Hold the call."""
+        """Hold the call, if it is of one of the tools."""
         if self.tools is not None and hook.name not in self.tools:
             return Continue(state)
         return HoldTool("may it run?", timeout=self.timeout, family=self.family)
@@ -203,7 +203,7 @@ class Holder(Plugin[None]):
 
 @frozen
 class ArgsReplacer(Plugin[None]):
-    """Gives every call other arguments."""
+    """Adds `args` to the arguments of every call, in place of arguments of the same name."""
 
     args: Mapping[str, str | int] = field(default=MappingProxyType({"path": "replaced"}), converter=_args)
 
@@ -214,7 +214,7 @@ class ArgsReplacer(Plugin[None]):
 
 @frozen
 class Guard(Plugin[None]):
-    """Blocks calls on one path, whoever put it there."""
+    """Blocks calls whose argument `path` is one given path, even if another plugin has set it."""
 
     critical = True
     priority = 10
@@ -236,7 +236,7 @@ class Raiser(Answering):
     hook: str = "before_tool"
 
     def answer(self, hook: Hook, state: int) -> object:
-        """Raise."""
+        """Raise a `ValueError` at the chosen hook."""
         if hook.moment == self.hook:
             raise ValueError(self.hook)
         return Continue(state)
@@ -255,7 +255,7 @@ class Unstorable:
 
 
 def can_store(state: object) -> str | None:
-    """Say why *state* cannot be stored, if it cannot: a cheap stand-in for the codec."""
+    """Return why *state* cannot be stored, or `None` if it can: a cheap stand-in for the check of the codec."""
     return "an `Unstorable` is no value" if isinstance(state, Unstorable) else None
 
 
@@ -289,18 +289,18 @@ LIES: Final[tuple[Answer, ...]] = (
     lambda _hook, _turn: Continue(emits=("x",)),  # type: ignore[arg-type]  # a lie
     lambda _hook, turn: Continue(turn, emits=5),  # type: ignore[arg-type]  # a lie
 )
-"""Answers that no plugin may give, whatever its types say."""
+"""Functions that make answers which no plugin may give: no action, or one with fields of wrong types or values."""
 
 
 @frozen
 class Liar(Answering):
-    """Answers one hook with something that is no answer."""
+    """Answers one hook with an invalid answer: the one with the number `lie` in `LIES`."""
 
     hook: str = "before_tool"
     lie: int = 0
 
     def answer(self, hook: Hook, state: int) -> object:
-        """Lie."""
+        """Return the invalid answer at the chosen hook."""
         return LIES[self.lie](hook, state) if hook.moment == self.hook else Continue(state)
 
 
@@ -314,17 +314,17 @@ class CriticalLiar(Liar):
 
 @frozen
 class Listener(Plugin[int]):
-    """Hears every event; logs some, and breaks at some."""
+    """Counts the events that it is shown; logs every `logs_at`-th one, and raises at every `raises_at`-th one."""
 
     raises_at: int = 0
     logs_at: int = 0
 
     def init(self, ctx: Context) -> int:  # noqa: ARG002 - the shape of the hook
-        """Return the first state: nothing counted."""
+        """Return the first state: no event counted."""
         return 0
 
     def on_event(self, event: Envelope, state: int, ctx: Context) -> int | Log[int]:  # noqa: ARG002
-        """Count it."""
+        """Count the event; log it or raise, if its number says so."""
         if self.raises_at and event.seq % self.raises_at == 0:
             raise ValueError(event.seq)
         if self.logs_at and event.seq % self.logs_at == 0:
@@ -334,15 +334,15 @@ class Listener(Plugin[int]):
 
 @frozen
 class CriticalListener(Listener):
-    """The same, and the turn is aborted when it breaks."""
+    """As its base class, but critical: if it raises, the turn is aborted."""
 
     critical = True
     priority = 80
 
 
 class Refuser(Plugin[None]):
-    """Refuses to begin, and new options."""
+    """Refuses to start: its `init` raises."""
 
     def init(self, ctx: Context) -> None:
-        """Refuse."""
+        """Raise a `ValueError`."""
         raise ValueError(ctx.session_id)

@@ -1,4 +1,4 @@
-"""A model that answers from what was recorded of a session, as long as the run stays on the recording."""
+"""A model that gives the answers of a recorded session, as long as it gets the same requests as were recorded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentrail.values.spelling import checked
 from agentrail.values.stream import Failure, FailureKind, ModelRequest, Response, TextChunk, ThinkingChunk
 
 PAGE: Final = 500
-"""Records that are read at once."""
+"""How many records are read from the journal at once."""
 
 _ERRORS: Final[dict[FailureKind, type[ModelError]]] = {
     FailureKind.TRANSIENT: TransientModelError,
@@ -35,7 +35,7 @@ _ERRORS: Final[dict[FailureKind, type[ModelError]]] = {
 
 @final
 class LeftRecordingError(PermanentModelError):
-    """A run asked for something else than what was recorded."""
+    """A `RecordedModel` got a request that differs from the recorded one, or more requests than were recorded."""
 
     def __init__(self, session_id: str, request: int, problem: str) -> None:
         super().__init__(f"request {request} leaves the recording of session `{session_id}`: {problem}")
@@ -43,7 +43,7 @@ class LeftRecordingError(PermanentModelError):
 
 @attrs.define
 class Exchange:
-    """One request that was recorded, and what came of it; `None` if it was cancelled."""
+    """One recorded request, and the input that ended it; `closing` is `None` if the request was cancelled."""
 
     request: ModelRequest
     closing: StreamEnded | StreamCut | None = None
@@ -53,8 +53,8 @@ class Exchange:
 class RecordedModel:
     """Answers as the model of a recorded session did, request by request.
 
-    A request that differs from the recorded one fails for good, and says which it is and what is different. Questions
-    of plugins are answered by their prompt. A request that was cancelled in the recording is never answered.
+    A request that differs from the recorded one raises `LeftRecordingError`, which says what differs. A request of a
+    plugin (`CallModel`) gets the recorded answer to the same prompt. A request that was cancelled then never ends.
     """
 
     @checked
@@ -72,7 +72,7 @@ class RecordedModel:
         return f"{self.name!r} of {self._session_id!r}, {len(self.requests)} requests"
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        """Answer *request* as it was answered then."""
+        """Answer *request* as the recording does: with its response, its error, or not at all."""
         if self._exchanges is None:
             self._exchanges, self._told = exchanges(await _records(self._journal, self._session_id))
         await trio.lowlevel.checkpoint()
@@ -109,7 +109,10 @@ async def _records(journal: Journal, session_id: str) -> list[Record]:
 
 
 def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list[str]]]:
-    """Return the requests of a recorded session with their answers, and what plugins were told, by prompt."""
+    """Replay *records*; return the requests of the session with their answers, and the model's answers to plugins.
+
+    The second value has the answers to `CallModel`, in order, by prompt.
+    """
     found: dict[str, Exchange] = {}
     asked: dict[str, str] = {}
     told: dict[str, list[str]] = {}
@@ -140,7 +143,7 @@ def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list
 
 
 def difference(recorded: ModelRequest, request: ModelRequest) -> str | None:
-    """Say where *request* differs from the one that was *recorded*, if it does."""
+    """Return in words where *request* differs from the *recorded* one, or `None` if it does not."""
     for place, (then, now) in enumerate(zip(recorded.messages, request.messages, strict=False)):
         if _said_by_anybody(then) != _said_by_anybody(now):
             return f"message {place + 1} is {now!r:.200}; recorded is {then!r:.200}"
@@ -154,7 +157,7 @@ def difference(recorded: ModelRequest, request: ModelRequest) -> str | None:
 
 
 def _said_by_anybody(message: Message) -> Message:
-    """Return *message* without the name of the model: this one has another."""
+    """Return *message* without the name of the model: it differs between the recorded session and this one."""
     return message.but(model="") if isinstance(message, AssistantMessage) else message
 
 

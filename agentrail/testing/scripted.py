@@ -25,7 +25,7 @@ _WORD = re.compile(r"\s*\S+\s*")
 
 @final
 class ScriptError(PermanentModelError):
-    """A request came for which the script has no element."""
+    """A `ScriptedModel` got more requests than its script has elements."""
 
     def __init__(self, model: str, elements: int, request: int) -> None:
         super().__init__(
@@ -36,55 +36,55 @@ class ScriptError(PermanentModelError):
 
 @value
 class Cue(Authored):
-    """One step of a script for `simulate`; what a model does is one, and `ScriptedModel` plays it too."""
+    """One step of a script for `simulate`. The cues of this module are answers of a model, also for `ScriptedModel`."""
 
 
 @value
 class Saying(Cue):
-    """Some chunks, and a whole response."""
+    """An answer of the model: it streams chunks, then returns a whole response."""
 
     chunks: tuple[Chunk, ...]
-    """What is streamed."""
+    """The chunks that are streamed."""
     response: Response
-    """What is returned after it."""
+    """The response that is returned after the last chunk."""
     delay: float | None = 0.0
-    """Seconds before each chunk; 0 only lets others run, `None` not even that."""
+    """Seconds to wait before each chunk; with 0 other tasks run in between, with `None` not even that."""
 
 
 @value
 class Failing(Cue):
-    """Some chunks, and an error."""
+    """A failure of the model: it streams chunks, then raises an error."""
 
     chunks: tuple[Chunk, ...]
-    """What is streamed."""
+    """The chunks that are streamed before the error."""
     error: Exception
-    """What is raised after it."""
+    """The error that is raised after the last chunk."""
     delay: float | None = 0.0
-    """Seconds before each chunk."""
+    """Seconds to wait before each chunk; with 0 other tasks run in between, with `None` not even that."""
 
 
 @value
 class Stalling(Cue):
-    """Some chunks, and then nothing, for ever."""
+    """A stall of the model: it streams chunks, then sends nothing more and never ends."""
 
     chunks: tuple[Chunk, ...]
-    """What is streamed."""
+    """The chunks that are streamed before the stall."""
     delay: float | None = 0.0
-    """Seconds before each chunk."""
+    """Seconds to wait before each chunk; with 0 other tasks run in between, with `None` not even that."""
 
 
 Scripted: TypeAlias = Saying | Failing | Stalling
 Element: TypeAlias = "str | Scripted | Callable[[ModelRequest], Element]"
-"""What answers one request: a text, something made below, or a function of the request that returns one of these."""
+"""The answer to one request: a text, a cue of this module, or a function from the request to an element."""
 
 
 ELEMENT: Final = "a text, `say(…)`, `fail(…)`, `stall(…)`, or a function of the request that returns one of these"
-"""What a script is made of, for whoever gave something else."""
+"""The possible elements of a script in words, for the error about something else."""
 
 
 @checked
 def call(name: str, args: Mapping[str, Json] | None = None, *, id: str = "") -> ToolCall:  # noqa: A002 - what it is
-    """Make a call for `say(calls=[…])`; *id* is the provider's."""
+    """Return a tool call for `say(calls=[…])`; *id* is the id that the provider would give it."""
     return ToolCall("", name, freeze_object(args or {}), id)
 
 
@@ -99,10 +99,11 @@ def say(
     stop: StopReason | None = None,
     usage: Usage = NOTHING_USED,
 ) -> Saying:
-    """Answer with a thought, then a text, then calls.
+    """Return an answer of the model: thinking, then a text, then tool calls.
 
-    The text is streamed word by word, or in so many *chunks*, or in exactly these *chunks* (which may be given in place
-    of the text). Between two chunks *delay* seconds pass; with `None` all come at once, and nobody else runs.
+    The text is streamed word by word; with a number as *chunks*, in so many pieces; with a list, in exactly these
+    pieces, and *text* may be left out. The model waits *delay* seconds before each chunk; with `None` it sends all at
+    once, and no other task runs in between.
     """
     if not isinstance(chunks, int | None):
         text = text or "".join(chunk if isinstance(chunk, str) else _text_in(chunk) for chunk in chunks)
@@ -114,40 +115,40 @@ def say(
 
 @checked
 def fail(error: Exception, *, after: int = 0, text: str = "", delay: float | None = 0.0) -> Failing:
-    """Raise *error*: before the first chunk, or *after* so many chunks (of *text*, if given)."""
+    """Return a failure: the model raises *error* after streaming *after* chunks, which are words of *text* if given."""
     return Failing(_beginning(text, after), error, delay)
 
 
 @checked
 def transient(message: str = "try again later", *, retry_after: float | None = None, after: int = 0) -> Failing:
-    """Fail in a way that may work the next time."""
+    """Return a failure with a `TransientModelError`: another try may work."""
     return fail(TransientModelError(message, retry_after), after=after)
 
 
 @checked
 def permanent(message: str = "this will never work", *, after: int = 0) -> Failing:
-    """Fail in a way that will not work the next time either."""
+    """Return a failure with a `PermanentModelError`: another try would not work."""
     return fail(PermanentModelError(message), after=after)
 
 
 @checked
 def overflow(message: str = "the conversation is too long", *, after: int = 0) -> Failing:
-    """Say that the conversation is longer than the model can read."""
+    """Return a failure with `ContextTooLong`: the conversation is longer than the model can read."""
     return fail(ContextTooLong(message), after=after)
 
 
 @checked
 def stall(*, after: int = 0, text: str = "", delay: float | None = 0.0) -> Stalling:
-    """Say nothing more *after* so many chunks (of *text*, if given), and never end."""
+    """Return a stall: the model streams *after* chunks (words of *text* if given), then nothing, and never ends."""
     return Stalling(_beginning(text, after), delay)
 
 
 @final
 class ScriptedModel:
-    """Answers from *script*, one element per request; attempts and plugins' questions are requests too.
+    """Model that answers from *script*, one element per request; each retry, and each plugin's `CallModel`, counts too.
 
-    When the script has run out, a request fails for good and says so; with *repeat_last*, the last element answers all
-    further ones. `requests` holds what was asked, in order.
+    After the last element, a request raises `ScriptError`; with *repeat_last*, the last element answers all further
+    requests. `requests` holds the requests, in order.
     """
 
     __slots__ = ("_repeat_last", "_script", "name", "requests")
@@ -164,7 +165,7 @@ class ScriptedModel:
         return f"{self.name!r} {len(self.requests)} of {len(self._script)} elements asked for"
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        """Answer *request* by the next element."""
+        """Answer *request* as the next element of the script says."""
         self.requests.append(request)
         scripted = self._next(request)
         if scripted.delay is None or not scripted.chunks:
@@ -195,7 +196,7 @@ class ScriptedModel:
 
 
 def _elements(script: Iterable[Element]) -> tuple[Element, ...]:
-    """Return the elements of *script*; raise `WrongType` for what is no script, or no element of one."""
+    """Return the elements of *script*; raise `WrongType` if it is not a list, or one of them is not an element."""
     given = cast("object", script)
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise WrongType.of("script", given, f"a list; each element is {ELEMENT}")
@@ -222,12 +223,12 @@ def _chunks(text: str, thinking: str, chunks: int | Sequence[str | Chunk] | None
 
 
 def _words(text: str) -> list[str]:
-    """Cut *text* into words; joined, they are the text again."""
+    """Cut *text* into words with the spaces around them; joined, they give the text again."""
     return _WORD.findall(text) or ([text] if text else [])
 
 
 def _pieces(text: str, count: int) -> list[str]:
-    """Cut *text* into *count* pieces of about the same length, fewer if it is too short."""
+    """Cut *text* into *count* pieces of about the same length; into fewer if it has fewer characters."""
     cuts = [len(text) * place // count for place in range(count + 1)]
     return [text[start:end] for start, end in pairwise(cuts) if end > start]
 

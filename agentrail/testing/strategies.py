@@ -1,4 +1,4 @@
-"""Hypothesis strategies for everything a plugin meets: hooks, actions, contexts, messages, and whole sessions."""
+"""Hypothesis strategies for tests of plugins: hooks, actions, contexts, messages, scripts and whole sessions."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def json_objects() -> st.SearchStrategy[JsonObject]:
 
 @cache
 def usages() -> st.SearchStrategy[Usage]:
-    """What something used."""
+    """Usages of any size, with or without a cost."""
     count = st.integers(0, 10**6)
     return st.builds(Usage, count, count, cost_usd=st.none() | st.floats(0, 100))
 
 
 @cache
 def parts() -> st.SearchStrategy[tuple[Part, ...]]:
-    """What a message holds."""
+    """Contents of a message: up to three texts, images or data."""
     part: st.SearchStrategy[Part] = (
         st.builds(Text, WORDS)
         | st.builds(Image, st.just("image/png"), st.just("AAAA"))
@@ -91,19 +91,19 @@ def parts() -> st.SearchStrategy[tuple[Part, ...]]:
 
 @cache
 def tool_calls() -> st.SearchStrategy[ToolCall]:
-    """Calls of a model; their ids may be equal."""
+    """Tool calls of a model; two that are drawn may have the same id."""
     return st.builds(ToolCall, st.sampled_from(("c1", "c2", "c3")), NAMES, json_objects(), WORDS)
 
 
 @cache
 def tool_results() -> st.SearchStrategy[ToolMessage]:
-    """Results of calls."""
+    """Messages with the result of a tool call."""
     return st.builds(ToolMessage, st.just("c1"), NAMES, parts(), st.booleans(), st.none() | json_objects())
 
 
 @st.composite
 def messages(draw: st.DrawFn, most: int = 5) -> tuple[Message, ...]:
-    """Histories that a provider would take: each call is followed by its result."""
+    """Histories that a provider accepts: each tool call is followed by its result."""
     said: list[Message] = []
     for number in range(draw(st.integers(0, most))):
         if draw(st.booleans()):
@@ -123,7 +123,7 @@ def messages(draw: st.DrawFn, most: int = 5) -> tuple[Message, ...]:
 
 @cache
 def contexts() -> st.SearchStrategy[Context]:
-    """Pictures of a session."""
+    """Contexts, the views of a session that hooks are given, with any content."""
     counts = st.integers(0, 50)
     todos = st.lists(st.builds(Todo, WORDS, st.sampled_from(("pending", "in_progress", "done"))), max_size=3)
     return st.builds(
@@ -146,7 +146,7 @@ def contexts() -> st.SearchStrategy[Context]:
 
 @cache
 def answers() -> st.SearchStrategy[AskAnswer]:
-    """What becomes of what a plugin asks for."""
+    """Answers to something that a plugin asked for: a value, a failure or a timeout."""
     return st.builds(Answered, json_values()) | st.builds(Failed, WORDS) | st.builds(TimedOut, st.floats(0, 100))
 
 
@@ -197,7 +197,7 @@ HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrate
         BeforePluginOptsUpdate: lambda: {"plugin": WORDS, "options": json_objects()},
     }
 )
-"""How the fields of each hook are made."""
+"""For each class of hook, a function that returns a strategy for each of its fields."""
 
 
 @cache
@@ -213,7 +213,7 @@ def _kinds(moment: str | None) -> tuple[type[Hook], ...]:
 
 @st.composite
 def hooks(draw: st.DrawFn, moment: str | None = None) -> Hook:
-    """Hooks with any content, of one *moment* or of all; now and then with the answer to what was asked."""
+    """Hooks with any content, of one *moment* or of all; some have the answer to an `Ask`, if the hook accepts one."""
     kinds = _kinds(moment)
     kind = draw(st.sampled_from(kinds))
     fields = {name: draw(made) for name, made in _fields(kind.moment).items()}
@@ -225,7 +225,7 @@ def hooks(draw: st.DrawFn, moment: str | None = None) -> Hook:
 
 @st.composite
 def actions(draw: st.DrawFn, moment: str | None = None) -> Action[int]:
-    """Actions of every kind, or of those that the hook *moment* accepts; their state is a number."""
+    """Actions of every kind, or of the kinds that the hook *moment* accepts; the state in them is a number."""
     kinds = sorted(action.kind for action in MATRIX[moment]) if moment is not None else sorted(ANSWERS)
     hook = draw(hooks(moment or draw(st.sampled_from(sorted(HOOK_NAMES)))))
     action = ANSWERS[draw(st.sampled_from(kinds))](hook, draw(st.integers(0, 12)))
@@ -239,7 +239,7 @@ def plugin_sets(
     least: int = 0,
     most: int | None = None,
 ) -> tuple[Attachable, ...]:
-    """Subsets of *candidates*, in any order; a candidate that is a strategy is drawn, such as a plugin's options."""
+    """Subsets of *candidates*, in any order; from a candidate that is a strategy, a plugin is drawn."""
     order = draw(st.permutations(range(len(candidates))))
     size = draw(st.integers(least, len(candidates) if most is None else min(most, len(candidates))))
     chosen = [candidates[place] for place in order[:size]]
@@ -250,20 +250,20 @@ def plugin_sets(
 def scripts(
     draw: st.DrawFn, plugins: Sequence[Attachable] = (), calls: Sequence[ToolCall] = (), most: int = 6
 ) -> tuple[Cue, ...]:
-    """Scripts for `simulate` of at most *most* steps, in the words of *plugins*, with *calls* among theirs."""
+    """Scripts for `simulate` of at most *most* cues, with words from *plugins*' code; some calls are from *calls*."""
     words = [vocabulary(plugin) for plugin in plugins] or [PLAIN_WORDS]
     return draw_cues(draw(chooses()), words, [calls] if calls else (), most)
 
 
 @st.composite
 def chooses(draw: st.DrawFn) -> Choose:
-    """Choices that Hypothesis makes, and can make smaller."""
+    """Sources of random choices (`Choose`) that Hypothesis draws, and so can shrink."""
     return Choose(lambda below: draw(st.integers(0, below - 1)))
 
 
 @st.composite
 def sessions(draw: st.DrawFn, plugins: Sequence[Attachable] = (), steps: int = 20) -> World:
-    """Sessions in a plausible world, with *plugins* among others, after at most *steps* steps."""
+    """Random sessions, as worlds, after at most *steps* inputs; *plugins* are among the plugins of each."""
     choose = draw(chooses())
     world = World(draw_scene(choose, plugins))
     world.open()
@@ -274,7 +274,7 @@ def sessions(draw: st.DrawFn, plugins: Sequence[Attachable] = (), steps: int = 2
 
 
 def event_scripts(steps: int = 20) -> st.SearchStrategy[tuple[Envelope, ...]]:
-    """The durable events of a plausible session, as a plugin's `on_event` would be shown them."""
+    """The durable events of a random session, in the order in which a plugin's `on_event` gets them."""
     return sessions(steps=steps).map(
         lambda world: tuple(envelope for record in world.records for envelope in record.events)
     )

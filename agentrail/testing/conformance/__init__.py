@@ -1,1 +1,1 @@
-"""Test classes to inherit, with what every journal, model, sandbox and tool of your own must do."""
+"""Test classes to inherit for a journal, model, sandbox or tool of your own: they test what every one must do."""

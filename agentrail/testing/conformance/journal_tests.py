@@ -1,4 +1,4 @@
-"""What every journal must do, as tests to inherit: give the class a `journal` fixture that returns an empty one.
+"""Tests of what every journal must do. Inherit the class, and give it a `journal` fixture that returns an empty one.
 
     class TestMine(JournalConformance):
         @pytest.fixture
@@ -7,8 +7,8 @@
             yield journal
             await journal.close()
 
-The tests are async functions for pytest-trio. A journal that outlives its process overrides `again` too, so that what
-was written is read by another one.
+The tests are async functions for pytest-trio. For a journal that outlives its process, override `again` too, so that
+records are written with one object and read with another.
 """
 
 # ruff: noqa: PLR2004, S101 - these are tests
@@ -35,7 +35,7 @@ from agentrail.values.messages import AssistantMessage, History, UserMessage
 
 
 def prompted(session_id: str, number: int, text: str = "go on", **more: object) -> Record:
-    """Return a record of a prompt, with one event whose number is that of the record."""
+    """Return a record of a prompt, with one event that has the same number; *more* are further fields of the record."""
     events = (Envelope(session_id, number, 0, number, 1, 1, AgentStart(f"p{number}")),)
     arrival = Arrival(PromptSent((Text(text),)), number, 0.5)
     return Record(session_id, number, arrival, events=events).but(**more)
@@ -47,7 +47,7 @@ def silent(session_id: str, number: int) -> Record:
 
 
 def run_of(session_id: str, first: int, count: int) -> tuple[Record, ...]:
-    """Return *count* records of a session."""
+    """Return *count* records of a session, numbered from *first* on."""
     return tuple(prompted(session_id, number) for number in range(first, first + count))
 
 
@@ -61,7 +61,7 @@ async def refused(kind: type[AgentrailError], doing: Awaitable[object]) -> Agent
 
 
 async def opened(journal: Journal, session_id: str, count: int = 3) -> Claim:
-    """Claim a session and write its first records."""
+    """Claim a session, write its first *count* records, and return the claim."""
     claim = await journal.claim(session_id, "test")
     assert await journal.append(claim, 0, run_of(session_id, 1, count)) == count
     return claim
@@ -71,7 +71,7 @@ class JournalConformance:
     """Tests of claims, records, answers, lists and snapshots, with concurrent and cancelled calls."""
 
     async def again(self, journal: Journal) -> Journal:
-        """Return the journal as the next process finds it."""
+        """Close the journal and return it as another process would open it: here, the same object."""
         await journal.close()
         return journal
 
@@ -258,7 +258,7 @@ class JournalConformance:
             assert len(await journal.read("s")) == (head if returned is None else head + 1)
             head = head if returned is None else returned
 
-    # Looking
+    # Answers and lists
 
     async def test_what_a_command_was_answered_is_known(self, journal: Journal) -> None:
         """`answer` returns the stored command and answer, for each session separately."""
@@ -298,7 +298,7 @@ class JournalConformance:
         assert found == [0, 2, 2, 2, 5, 6, 6, 8, 8, 8]
 
     async def test_stored_sessions_are_listed_in_order(self, journal: Journal) -> None:
-        """`sessions` lists page by page, with what a supervisor needs before it reads the records."""
+        """`sessions` lists page by page, with what a supervisor needs to know before it reads the records."""
         ended: Event = SessionEnded("stopped")
         records = {
             "a": prompted("a", 1, timers=(("x", 9), ("y", 4)), at_work=True),

@@ -1,4 +1,4 @@
-"""What every model must do, as tests to inherit: give the class a `stage` fixture that sets up what a test needs.
+"""Tests of what every model must do. Inherit the class, and give it a `stage` fixture that sets up the scenes.
 
     class TestMine(ModelConformance):
         @pytest.fixture
@@ -7,8 +7,8 @@
                 return Staged(MyModel(), request) if scene is ModelScene.TEXT else None
             return stage
 
-A model that cannot be brought into a scene returns `None` for it, except for `TEXT`. The tests are async functions for
-pytest-trio.
+A scene is a behaviour of the model that a test needs, such as a failure. The fixture returns `None` for a scene that it
+cannot set up; `TEXT` must be possible. The tests are async functions for pytest-trio.
 """
 
 # ruff: noqa: S101 - these are tests
@@ -38,35 +38,35 @@ class ModelScene(Enum):
     """A behaviour that a test needs of the model; once set up, the model behaves so for every request."""
 
     TEXT = "text"
-    """It answers with text, in several chunks."""
+    """The model answers with text, in several chunks."""
     THINKING = "thinking"
-    """It thinks, and then answers with text."""
+    """The model thinks, and then answers with text."""
     CALLS = "calls"
-    """It calls two tools of the request."""
+    """The model calls two tools of the request."""
     LAST_ROUND = "last_round"
-    """It is shown tools, and must not call them."""
+    """The request has tools, and says that the model must not call them (`may_call` is false)."""
     SILENT = "silent"
-    """It never answers."""
+    """The model never answers."""
     TRANSIENT = "transient"
-    """It fails in a way that may work the next time."""
+    """The model fails with a `TransientModelError`: another try may work."""
     PERMANENT = "permanent"
-    """It fails in a way that will not work the next time either."""
+    """The model fails with a `PermanentModelError`: another try would not work."""
     OVERFLOW = "overflow"
-    """The conversation is longer than it can read."""
+    """The conversation is longer than the model can read, and it raises `ContextTooLong`."""
 
 
 @value
 class Staged(Value):
-    """A model, and a request that makes it do what the scene says."""
+    """A model, and a request that makes it behave as the scene says."""
 
     model: Model
-    """The model."""
+    """The model under test."""
     request: ModelRequest
-    """The request."""
+    """The request to give it."""
 
 
 Stage: TypeAlias = Callable[[ModelScene], Awaitable[Staged | None]]
-"""Function that sets up a scene; returns `None` if the model cannot be brought to behave so."""
+"""Async function that sets up a scene; returns `None` if the model cannot be made to behave so."""
 
 _FAILURES: Final = (
     (ModelScene.TRANSIENT, TransientModelError),
@@ -82,7 +82,7 @@ async def heard(staged: Staged) -> tuple[Response, list[Chunk]]:
 
 
 async def text_staged(stage: Stage) -> Staged:
-    """Return the scene that every model can be brought into."""
+    """Set up the scene `TEXT`, which must be possible with every model."""
     staged = await stage(ModelScene.TEXT)
     assert staged is not None, "every model can answer with text"
     return staged
@@ -92,7 +92,7 @@ class ModelConformance:
     """Tests of one request: its stream, its response, its cancellation, and the classes of its errors."""
 
     async def test_the_chunks_add_up_to_the_response(self, stage: Stage) -> None:
-        """What was streamed is what was answered: no piece is lost, none is heard twice."""
+        """The streamed chunks, joined, are the text and thinking of the response: none is lost, none comes twice."""
         for scene in (ModelScene.TEXT, ModelScene.THINKING):
             staged = await stage(scene)
             if staged is None:
@@ -106,7 +106,7 @@ class ModelConformance:
             assert response.stop is StopReason.END
 
     async def test_thoughts_come_before_the_text(self, stage: Stage) -> None:
-        """A model thinks before it speaks, in the chunks as in the response."""
+        """Thinking comes before the text, in the chunks and in the response."""
         staged = await stage(ModelScene.THINKING)
         if staged is None:
             return
@@ -130,7 +130,7 @@ class ModelConformance:
         assert all(freeze(call.args) == call.args for call in response.calls)
 
     async def test_a_model_that_must_not_call_speaks(self, stage: Stage) -> None:
-        """In the last round of a turn tools are shown and not called."""
+        """A request whose `may_call` is false gets a response without calls, though it has tools."""
         staged = await stage(ModelScene.LAST_ROUND)
         if staged is None:
             return
@@ -139,7 +139,7 @@ class ModelConformance:
         assert response.calls == ()
 
     async def test_usage_never_falls(self, stage: Stage) -> None:
-        """Each count is the sum so far, and the response has the last one."""
+        """Each `UsageChunk` counts all tokens so far, and the response's usage is at least the last count."""
         for scene in (ModelScene.TEXT, ModelScene.CALLS):
             staged = await stage(scene)
             if staged is None:
@@ -153,7 +153,7 @@ class ModelConformance:
             assert response.usage.reasoning_tokens <= response.usage.output_tokens
 
     async def test_the_name_is_text_and_stays(self, stage: Stage) -> None:
-        """A model has one name."""
+        """The model's name is text, not empty, and the same before and after a request."""
         staged = await text_staged(stage)
         name = staged.model.name
         await heard(staged)
@@ -162,7 +162,7 @@ class ModelConformance:
         assert staged.model.name == name
 
     async def test_a_request_that_is_cancelled_before_it_begins_does_not_begin(self, stage: Stage) -> None:
-        """A request has a checkpoint, even if all of the answer is there at once."""
+        """`stream` has a checkpoint even if the whole answer is there at once, so a cancelled request does not run."""
         staged = await text_staged(stage)
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -170,7 +170,7 @@ class ModelConformance:
         assert scope.cancelled_caught
 
     async def test_a_request_can_be_cancelled_at_each_chunk_and_the_next_is_answered(self, stage: Stage) -> None:
-        """Nothing of a request that was cancelled is heard in the next one."""
+        """A request that is cancelled at any chunk leaves nothing behind: the next one gets its whole answer."""
         staged = await text_staged(stage)
         whole, chunks = await heard(staged)
         for wanted in range(1, len(chunks)):
@@ -178,7 +178,7 @@ class ModelConformance:
             assert (await heard(staged))[0].but(calls=()) == whole.but(calls=())
 
     async def test_a_silent_request_can_be_cancelled(self, stage: Stage) -> None:
-        """Waiting for an answer ends at once when it is cancelled."""
+        """A request that waits for an answer ends soon when it is cancelled."""
         staged = await stage(ModelScene.SILENT)
         if staged is None:
             return
@@ -188,7 +188,7 @@ class ModelConformance:
             assert scope.cancelled_caught
 
     async def test_requests_side_by_side_do_not_mix(self, stage: Stage) -> None:
-        """Each request hears its own answer."""
+        """Each of several concurrent requests gets its own answer."""
         staged = await text_staged(stage)
         whole, _ = await heard(staged)
         answers: list[Response] = []
@@ -211,7 +211,7 @@ class ModelConformance:
 
 
 async def _cut_at(staged: Staged, wanted: int) -> None:
-    """Make the request, and cancel it when so many chunks have come."""
+    """Make the request of *staged*, and cancel it when *wanted* chunks have come."""
     count = 0
     with trio.CancelScope() as scope:
 

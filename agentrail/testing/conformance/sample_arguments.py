@@ -1,4 +1,4 @@
-"""Arguments for a tool, made of its schema: the least, the most, and odd values of each kind."""
+"""Makes sample arguments for a tool from its JSON Schema: smallest, largest and odd values of each type."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.tools import ToolSpec
 
 ROWS: Final = 24
-"""Arguments that are made for one tool, at most."""
+"""How many sets of arguments are made for one tool at most."""
 
 DEPTH: Final = 4
-"""Levels of a schema that are gone down."""
+"""How many levels of a nested schema are followed; deeper values are `None`."""
 
 TEXTS: Final = ("a.txt", "a", "", "-x", "../a", "a b\n", "a\0b", "(", "**", "$(id)", "ü 漢字 🙂", "x" * 2000)
 NUMBERS: Final = (1, 0, -1, 2**31, 2**53)
@@ -23,7 +23,7 @@ Schema = Mapping[str, object]
 
 
 def arguments_for(spec: ToolSpec) -> tuple[JsonObject, ...]:
-    """Return arguments that fit the schema of *spec*; none if none was found."""
+    """Return sets of arguments that fit the schema of *spec*, at most `ROWS`; an empty tuple if none was found."""
     return tuple(islice(_fitting(spec), ROWS))
 
 
@@ -72,7 +72,7 @@ def _lists(schema: Schema, root: Schema, depth: int) -> Sequence[object]:
 
 
 def _objects(schema: Schema, root: Schema, depth: int) -> Sequence[object]:
-    """Return objects with all that is required, then with everything; in each, another value of each property."""
+    """Return objects in pairs: one with the required properties, one with all; each pair uses other sample values."""
     properties = cast("Mapping[str, Schema]", schema.get("properties", {}))
     required = cast("Sequence[str]", schema.get("required", ()))
     found = {name: _samples(one, root, depth + 1) or (None,) for name, one in properties.items()}

@@ -1,11 +1,11 @@
-"""What every sandbox must do, as tests to inherit: give the class a `sandbox` fixture that returns an empty one.
+"""Tests of what every sandbox must do. Inherit the class, and give it a `sandbox` fixture that returns an empty one.
 
     class TestMine(SandboxConformance):
         @pytest.fixture
         def sandbox(self) -> Sandbox:
             return MySandbox()
 
-The tests are async functions for pytest-trio. A sandbox that runs commands inherits `CommandConformance` too.
+The tests are async functions for pytest-trio. For a sandbox that runs commands, inherit `CommandConformance` too.
 """
 
 # ruff: noqa: PLR2004, S101 - these are tests
@@ -36,7 +36,7 @@ REFUSED = (
     "\ud800",
     "\uff0e\uff0e/x",
 )
-"""Paths that no sandbox takes."""
+"""Paths that every sandbox must refuse."""
 
 
 async def raised(kind: type[AgentrailError], doing: Awaitable[object]) -> AgentrailError:
@@ -49,7 +49,7 @@ async def raised(kind: type[AgentrailError], doing: Awaitable[object]) -> Agentr
 
 
 def paths(entries: tuple[Entry, ...]) -> list[str]:
-    """Return the paths of *entries*."""
+    """Return the paths of *entries*, in order."""
     return [entry.path for entry in entries]
 
 
@@ -139,7 +139,7 @@ class SandboxConformance:
         assert (paths(short.entries), short.cut) == (["c"], True)
 
     async def test_a_glob_finds_files(self, sandbox: Sandbox) -> None:
-        """A pattern without a slash is about the name; `**` is any number of folders."""
+        """`glob` compares a pattern without a slash with names alone; `**` stands for any number of folders."""
         for name in ("a.py", "d/b.py", "d/e/c.py", "d/e/c.txt", "[x].py"):
             await sandbox.write(name, b"")
         for pattern, wanted in (
@@ -175,7 +175,7 @@ class SandboxConformance:
         await raised(BadPattern, sandbox.grep(Search("(")))
 
     async def test_what_git_ignores_is_not_searched_unless_asked(self, sandbox: Sandbox) -> None:
-        """Rules count from the root to the file; the last one that matches decides."""
+        """Files that `.gitignore` files exclude are not found unless asked for; the last rule that matches decides."""
         await sandbox.write(".gitignore", b"*.log\n!keep.log\n/build/\n# comment\n")
         await sandbox.write("d/.gitignore", b"local\n")
         for name in ("a.log", "keep.log", "build/x", "d/build/x", "d/local", "local", "d/a.log"):
@@ -262,7 +262,7 @@ class CommandConformance:
         assert done.exit_code != 0
 
     async def test_a_process_in_the_background_is_heard_and_killed(self, sandbox: Sandbox) -> None:
-        """A prepared process runs in the test's nursery, while its output is read and it is killed."""
+        """The output of a process in the background can be read while it runs, and `kill` ends it."""
         begun = trio.Event()
         process = sandbox.prepare(Command("printf onetwo; sleep 100"), lambda _: begun.set())
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the process ends with the test

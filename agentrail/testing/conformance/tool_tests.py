@@ -1,4 +1,4 @@
-"""What every tool must do, as tests to inherit: give the class a `tool` fixture that returns what a session is given.
+"""Tests of what every tool must do. Inherit the class, and give it a `tool` fixture that returns your tool.
 
     class TestMine(ToolConformance):
         @pytest.fixture
@@ -8,8 +8,9 @@
         def examples(self) -> Sequence[Mapping[str, Json]]:
             return ({"city": "Oslo"},)
 
-The tool is called with the examples, and with arguments made of its schema unless *makes_arguments* is false. It works
-in `surroundings()`: files in memory, unless you say otherwise. The tests are async functions for pytest-trio.
+The tool is called with the examples, and with arguments made from its schema unless `makes_arguments` is false. Its
+context comes from `surroundings()`: a sandbox in memory, unless you override it. The tests are async functions for
+pytest-trio.
 """
 
 # ruff: noqa: S101 - these are tests
@@ -37,27 +38,27 @@ class ToolConformance:
     """Tests of a tool: its description, its answers to arguments that fit, its cancellation, and its effect class."""
 
     makes_arguments: ClassVar[bool] = True
-    """Whether it is called with arguments made of its schema."""
+    """Whether the tool is also called with arguments made from its schema."""
     cancelled_within: ClassVar[float] = 0.25
     """Seconds that a cancelled call may take to end; a session reports one that takes longer."""
 
     def examples(self) -> Sequence[Mapping[str, Json]]:
-        """Return arguments that it should be called with."""
+        """Return sets of arguments to call the tool with; here none. Override this."""
         return ()
 
     def surroundings(self) -> ToolContext:
-        """Return the surroundings (sandbox, web) of one call; new ones for each call."""
+        """Return a new context (sandbox, web) for one call; here with a few files in memory."""
         return ToolContext(sandbox=MemorySandbox({"a.txt": b"tea\nx\r\ny", "docs/b": b"\xff\xfe"}))
 
     def rows(self, tool: Tool) -> tuple[JsonObject, ...]:
-        """Return the arguments of all calls."""
+        """Return all sets of arguments to call the tool with: the examples, then those made from its schema."""
         given = tuple(freeze_object(args) for args in self.examples())
         found = (*given, *(arguments_for(tool.spec) if self.makes_arguments else ()))
         assert found, "no arguments are known that fit the schema; give `examples`"
         return found
 
     async def test_a_session_takes_it(self, tool: object) -> None:
-        """The tool's schema and options are valid, and its `spec` is equal each time."""
+        """A session accepts the tool: its schema and options are valid, and its `spec` is equal each time."""
         await trio.lowlevel.checkpoint()
         taken = as_tool(tool)
         assert taken.spec == taken.spec
@@ -71,7 +72,7 @@ class ToolConformance:
             assert fits(freeze_object(args)) is None, args
 
     async def test_whatever_fits_is_answered(self, tool: object) -> None:
-        """No arguments that fit the schema make the tool raise, and each result can be stored."""
+        """The tool never raises for arguments that fit its schema, and each of its results can be stored."""
         taken = as_tool(tool)
         for args in self.rows(taken):
             await self._answer(taken, args, self.surroundings())
@@ -126,7 +127,7 @@ class ToolConformance:
                 assert sandbox.files == once, f"it is declared `idempotent` and has changed more with {args}"
 
     async def _answer(self, tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Call the tool as a session does."""
+        """Call the tool as a session does, check that it returns a valid result, and return it."""
         answer = await execute(tool, args, ctx)
         assert isinstance(answer, Ok | Err | Effect)
         return answer

@@ -1,1 +1,1 @@
-"""The laws of one plugin: what they say, how hooks are shown to it, and the simplest run that breaks one."""
+"""Laws that each plugin has to obey: what they are, how they are tried, and how a run that breaks one is shrunk."""

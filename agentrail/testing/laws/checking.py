@@ -1,4 +1,4 @@
-"""`check_plugin`: the laws, tried with many hooks, in states that the plugin itself has come to."""
+"""`check_plugin`: tries the laws with many hooks in a row, each with the state that the plugin returned before."""
 
 from __future__ import annotations
 
@@ -35,43 +35,44 @@ from agentrail.values.spelling import checked
 T = TypeVar("T")
 
 WORLDS: Final = 12
-"""Generated sessions whose events are passed to plugins with `on_event`."""
+"""How many sessions are generated for their events, which are shown to plugins with `on_event`."""
 
 MOST_EVENTS: Final = 400
-"""Events beside the first of each kind."""
+"""How many events of the generated sessions are kept at most, beside the first of each kind."""
 
 LONGEST: Final = 6
-"""Hooks in a row that one example may have."""
+"""How many hooks or events one run shows to the plugin at most."""
 
 ASKED_AGAIN: Final = 50
-"""Hooks and events that are shown once more after all runs."""
+"""How many of the first hooks and events are shown once more after all runs, to compare the answers."""
 
 RUNS: Final = 20
-"""Cheap runs in the words of the plugin, for each run with any content."""
+"""For each run with any content, so many runs with words of the plugin are tried, which take less time."""
 
 
 @checked
 def check_plugin(plugin: Attachable, *, examples: int = 60, seed: int | None = None) -> None:
-    """Try whether *plugin* obeys the laws, and raise `LawBrokenError` with the smallest example of one that it breaks.
+    """Try whether *plugin* obeys the laws, and raise `LawBrokenError` with the smallest example found if it does not.
 
-    The same examples are tried each time, unless another *seed* is given. First come runs of hooks in the words of the
-    plugin: what its code and options name, and arguments that its code reads together, with each combination of their
-    values in turn. Runs of hooks with any content follow. At last the plugin is shown again what it was shown first.
+    The same examples are tried each time, unless another *seed* is given. First come runs of hooks whose content uses
+    words of the plugin: names and values from its code and options, and arguments that its code reads together, with
+    each combination of their values in turn. Then come runs of hooks with any content. Last, the first hooks and events
+    are shown to the plugin once more, and it must give the same answers.
 
     Args:
         plugin: The plugin, with its options.
-        examples: How many runs of up to six hooks with any content are tried; of those in its words, twenty times that.
-        seed: Makes the examples others.
+        examples: How many runs of up to six hooks with any content are tried; twenty times as many use its own words.
+        seed: Start of the random draws; another one gives other examples.
     """
     trial = _PluginTrial(unkeyed(plugin)[1])
     broken = trial.in_words(examples * RUNS, seed or 0) or trial.of_any_content(examples, seed) or trial.again()
     if broken is not None:
-        broken.__notes__ = []  # what Hypothesis would say of an example that is printed already
+        broken.__notes__ = []  # remove the notes of Hypothesis: the error prints its example itself
         raise broken.with_traceback(None) from broken.__cause__
 
 
 class _PluginTrial:
-    """One plugin, and the hooks and events that are tried on it."""
+    """The trial of one plugin: draws hooks and events, shows them to it, and keeps its first answers."""
 
     def __init__(self, plugin: AnyPlugin) -> None:
         self.plugin = plugin
@@ -81,7 +82,7 @@ class _PluginTrial:
         self.asks = any(action.kind == "ask" for moment in self.moments for action in MATRIX.get(moment, ()))
 
     def in_words(self, runs: int, seed: int) -> LawBrokenError | None:
-        """Play *runs* in the words of the plugin; return the first broken law, with a smaller example if there is."""
+        """Try *runs* runs with words of the plugin; return the first broken law, its run shrunk, or `None`."""
         choose = InTurn(seed)
         for _ in range(runs):
             choose.drawn.clear()
@@ -90,7 +91,7 @@ class _PluginTrial:
         return None
 
     def of_any_content(self, examples: int, seed: int | None) -> LawBrokenError | None:
-        """Play *examples* with any content; return the broken law with the smallest example, if one was found."""
+        """Try *examples* runs with any content; return a broken law with its smallest run, or `None`."""
         told = st.none() | answers()
         pictures = st.just(Context()) | contexts()
         shown = [_any_content(moment) | st.just(moment) for moment in self.moments]
@@ -129,7 +130,7 @@ class _PluginTrial:
         return None
 
     def again(self) -> LawBrokenError | None:
-        """Show the plugin what it was shown first, and return the broken law if it answers differently now."""
+        """Show the plugin its first hooks and events once more; return a broken law if an answer differs, or `None`."""
         for where, ask, said in self.first:
             now = snapshot(ask())
             if now != said:
@@ -137,7 +138,10 @@ class _PluginTrial:
         return None
 
     def _remembers(self, where: str, problem: str) -> LawBrokenError:
-        """Return the error for a plugin whose answer depends on what it was shown before: no single hook tells."""
+        """Return the error for a plugin that remembers something outside of its state.
+
+        Its example calls `check_plugin`, because no single hook shows it.
+        """
         source = CodeSource()
         call = f"{source.wants('agentrail.testing', 'check_plugin')}({source.code(self.plugin)})"
         lines = (*source.lines(), "", "", "def test_it_remembers_nothing() -> None:", f"    {call}", "")
@@ -145,14 +149,14 @@ class _PluginTrial:
         return LawBrokenError("the same answer", self.plugin, where, f"{problem}: {why}", "\n".join(lines))
 
     def _asks(self, where: str, ask: Callable[[], T]) -> T:
-        """Return the answer of the plugin, and keep the first ones to compare."""
+        """Call *ask*, return the plugin's answer, and keep the first `ASKED_AGAIN` answers for `again`."""
         answer = ask()
         if len(self.first) < ASKED_AGAIN:
             self.first.append((where, ask, snapshot(answer)))
         return answer
 
     def _run(self, choose: Choose) -> LawBrokenError | None:
-        """Play one run of hooks in the words of the plugin, and return the law that it breaks, if it breaks one."""
+        """Try one run of hooks with words of the plugin; return the law that it breaks, or `None`."""
         caller = Caller(choose, (self.words,))
         ctx = Context()
         try:
@@ -170,12 +174,12 @@ class _PluginTrial:
         return None
 
     def _breaks(self, broken: LawBrokenError, choose: Choose) -> LawBrokenError | None:
-        """Play one run, and return what it breaks if that is the law that was *broken*, at the same place."""
+        """Try the run that *choose* draws; return its error if it breaks the same law as *broken*, at the same hook."""
         found = self._run(choose)
         return found if found is not None and (found.law, found.where) == (broken.law, broken.where) else None
 
     def _in_words(self, moment: str, caller: Caller) -> Hook | Envelope:
-        """Draw what the plugin is shown at one *moment*, in its words."""
+        """Draw a hook of one *moment*, or an event, with words of the plugin."""
         if moment != ON_EVENT:
             return draw_hook(moment, caller)
         every, of_calls = events()
@@ -183,7 +187,7 @@ class _PluginTrial:
         return envelope.but(event=retold(envelope.event, caller))
 
     def _shows(self, one: Hook | Envelope, state: object, ctx: Context, answer: AskAnswer | None) -> object:
-        """Show the plugin a hook or an event, and return its state after that."""
+        """Show the plugin a hook or an event, and return its new state; *answer* is given if it asks for something."""
         if isinstance(one, Envelope):
             return self._asks(ON_EVENT, partial(check_event, self.plugin, one, state, ctx))
         action = self._asks(one.moment, partial(check_hook, self.plugin, one, state, ctx, answer))
@@ -191,13 +195,16 @@ class _PluginTrial:
 
 
 def _any_content(moment: str) -> st.SearchStrategy[Hook | Envelope]:
-    """Hooks of one *moment* with any content, or events."""
+    """Return a strategy for hooks of one *moment* with any content, or for events if it is `on_event`."""
     return hooks(moment) if moment != ON_EVENT else st.sampled_from(events()[0])
 
 
 @cache
 def events() -> tuple[tuple[Envelope, ...], tuple[Envelope, ...]]:
-    """Return events of a few plausible sessions, one of each kind first; and one of each kind that tells of calls."""
+    """Generate a few sessions and return two tuples: their events, and one event of each kind with content of a call.
+
+    The first tuple begins with one event of each kind.
+    """
     by_kind: dict[type, Envelope] = {}
     others: list[Envelope] = []
     for number in range(WORLDS):

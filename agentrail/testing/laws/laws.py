@@ -1,6 +1,6 @@
-"""The laws that every plugin should obey, for one hook at a time: what `check_plugin` tries with many.
+"""The laws that every plugin has to obey, each checked for one hook; `check_plugin` tries them with many.
 
-`check_hook` needs neither Hypothesis nor pytest: what `check_plugin` finds, it prints as a call of this.
+The functions here need neither Hypothesis nor pytest. `check_plugin` prints a broken law as a test that calls one.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ LAWS: Final[Mapping[str, str]] = types.MappingProxyType(
         "a description": "`describe` returns text or a JSON object",
     }
 )
-"""Each law, and what it says."""
+"""The laws by name, each with what it demands."""
 
 
 class LawBrokenError(AssertionError):
-    """A plugin broke a law: which one, how, and a test that shows it."""
+    """A plugin broke a law: `law` is its name, `where` the hook, `problem` says how, and `example` is a test of it."""
 
     def __init__(self, law: str, plugin: AnyPlugin, where: str, problem: str, example: str) -> None:
         super().__init__(law, plugin, where, problem, example)
@@ -64,9 +64,10 @@ class LawBrokenError(AssertionError):
 def check_hook(
     plugin: AnyPlugin, hook: Hook, state: object = None, ctx: Context | None = None, answer: AskAnswer | None = None
 ) -> Action[object]:
-    """Show *plugin* one *hook*, and raise `LawBrokenError` if it breaks a law; return its action, with its state.
+    """Show *plugin* one *hook*, and raise `LawBrokenError` if it breaks a law; return its action.
 
-    If it asks for something and *answer* is given, it is told so, as often as it asks; the last action is returned.
+    The action always has a state: the new one, or *state* if that is unchanged. If the plugin asks for something and
+    *answer* is given, it is shown the hook with the answer, as often as it asks; its last action is returned.
     """
     shown = ctx if ctx is not None else Context()
     trial = _Trial(plugin, hook.moment, (hook, state, shown, answer))
@@ -82,7 +83,10 @@ def check_hook(
 
 @checked
 def check_init(plugin: AnyPlugin, ctx: Context | None = None) -> object:
-    """Have *plugin* begin, and raise `LawBrokenError` if it breaks a law; return its state, or the `PluginRefused`."""
+    """Call `init` of *plugin*, and raise `LawBrokenError` if it breaks a law.
+
+    Returns the first state, or the `PluginRefused` that it raised.
+    """
     shown = ctx if ctx is not None else Context()
     trial = _Trial(plugin, "init", (shown,))
     trial.description()
@@ -91,7 +95,10 @@ def check_init(plugin: AnyPlugin, ctx: Context | None = None) -> object:
 
 @checked
 def check_options(plugin: AnyPlugin, state: object) -> object:
-    """Update *plugin* to the options that it has, and raise `LawBrokenError` if it breaks a law; return its state."""
+    """Call `on_options` of *plugin* with the options that it has; raise `LawBrokenError` if it breaks a law.
+
+    Returns the new state, or the `PluginRefused` that it raised.
+    """
     stateful = cast("Plugin[object]", plugin)
     new = options_of(plugin)
     trial = _Trial(plugin, "on_options", (state,))
@@ -121,7 +128,7 @@ def check_event(plugin: AnyPlugin, event: Envelope, state: object = None, ctx: C
 
 
 class _Trial:
-    """One plugin, before one hook, with what it is shown."""
+    """Checks the laws for one call of a hook: has the plugin, the name of the hook, and what the plugin is shown."""
 
     def __init__(self, plugin: AnyPlugin, where: str, shown: tuple[object, ...]) -> None:
         self.plugin = plugin
@@ -129,12 +136,12 @@ class _Trial:
         self.shown = shown
 
     def demands(self, holds: bool, law: str, problem: str) -> None:
-        """Raise unless the *law* *holds*."""
+        """Raise `LawBrokenError` about *law* with *problem*, unless *holds* is true."""
         if not holds:
             raise LawBrokenError(law, self.plugin, self.where, problem, example(self.plugin, self.where, self.shown))
 
     def acts(self, hook: Hook, state: object, ctx: Context) -> Action[object]:
-        """Ask for an action."""
+        """Show the plugin *hook*, check its action against the laws, and return the action with its state filled in."""
         method = cast("Callable[[Hook, object, Context], object]", getattr(self.plugin, hook.moment))
         answer = self.twice(lambda: method(hook, state, ctx), (hook, state, ctx))
         accepted = MATRIX[hook.moment]
@@ -156,7 +163,7 @@ class _Trial:
         return action
 
     def twice(self, ask: Callable[[], object], shown: tuple[object, ...]) -> object:
-        """Call the plugin twice: both answers must be equal, and what it was given must not change."""
+        """Call the plugin twice and return its first answer; check that both are equal and *shown* did not change."""
         before = snapshot((self.plugin, *shown))
         first = self.called(ask)
         if before != snapshot((self.plugin, *shown)):
@@ -167,7 +174,7 @@ class _Trial:
         return first
 
     def begins(self, ask: Callable[[], object], shown: tuple[object, ...]) -> object:
-        """Ask for a state; a refusal is one answer."""
+        """Call `init` or `on_options`; return the state, checked, or the `PluginRefused` that it raised."""
         try:
             state = self.twice(ask, shown)
         except PluginRefused as refusal:
@@ -176,7 +183,7 @@ class _Trial:
         return state
 
     def called(self, ask: Callable[[], object]) -> object:
-        """Call the plugin, and turn an exception into a broken law."""
+        """Call the plugin; an exception is a broken law, except a `PluginRefused` of `init` and `on_options`."""
         try:
             return ask()
         except PluginRefused as refusal:
@@ -191,7 +198,7 @@ class _Trial:
             raise
 
     def keeps(self, state: object) -> None:
-        """Raise unless *state* can be stored."""
+        """Raise `LawBrokenError` unless *state* can be stored, and comes back from JSON equal to what it was."""
         law = "a state that can be kept"
         problem = storable(state)
         self.demands(problem is None, law, f"its state {state!r:.200} cannot be kept: {problem}")
@@ -208,7 +215,7 @@ class _Trial:
             self.demands(back == state, law, f"its state {state!r:.200} comes back as {back!r:.200}")
 
     def description(self) -> None:
-        """Raise unless the plugin's `describe` returns a text or a mapping."""
+        """Raise `LawBrokenError` unless the plugin's `describe` returns a text or a mapping."""
         said = self.called(self.plugin.describe)
         fits = isinstance(said, str | Mapping)
         self.demands(fits, "a description", f"it described itself as {said!r:.80}")
@@ -227,7 +234,7 @@ class _Trial:
 
 
 def snapshot(found: object, depth: int = 0) -> str:
-    """Return all that can be seen of *found*, so that a change can be seen too."""
+    """Return *found* and everything in it as text, so that two snapshots differ if anything visible has changed."""
     if depth > 20:  # noqa: PLR2004 - deeper than anything that is shown to a plugin
         return "…"
     inner = depth + 1
@@ -261,7 +268,7 @@ _CHECKS: Final[Mapping[str, str]] = types.MappingProxyType(
 
 
 def example(plugin: AnyPlugin, where: str, shown: tuple[object, ...]) -> str:
-    """Return a test that shows *plugin* the same again."""
+    """Return the source of a test that calls the hook *where* of *plugin* with the same arguments, *shown*."""
     source = CodeSource()
     check = source.wants("agentrail.testing", _CHECKS.get(where, "check_hook"))
     given = list(shown)

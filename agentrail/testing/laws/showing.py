@@ -1,4 +1,4 @@
-"""Hooks and events in the words of a plugin: with calls, results and texts such as its code reads."""
+"""Draws hooks and events for one plugin, with calls, results and texts made of the words that its code reads."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from agentrail.values.tools import Err, Ok, err, ok
 from agentrail.values.usage import NOTHING_USED
 
 OF_CALLS: Final = frozenset({"args", "details"})
-"""The fields of events that say what a call was given, or what it gave."""
+"""The fields of events that hold the arguments of a call (`args`) or the data of its result (`details`)."""
 
 
 def draw_hook(moment: str, caller: Caller) -> Hook:
-    """Draw a hook of one *moment*, with the calls and texts of *caller*."""
+    """Draw a hook of one *moment*, with calls and texts drawn by *caller*."""
     return _DRAWN[moment](caller)
 
 
@@ -47,7 +47,7 @@ def tells_of_calls(event: Event) -> bool:
 
 
 def retold(event: Event, caller: Caller) -> Event:
-    """Return *event* with calls that *caller* draws, if it tells of calls: their names, arguments or details."""
+    """Return *event* with its tool calls, arguments or details replaced by ones that *caller* draws, if it has any."""
     match event:
         case ResponseComplete():
             return event.but(message=_said(caller))
@@ -66,7 +66,10 @@ def _call(caller: Caller) -> ToolCall:
 
 
 def _ids(caller: Caller, percent: int) -> Iterator[str]:
-    """Yield ids of up to three calls; each is drawn separately, so that shrinking can leave out any of them."""
+    """Yield up to three ids of calls, each with a chance of *percent*, until one is not drawn.
+
+    Each is a draw of its own, so that shrinking can leave it out.
+    """
     for number in range(1, 4):
         if not caller.choose.percent(percent):
             return
@@ -74,7 +77,7 @@ def _ids(caller: Caller, percent: int) -> Iterator[str]:
 
 
 def _result(caller: Caller) -> tuple[ToolCall, Ok | Err]:
-    """Draw a call and its result, the details of which are made as arguments are."""
+    """Draw a call and a result for it; the details of the result are the call's arguments."""
     drawn, text = _call(caller), caller.text()
     return drawn, err(text, drawn.args) if caller.choose.percent(50) else ok(text, drawn.args)
 
@@ -91,7 +94,7 @@ def _said(caller: Caller) -> AssistantMessage:
 
 
 def _history(caller: Caller) -> tuple[Message, ...]:
-    """Draw a history that a provider would take: each call is followed by its result."""
+    """Draw a history that a provider accepts: a prompt, a response, and the result of each of its calls."""
     said = _said(caller)
     asked = UserMessage((Text(caller.text()),), Origin.PROMPT)
     return (asked, said, *(_message(caller, one.call_id).but(name=one.name) for one in said.calls))

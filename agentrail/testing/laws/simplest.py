@@ -1,4 +1,4 @@
-"""Shrinks a failing random run: leaves out its choices or makes them smaller, and plays the run again."""
+"""Shrinks a failing random run: leaves out random choices of it or makes them smaller, and plays the run again."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from agentrail.testing.world.choose import Choose
 T = TypeVar("T")
 
 TRIES: Final = 2_000
-"""Simpler runs that are played, at most."""
+"""How many simpler runs are played at most."""
 
 SIZES: Final = (16, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1)
 """How many choices next to each other are left out at once."""
 
 SMALLER: Final[tuple[Callable[[int], int], ...]] = (lambda _: 0, lambda chosen: chosen // 2, lambda chosen: chosen - 1)
-"""What a choice is replaced by, each as long as the run still fails."""
+"""Ways to make a choice smaller, tried in order; each is repeated as long as the run still fails."""
 
 
 class Replayed(Choose):
-    """Choices that were made before; after the last one, each is the simplest. Those made are in `drawn`."""
+    """Source of choices that repeats given ones, and then always chooses 0; `drawn` has the choices made."""
 
     __slots__ = ("_choices", "drawn")
 
@@ -37,7 +37,10 @@ class Replayed(Choose):
 
 
 class Simplest(Generic[T]):
-    """Looks for the simplest choices with which a run still fails; fewer choices are simpler, then smaller ones."""
+    """Looks for the simplest list of choices with which a run still fails.
+
+    A shorter list is simpler; of two lists of the same length, the one that sorts first.
+    """
 
     def __init__(self, choices: Sequence[int], failure: T, run: Callable[[Choose], T | None]) -> None:
         self.choices = [*choices]
@@ -46,7 +49,7 @@ class Simplest(Generic[T]):
         self._left = TRIES
 
     def find(self) -> T:
-        """Simplify until nothing gets simpler, or `TRIES` are used up; return the failure of the simplest run."""
+        """Simplify until nothing gets simpler, or `TRIES` runs were played; return the failure of the simplest run."""
         before: list[int] = []
         while before != self.choices and self._left > 0:
             before = self.choices
@@ -55,13 +58,13 @@ class Simplest(Generic[T]):
         return self.failure
 
     def _fewer(self) -> None:
-        """Leave out choices that are next to each other, the last ones first."""
+        """Try to leave out groups of choices next to each other, large groups first, from the end to the start."""
         for size in SIZES:
             for start in range(len(self.choices) - size, -1, -1):
                 self._fails(start, size)
 
     def _smaller(self) -> None:
-        """Make each choice a smaller number."""
+        """Try to make each choice a smaller number."""
         for place in range(len(self.choices)):
             for smaller in SMALLER:
                 while self._at(place) and self._fails(place, 1, smaller(self._at(place))):

@@ -19,11 +19,11 @@ from agentrail.testing.simulator.run import MODES, Report, Simulator, simulated
 
 BAR: Final = 30
 MOST_SHOWN: Final = 5
-"""Runs that broke a rule of which the command is shown."""
+"""For how many of the runs that broke a rule the problem, and the command that repeats the run, are printed."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run what *words* ask for."""
+    """Run the simulations that the command line arguments *words* ask for; return the exit code."""
     asked = _parser().parse_args(words)
     modes: tuple[str, ...] = (asked.mode,) if asked.mode in MODES else MODES
     if asked.seed is not None:
@@ -59,7 +59,10 @@ def _one(seed: int, modes: Iterable[str], *, trace: bool) -> int:
 
 
 def _many(wanted: Sequence[tuple[str, int]], jobs: int, began: float) -> list[Report]:
-    """Run all, show how far it is, print the table, and return the reports of runs that broke a rule."""
+    """Run all (mode, seed) pairs in *jobs* processes, with a progress bar; print a table of the faults.
+
+    Returns the reports of the runs that broke a rule.
+    """
     failed: list[Report] = []
     faults: Counter[str] = Counter()
     runs: Counter[str] = Counter()

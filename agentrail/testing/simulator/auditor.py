@@ -1,7 +1,7 @@
-"""Reads each record as it is written: the books of every session, kept from the journal alone.
+"""Checks each record as soon as it is written, and keeps a `Book` of each session, from its records alone.
 
-The auditor does each step again, with the rulings that are in its record, and holds it against the ledger of the kit.
-So what is checked is what a recovery would find, at every event and not only at the end.
+The auditor makes each step again, with the rulings in its record, and checks it with the `Ledger` of the kit. So the
+state that a recovery would find is checked after every record, and not only at the end.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ from agentrail.values.events.life import (
 from agentrail.values.messages import History, UserMessage
 
 IDS: Final = ("child", "request_id", "call_id", "ask_id", "compaction_id")
-"""The fields by which inputs say what they are about."""
+"""The fields of inputs that hold the id of the work that the input ends."""
 MOST_UNASKED: Final = 60
-"""Records that a session may write at one instant while nobody speaks to it; the most of 500 runs is 10."""
+"""How many records a session may write at one instant of virtual time without a command; the most in 500 runs is 10."""
 LATELY: Final = 20
-"""Messages of users among which a text is sought that was applied just now; one step may begin several turns."""
+"""In how many of the last user messages an applied steering text is looked for; one step may begin several turns."""
 
 
 class Book:
-    """One session, as its records tell."""
+    """All that the records of one session say so far: its state, events, callers' commands, usage and started calls."""
 
     def __init__(self, session_id: str, budget: BudgetGuard | None) -> None:
         self.session_id = session_id
@@ -105,7 +105,7 @@ class Auditor:
         self.books: dict[str, Book] = {}
 
     def book(self, session_id: str) -> Book:
-        """Return the book of a session."""
+        """Return the book of a session; it is made if there is none."""
         if session_id not in self.books:
             self.books[session_id] = Book(session_id, None)
         return self.books[session_id]
@@ -131,7 +131,7 @@ class Auditor:
                 self._verdict.demand(False, "replay", f"{differs}")
 
     def kept(self, snapshot: Snapshot) -> None:
-        """Hold a snapshot against what the records up to it tell."""
+        """Check that *snapshot* has the same state as the records up to it lead to."""
         states = self.book(snapshot.session_id).states
         known = states[snapshot.number - 1] if 0 < snapshot.number <= len(states) else None
         text = f"the snapshot of `{snapshot.session_id}` behind record {snapshot.number} is not what the records tell"
@@ -167,7 +167,7 @@ class Auditor:
             book.commands[record.command] = (given, record.answer)
 
     def _step(self, book: Book, before: State, arrival: Arrival, judge: Recorded) -> Step:
-        """Do a step again, and hold it against the ledger."""
+        """Make a step again, check it with the ledger, note what it starts in the book, and return it."""
         given = arrival.input
         if isinstance(given, TimerFired) and book.out.timers.get(given.timer, arrival.at + 1) <= arrival.at:
             del book.out.timers[given.timer]
@@ -190,7 +190,7 @@ class Auditor:
         return done
 
     def _said(self, book: Book, given: AnyInput, done: Step) -> None:
-        """Remember what callers are told of."""
+        """Note in the book what an input, its answer and its events say: accepted refs, decisions, aborts, a stop."""
         if isinstance(done.answer, Accepted):
             ref = done.answer.ref
             book.accepted.add(ref)
@@ -210,7 +210,7 @@ class Auditor:
             self._hears(book, envelope.event, done.state)
 
     def _quiet(self, book: Book, given: AnyInput) -> None:
-        """Count what a session writes at one instant without being spoken to: more than enough goes on for ever."""
+        """Count the records of a session at one instant without a command; too many mean that it never rests."""
         now = trio.current_time()
         if isinstance(given, COMMANDS) or now != book.instant:
             book.instant, book.unasked = now, 0
@@ -236,7 +236,7 @@ class Auditor:
                 pass
 
     def _spent(self, book: Book, before: State, after: State) -> None:
-        """Hold what was used against the budget: one response more is what may be."""
+        """Check the session's usage against its budget, which it may exceed by its largest response."""
         book.biggest = max(book.biggest, after.usage.total_tokens - before.usage.total_tokens)
         book.dearest = max(book.dearest, (after.usage.cost_usd or 0.0) - (before.usage.cost_usd or 0.0))
         budget = book.budget
@@ -252,7 +252,7 @@ class Auditor:
 
 
 def _closed(out: Outstanding, given: AnyInput) -> None:
-    """Take what *given* closes out of what is outstanding, if it is still remembered there."""
+    """Remove from *out* the work that the input *given* ends, if it is still in there."""
     known = {*out.requests, *out.calls, *out.asks, *out.compactions, *out.agents}
     names = [getattr(given, name) for name in IDS if hasattr(given, name)]
     if isinstance(given, SubagentStarted) or (names and names[0] in known):

@@ -1,6 +1,6 @@
-"""Whoever talks to the sessions of a simulation: callers with a table of doings, and subscribers who check what comes.
+"""The callers of a simulation, and the table of their actions (`DOINGS`): calls to the handles of sessions.
 
-Each doing looks, when its call has returned, whether the journal has what the caller was told.
+When a call has returned, each action checks that the journal contains what the caller was told.
 """
 
 from __future__ import annotations
@@ -41,24 +41,27 @@ class SimulatedCaller:
         self.sent: list[tuple[str, str]] = []
 
     def text(self) -> str:
-        """Return words that nobody has said before."""
+        """Return a text that no caller has sent before."""
         self.said += 1
         return f"{self.name} says {self.said}"
 
     def command(self) -> str | None:
-        """Return an id for a command, or none."""
+        """Return a command id for the next call, or `None` if it is to have none."""
         return f"{self.name}-{self.said}" if self.choose.percent(40) else None
 
     def book(self, handle: SessionHandle) -> Book:
-        """Return what the journal tells of a session."""
+        """Return the auditor's book of the session: what its records say."""
         return self.stage.auditor.book(handle.id)
 
     def told(self, holds: bool, handle: SessionHandle, what: str) -> None:
-        """Check that the journal contains what this caller was told."""
+        """Check *holds*: that the journal contains *what* this caller was told of."""
         self.stage.demand(holds, "acknowledged", f"{self.name} was told of {what} of `{handle.id}`; it is not written")
 
     async def do(self, doing: Doing, handle: SessionHandle) -> None:
-        """Do something; what is refused is refused, anything else that is raised breaks a rule."""
+        """Carry out an action of the table; now and then its caller is cancelled on the way.
+
+        An `AgentrailError` counts as a refusal, unless it says that the machine broke its table or a replay differs.
+        """
         stage = self.stage
         stage.doings[doing.name] += 1
         seconds = self.choose.below(300) / 1000 if stage.fires("caller_leaves") else float("inf")
@@ -72,14 +75,14 @@ class SimulatedCaller:
             stage.demand(not isinstance(error, LeftItsRow | ReplayDiffers), "crashes", f"{doing.name}: {error}")
         stage.verdict.note(self.name, doing.name, handle.id, outcome)
 
-    # What every text comes to
+    # Sending texts
 
     async def sends(
         self,
         handle: SessionHandle,
         send: Callable[[str, str | None], Awaitable[Accepted]],
     ) -> None:
-        """Say something, maybe under an id, and maybe once more under the same id."""
+        """Send a new text, maybe under a command id; then maybe the same again, or another text, under that id."""
         text, command = self.text(), self.command()
         accepted = await send(text, command)
         self.told(accepted.ref in self.book(handle).accepted, handle, f"{accepted}")
@@ -98,7 +101,7 @@ class SimulatedCaller:
             self.stage.demand(False, "commands", f"{command} was used for something else, and is answered {other}")
 
     async def repeats(self, handle: SessionHandle) -> None:
-        """Send once more what was sent some time ago, maybe to a process that is gone."""
+        """Send an earlier prompt again under its command id, maybe one of an earlier process, and check the answer."""
         known = self.book(handle).commands.items()
         old = [(command, given, answer) for command, (given, answer) in known if isinstance(given, PromptSent)]
         command, given, answer = self.choose.pick(old) if old else (None, None, None)
@@ -107,7 +110,7 @@ class SimulatedCaller:
             self.stage.demand(again == answer, "commands", f"{command} was answered {answer}, and now {again}")
 
     async def insists(self, handle: SessionHandle, text: str, command: str) -> None:
-        """Say something under an id, and demand the answer that the id has had, if it has had one."""
+        """Send *text* under the id *command*, and check that the answer is the one that this id had before, if any."""
         try:
             told = f"{await handle.prompt(text, command=command)}"
         except (PromptWasDropped, QueueFull) as refused:
@@ -120,14 +123,14 @@ class SimulatedCaller:
 
 @value
 class Doing(Value):
-    """Something that callers do."""
+    """An action of callers: one call to a handle, with checks after it."""
 
     name: str
     """Name of the action."""
     weight: int
-    """Weight with which it is drawn."""
+    """Weight with which the action is drawn."""
     call: Callable[[SimulatedCaller, SessionHandle], Awaitable[None]]
-    """Does it."""
+    """Function that carries out the action."""
 
 
 async def _prompts(caller: SimulatedCaller, handle: SessionHandle) -> None:
@@ -166,7 +169,7 @@ async def _steers(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 
 async def _clears(caller: SimulatedCaller, handle: SessionHandle) -> None:
-    """Have an abort clear new prompts, and one that was answered before; then send all of them again."""
+    """Send new prompts, and an earlier one again, while an abort clears the queue; then send all of them again."""
     known = [(text, command) for (owner, command), (text, _) in caller.stage.answers.items() if owner == handle.id]
     said = [(caller.text(), f"{caller.name}-clear-{caller.said}") for _ in range(3)]
     sent = [*said, *([caller.stage.choice("again", caller.name, caller.said).pick(known)] if known else ())]
@@ -188,9 +191,9 @@ async def _aborts(caller: SimulatedCaller, handle: SessionHandle) -> None:
     kill: Kill = choose.pick(("killable", "all", "none"))
     book = caller.book(handle)
     relieved = caller.stage.relieved
-    before = book.aborts, relieved[handle.id]  # one that waits serves for all: for whose reason is not said
+    before = book.aborts, relieved[handle.id]  # aborts that wait are joined into one, so only their number is checked
     clears, command = choose.percent(30), caller.command()
-    known = command in book.commands  # the last one of this caller, which is answered as it was
+    known = command in book.commands  # the id is that of this caller's last command: the answer is the old one
     await handle.abort(reason, kill_tools=kill, clear_queue=clears, command=command)
     written, answered_early = book.aborts > before[0], relieved[handle.id] > before[1]
     caller.told(written or answered_early or known, handle, f"the abort {reason!r}")
@@ -201,7 +204,7 @@ async def _decides(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 
 async def decide(caller: SimulatedCaller, handle: SessionHandle, choose: Choose) -> None:
-    """Approve, reject or answer something that waits for a person; or what does not."""
+    """Approve or reject a held call, or answer a question; if there is none, maybe approve an id that is unknown."""
     held = handle.status().held
     if not held:
         if choose.percent(5):
@@ -217,7 +220,7 @@ async def decide(caller: SimulatedCaller, handle: SessionHandle, choose: Choose)
         await handle.approve(one.id, args, always=always, auto_resume=choose.percent(80), command=caller.command())
     else:
         await handle.reject(one.id, "no", auto_resume=choose.percent(50))
-    decided = any(one.id in book.decided for book in caller.stage.auditor.books.values())  # a sub-agent's, maybe
+    decided = any(one.id in book.decided for book in caller.stage.auditor.books.values())  # maybe that of a sub-agent
     caller.told(decided, handle, f"the decision about {one.id}")
 
 
@@ -301,9 +304,9 @@ DOINGS: Final = (
     Doing("look", 5, _looks),
     Doing("stop", 1, _stops),
 )
-"""What callers do; each row is one call to a handle, and what is looked at after it."""
+"""The actions of callers; each is one call to a handle, with checks of its answer."""
 
 MEDDLING: Final = tuple(
     doing for doing in DOINGS if doing.name in ("steer", "abort", "decide", "stop", "prompt_nowait")
 )
-"""What is done in the middle of a step."""
+"""The actions that the fault `meddling` carries out while a session is in the middle of its work."""

@@ -1,8 +1,8 @@
-"""What can go wrong in a simulated supervisor, as data: one row for each kind of fault.
+"""The kinds of faults of a simulation, as data: one row for each.
 
-A fault is drawn in two steps: a run has it or not, and where it has it, it fires now and then. So each run has a few
-kinds of trouble, often enough to meet one another, and the next run has other ones. Each kind draws from a generator
-of its own: one that is left out changes nothing for the rest.
+A fault is drawn in two steps: first whether a run has it at all, then, at each chance in that run, whether it fires. So
+each run has a few kinds of faults, which fire often enough to coincide, and other runs have others. Each kind draws
+from a random generator of its own: leaving a kind out does not change when the others fire.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agentrail.testing.world.choose import Choose
 from agentrail.values.value import Value, value
 
 RUNS: Final = 15
-"""In how many runs out of a hundred there is a kind of fault."""
+"""In how many runs out of a hundred each kind of fault is present."""
 
 
 @value
@@ -24,11 +24,11 @@ class Fault(Value):
     """One kind of fault."""
 
     name: str
-    """Its name."""
+    """Name of the kind."""
     says: str
-    """What goes wrong, in words."""
+    """Description: what goes wrong."""
     fires: int
-    """In how many chances out of a thousand it does, in a run that has it."""
+    """In a run that has the fault: at how many chances out of a thousand it fires."""
 
 
 FAULTS: Final = (
@@ -83,10 +83,10 @@ FAULTS: Final = (
     # time
     Fault("clock_jumps", "seconds pass at once", 60),
     Fault("clock_turned_back", "the next process finds an earlier time of day", 1000),
-    # whoever listens
+    # subscribers
     Fault("subscriber_slow", "a subscriber takes its time over each event", 400),
     Fault("subscriber_leaves", "a subscriber leaves in the middle, and comes back to where it was", 60),
-    # whoever calls
+    # callers
     Fault("command_twice", "a command is sent again under its id", 400),
     Fault("queue_cleared", "an abort clears the queue while prompts are in the mailbox, and they are sent again", 400),
     Fault("command_reused", "another command is sent under an id", 150),
@@ -94,23 +94,23 @@ FAULTS: Final = (
     Fault("mailbox_flood", "a hundred prompts come at once", 40),
     Fault("meddling", "somebody aborts, steers, decides or stops in the middle of a step", 40),
 )
-"""Every kind; `Simulator(faults=[…])` picks some of them by name, and then every run has them."""
+"""All kinds of faults; `Simulator(faults=[…])` picks some of them by name, and then each run has all of those."""
 
 BY_NAME: Final = {fault.name: fault for fault in FAULTS}
 
 
 def generator(seed: int, *names: object) -> Random:
-    """Return chance for one purpose, the same for the same seed and names."""
+    """Return a random generator for the purpose that *names* say; the same seed and names give the same numbers."""
     return Random("/".join(map(str, (seed, *names))))  # noqa: S311 - chance, no secrets
 
 
 def choice(seed: int, *names: object) -> Choose:
-    """Return choices for one purpose."""
+    """Return a source of random choices for the purpose that *names* say, the same for the same seed and names."""
     return Choose(generator(seed, *names).randrange)
 
 
 class Chaos:
-    """Which faults a run has, and how often each has fired."""
+    """The faults of one run: which kinds it has, when they fire, and how often each has (`counts`)."""
 
     def __init__(self, seed: int, names: Iterable[str], runs: int = RUNS) -> None:
         self.seed = seed
@@ -124,11 +124,11 @@ class Chaos:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The kinds that this run has."""
+        """The names of the kinds of faults that this run has."""
         return tuple(self._chances)
 
     def fires(self, name: str) -> bool:
-        """Whether a fault of this kind happens here and now; if so, it is counted."""
+        """Draw whether the fault *name* fires now, count it if so, and return that. While `calm`, none fires."""
         chance = self._chances.get(name)
         if chance is None or self.calm or chance.below(1000) >= BY_NAME[name].fires:
             return False

@@ -1,4 +1,4 @@
-"""The journal of a simulation: in memory, slow, full, broken, taken away; what it has written outlives the process."""
+"""The journal of a simulation: it keeps records in memory, beyond the life of a process, and fails as faults fire."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ON_PURPOSE: Final = "on purpose"
 
 
 LONGEST_AWAY: Final = 3000
-"""Milliseconds for which the journal may be away."""
+"""Milliseconds for which the journal may be away at most, when the fault `journal_away` fires."""
 
 
 class DiskError(OSError):
@@ -31,7 +31,7 @@ class MistakeError(LookupError):
 
 
 class FaultyJournal:
-    """Puts faults before and behind what a `MemoryJournal` does, and shows the auditor what was written."""
+    """Wraps a `MemoryJournal`: raises faults before or after its methods, and gives the auditor what was written."""
 
     def __init__(self, disk: MemoryJournal, chaos: Chaos, auditor: Auditor, life: int) -> None:
         self._disk = disk
@@ -42,7 +42,7 @@ class FaultyJournal:
         self._back_at = 0.0
 
     def _alive(self, fault: str | None = None) -> None:
-        """Raise if the process is gone: nothing of it reaches the disk any more; or if the journal is away now."""
+        """Raise if the simulated process is gone, if the journal is away now, or if *fault* is given and fires."""
         if self.dead:
             raise CommitUnknown(GONE)
         if self._chaos.fires("journal_away"):
@@ -51,7 +51,7 @@ class FaultyJournal:
             raise DiskError(ON_PURPOSE)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-        """Write *records*, or not."""
+        """Write *records*, or fail before or after writing them, as faults fire."""
         fires = self._chaos.fires
         await self._wait()
         self._alive("writing_fails")
@@ -73,7 +73,7 @@ class FaultyJournal:
             raise MistakeError(records[0].number)
         if fires("writing_fails_behind"):
             raise DiskError(ON_PURPOSE)
-        with trio.CancelScope(shield=True):  # what is written is answered
+        with trio.CancelScope(shield=True):  # a cancelled caller still learns that the records are written
             await self._wait()
         if self.dead:
             raise CommitUnknown(GONE)
@@ -90,36 +90,36 @@ class FaultyJournal:
         return await self._disk.claim(session_id, owner)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Return records."""
+        """Return the records of a session after the number *after*, at most *limit*."""
         self._alive("journal_unreadable")
         return await self._disk.read(session_id, after, limit)
 
     async def place(self, session_id: str, seq: int) -> int:
-        """Return where the events behind *seq* are."""
+        """Return after which record the events after number *seq* are."""
         self._alive("journal_unreadable")
         return await self._disk.place(session_id, seq)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        """Return what was answered to a command."""
+        """Return the stored answer to a command id, or `None` if there is none."""
         self._alive("answer_unreadable")
         return await self._disk.answer(session_id, command)
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return summaries of the stored sessions, or fail as the faults say."""
+        """Return summaries of the stored sessions, at most *limit*, after the id *after*."""
         self._alive("listing_fails")
         return await self._disk.sessions(after, limit)
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
-        """Keep a snapshot."""
+        """Keep a snapshot, after the auditor has checked it."""
         self._alive("snapshot_fails")
         self._auditor.kept(snapshot)
         await self._wait()
         await self._disk.keep(claim, snapshot)
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session."""
+        """Return the snapshot of a session, or `None` if there is none."""
         self._alive("snapshot_fails")
         return await self._disk.snapshot(session_id)
 
     async def close(self) -> None:
-        """Give nothing back: the disk outlives the process."""
+        """No-op: what is written must outlive the simulated process."""

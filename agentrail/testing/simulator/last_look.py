@@ -1,4 +1,4 @@
-"""What is looked at when a life ends: crashes and restarts, sessions at rest, the order in which they are stopped."""
+"""Checks at the end of each life of the process: crashes and restarts, sessions at rest, and the order of stops."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agentrail.testing.simulator.outage_rules import check_outages
 from agentrail.testing.simulator.stage import Stage
 
 REST: Final = 60.0
-"""Seconds within which every session comes to rest when the faults have stopped and the clock was not set back."""
+"""Seconds within which every session must come to rest after the faults have stopped, if no clock was set back."""
 
 QUIET: Final = 5.0
-"""Seconds for which those who are at rest are watched: longer than it takes any of them to go to sleep."""
+"""Seconds for which sessions at rest are watched; longer than any of them waits before it goes to sleep."""
 
 OVERDUE: Final = 5000
-"""Milliseconds that a timer may be late in a session at rest."""
+"""By how many milliseconds a timer of a session at rest may be overdue."""
 
 ON_PURPOSE: Final[Mapping[str, tuple[str, ...]]] = {
     "BrokenOnPurposeError": ("actor_breaks", "actor_breaks_behind", "effect_breaks", "message_poisoned"),
@@ -31,14 +31,14 @@ ON_PURPOSE: Final[Mapping[str, tuple[str, ...]]] = {
     "CommitUnknown": ("commit_unknown", "commit_unknown_kept", "process_dies"),
     "Fenced": ("fenced",),
 }
-"""What an actor may crash of, if one of these faults has fired."""
+"""The errors by which a session may crash, each with the faults that cause it; one of them must have fired."""
 
 NEAR: Final = 5
-"""Milliseconds by which a crash may stand before or behind the edge of a period."""
+"""Milliseconds around the edge of a restart period in which a crash is not judged: it may count or not."""
 
 
 class Intensity(Protocol):
-    """How often a supervisor starts its sessions again."""
+    """The restart policy of a supervisor: its strategy, and how many restarts it allows within a period."""
 
     strategy: Strategy
     max_restarts: int
@@ -46,7 +46,7 @@ class Intensity(Protocol):
 
 
 def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> None:
-    """Look at every crash: whose fault it was, and whether the session was started again as it should be."""
+    """Check every crash report: its cause must be a fault that fired, and the restart what the policy demands."""
     crashes: dict[str, list[CrashReport]] = {}
     check_outages(stage, supervisor)
     for report in supervisor.crashes():
@@ -66,7 +66,7 @@ def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> No
 
 
 def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence[CrashReport]) -> None:
-    """Hold what was done about the last crash of a session against those before it."""
+    """Check what was done about the last crash in *reports*: set aside if there were too many, else restarted."""
     last = reports[-1]
     ago = [last.at - report.at for report in reports]
     edge = policy.period * 1000
@@ -81,16 +81,16 @@ def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence
 
 
 def begin_to_close(stage: Stage, supervisor: Supervisor) -> None:
-    """Take note of who is there when the supervisor begins to close."""
+    """Note the children of the supervisor when it begins to close, for `check_order`."""
     stage.closing = [child.name for child in supervisor.tree().children]
     stage.ending.clear()
     stage.down.clear()
 
 
 def check_order(stage: Stage) -> None:
-    """Demand that those whom the supervisor has ended have gone from the youngest to the oldest.
+    """Check that the closing supervisor ended its children from the youngest to the oldest.
 
-    Who breaks or ends while the supervisor still waits for a younger one has gone by itself.
+    A child that crashes or ends by itself, while the supervisor waits for a younger one, does not count.
     """
     gone = [name for name in stage.down if name in stage.closing]
     wanted = [name for name in reversed(stage.closing) if name in gone]
@@ -99,7 +99,7 @@ def check_order(stage: Stage) -> None:
 
 
 async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[], bool]) -> None:
-    """Decide whatever is held, and demand that everybody comes to rest in time."""
+    """Decide held calls and questions until every session rests and *quiet* is true; check that this comes in time."""
     janitor = SimulatedCaller(stage, "janitor")
     began = trio.current_time()
     longest = REST + stage.watch.behind
@@ -117,7 +117,7 @@ async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[]
 
 
 async def _stays_quiet(stage: Stage, supervisor: Supervisor) -> None:
-    """Demand that those who are at rest write nothing more, but for one that goes to sleep: that is one record."""
+    """Check that each session at rest writes at most one more record within `QUIET`: the one of falling asleep."""
     written = {handle.id: stage.auditor.book(handle.id).records for handle in _living(supervisor, "asleep")}
     await trio.sleep(QUIET)
     for name, before in written.items():
@@ -143,12 +143,12 @@ async def _all_rest(supervisor: Supervisor, janitor: SimulatedCaller) -> bool:
 
 
 async def _rests(handle: SessionHandle, janitor: SimulatedCaller, view: ChildView | None) -> bool:
-    """Whether a session is at rest; what waits for a person is decided, what is held up goes on."""
+    """Return whether a session is at rest; on the way decide its held calls, and resume it if it is suspended."""
     if view is None:
         return True
     try:
         paused = view.state == "running" and bool(handle.inspect().paused)
-    except SessionAsleep:  # it is about to wake, and waits for the journal
+    except SessionAsleep:  # the session is about to wake, and waits for the journal
         return False
     if view.suspended or paused:
         await janitor.do(RESUME, handle)

@@ -1,4 +1,4 @@
-"""Subscribers of a simulation: each checks that what it is shown is written, whole, and in order."""
+"""Subscribers of a simulation: each checks that its events are in the journal, complete, and in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BEGINNING: Final = Cursor(0)
 
 
 class CheckingListener:
-    """One subscriber, who comes back to where it was."""
+    """One subscriber of a session; when it leaves or is dropped, it subscribes again from its last cursor."""
 
     def __init__(self, stage: Stage, handle: SessionHandle, name: str) -> None:
         self._stage = stage
@@ -31,7 +31,7 @@ class CheckingListener:
         self._name = name
 
     async def run(self) -> None:
-        """Listen until the session is over."""
+        """Read events until the stream of the session ends; then check that all of them came."""
         over = False
         while not over:
             self._lost = None
@@ -61,7 +61,8 @@ class CheckingListener:
         event = envelope.event
         self._stage.verdict.note("hears", self._name, self._handle.id, envelope.seq, envelope.n, type(event).__name__)
         if isinstance(event, Gap):
-            self._lost = event.to_seq if self._policy == "drop" else self._lost  # else only deltas are lost
+            # Only with the policy `drop` are durable events missing; with the others a gap stands for deltas.
+            self._lost = event.to_seq if self._policy == "drop" else self._lost
             return
         cursor, after = envelope.cursor, (self._at.seq, self._lost)
         self._demand(cursor > self._at, "complete", f"{tuple(cursor)} comes out of order")
@@ -74,7 +75,7 @@ class CheckingListener:
         self._at = cursor
 
     def _ends(self) -> None:
-        """The session is over, and has said so: everything has come."""
+        """Check that the last event was received, if the session has ended and never crashed."""
         state = self._book.state
         if state is not None and state.phase is Phase.ENDED and not self._book.crashed:
             self._demand(

@@ -1,4 +1,4 @@
-"""What an outage of the journal must never do: end a session, count as its crash, or be written down as one."""
+"""Checks that an outage of the journal never ends a session, nor counts as its crash, nor is recorded as one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from agentrail.values.events.life import InputQuarantined, SessionQuarantined, S
 KINDS: Final = frozenset(
     name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, JournalUnavailable)
 )
-"""The names of the errors that say that the journal cannot be used now."""
+"""The names of all error classes that say that the journal cannot be used now."""
 
 
 def check_outages(stage: Stage, supervisor: Supervisor) -> None:
-    """Demand that no session has crashed of an outage, as its supervisor reports and as its records say."""
+    """Check the supervisor's crash reports and the sessions' events: none names an outage of the journal as a cause."""
     for report in supervisor.crashes():
         text = f"`{report.path[-1]}` crashed: {report.reason.text}"
         stage.demand(report.reason.kind not in KINDS, "outages", text)
@@ -35,7 +35,7 @@ def check_outages(stage: Stage, supervisor: Supervisor) -> None:
 
 @contextmanager
 def outages_watched(stage: Stage) -> Generator[None]:
-    """Demand of each session that is let go of that no outage is why, unless it has not even started here."""
+    """Check, while this is open, that no session that has written a record is ended by an outage of the journal."""
     finish = Session.finish
 
     def noted_finish(ended: Session, error: BaseException | None) -> None:

@@ -1,4 +1,4 @@
-"""The models, tools and plugins of a simulation: each works, until a fault of its kind fires."""
+"""The models, tools and plugins of a simulation: each works correctly, except when a fault of its kind fires."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ON_PURPOSE: Final = "on purpose"
 PATHS: Final = ("a", "b", "secret", "replaced")
 
 DAWDLES: Final = 0.06
-"""Seconds that a slow listener takes over an event."""
+"""Seconds that a slow listener takes for one event."""
 
 HELPER: Final = "helper"
 TASK_TOOL: Final = "task"
@@ -60,10 +60,10 @@ GARBAGE: Final[tuple[Callable[[ModelRequest], object], ...]] = (
     lambda _: Response((Text("x" * 5000),), (), StopReason.LENGTH),
     lambda _: Response((Text("no"),), (), StopReason.REFUSED),
 )
-"""Responses that are none, or ask for what is not there."""
+"""Functions that make bad responses: of a wrong type, unusual, or with calls of unknown tools or wrong arguments."""
 
 NONSENSE: Final[tuple[object, ...]] = (None, "done", 7, {"content": "done"}, ok, b"done", [])
-"""What is no result."""
+"""Values that a tool may not return."""
 
 
 class BrokenOnPurposeError(Exception):
@@ -71,7 +71,7 @@ class BrokenOnPurposeError(Exception):
 
 
 class SimulatedProvider:
-    """A model that speaks, calls tools now and then, and fails as the faults say."""
+    """A model that answers with random words and tool calls, and fails when a fault fires."""
 
     def __init__(self, stage: Stage, session_id: str, name: str) -> None:
         self.name = name
@@ -80,7 +80,7 @@ class SimulatedProvider:
         self._session_id = session_id
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        """Answer a request."""
+        """Answer a request; note with the stage that it was made, and that it is going on."""
         stage = self._stage
         stage.asked(request)
         key = request.session_id, request.request_id
@@ -151,7 +151,7 @@ class SimulatedProvider:
 
 
 class SimulatedWorker:
-    """A tool that does nothing much, in its time, until a fault fires."""
+    """A tool that waits for a random time and returns a random result, or fails when a fault fires."""
 
     def __init__(self, stage: Stage, session_id: str, spec: ToolSpec) -> None:
         self.spec = spec
@@ -160,7 +160,7 @@ class SimulatedWorker:
         self._chance = stage.choice("tool", session_id, spec.name)
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Execute the call: wait, answer, or fail as the faults say."""
+        """Execute the call: wait, then return a result, or fail if a fault fires; note with the stage that it runs."""
         stage = self._stage
         stage.runs(ctx.session_id, ctx.call_id, args)
         key = f"{ctx.session_id}/{ctx.call_id}"
@@ -200,7 +200,7 @@ class SimulatedWorker:
         return self._result()
 
     async def probe(self, key: str) -> Probed:
-        """Say what has become of a call that was interrupted: the truth, or that nobody knows."""
+        """Return what became of an interrupted call: whether it ran, or in a fifth of the cases `Unknown`."""
         await trio.sleep(0.05)
         done = self._stage.ran[key]
         if self._chance.percent(20):
@@ -222,13 +222,13 @@ class SimulatedWorker:
 
 @frozen
 class Prober(Answering):
-    """Goes on, asks a service now and then, and breaks as the faults say."""
+    """A plugin that lets all hooks pass, asks a service at the hooks in `asks`, and breaks when a fault fires."""
 
     stage: Stage = field(eq=False, repr=False)
     asks: frozenset[str] = frozenset()
 
     def answer(self, hook: Hook, state: int) -> object:
-        """Say what to answer."""
+        """Let the hook pass or ask the service; raise, lie or take virtual time if a fault fires."""
         fires = self.stage.fires
         if fires("plugin_slow"):
             self.stage.watch.worked += 0.3
@@ -243,17 +243,17 @@ class Prober(Answering):
 
 @frozen
 class Dawdler(Plugin[None]):
-    """Takes longer over each event than the hooks of a step should take."""
+    """A plugin that takes longer for each event than the hooks of a step should take."""
 
     stage: Stage = field(eq=False, repr=False)
 
     def on_event(self, event: Envelope, state: None, ctx: Context) -> None:  # noqa: ARG002 - the shape of the hook
-        """Take a while."""
+        """Add `DAWDLES` seconds to the virtual time that the step takes."""
         self.stage.watch.worked += DAWDLES
 
 
 async def lookup(stage: Stage, _: Json) -> Json:
-    """Answer a plugin's question."""
+    """Service that plugins call (`CallService`): return an answer, or hang or raise if a fault fires."""
     if stage.fires("service_hangs"):
         await trio.sleep_forever()
     await trio.sleep(0.013)

@@ -1,4 +1,4 @@
-"""Runs one life of a simulated process: a supervisor on the journal that earlier lives have written."""
+"""Runs one life of the simulated process: opens a supervisor on the journal that earlier lives have written."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_one", "one_fo
 
 
 class ProcessGoneError(Exception):
-    """The process is gone, on purpose."""
+    """Raised to end a life as if its process had been killed."""
 
 
 class Life:
-    """One life of the simulated process, from its start to its crash or end."""
+    """One life of the simulated process, from the opening of its supervisor to its crash or end."""
 
     def __init__(self, stage: Stage, disk: MemoryJournal, number: int, plugins: Sequence[Attachable]) -> None:
         self._stage = stage
@@ -64,7 +64,10 @@ class Life:
         self._by_name = stage.choice("by name", number).percent(50)
 
     async def run(self, clock: MockClock, *, seconds: float, last: bool, calm: bool) -> None:
-        """Live for some *seconds*; in the *last* life the process does not die, and a *calm* one comes to rest."""
+        """Run a supervisor with callers and listeners for some virtual *seconds*, then close it and check the rules.
+
+        In the *last* life the process does not die. In a *calm* life the faults then stop and all sessions must rest.
+        """
         stage = self._stage
         stage.verdict.note("life", self._number, self.strategy, self.max_restarts)
         stage.begin()
@@ -79,7 +82,7 @@ class Life:
                 max_restarts=self.max_restarts,
                 period=self.period,
                 specs=self._specs() if self._by_name else None,
-                stop_within=None,  # tools that are slow to end are looked at until they have
+                stop_within=None,  # no time limit: tools that end late are checked until they have ended
             ) as supervisor:
                 try:
                     await self._until(broken, doom, supervisor, clock, seconds, calm=calm)
@@ -88,20 +91,23 @@ class Life:
                 self._dies(doom)
                 begin_to_close(stage, supervisor)
             check_order(stage)
-        except Exception as error:  # noqa: BLE001 - each kind is looked at
+        except Exception as error:  # noqa: BLE001 - `_ended_by` judges each kind
             self._ended_by(error)
         finally:
             stage.verdict.broken = stage.doom = None
 
     def _specs(self) -> Mapping[str, Callable[[], SessionSpec]]:
-        """Return what builds the sessions of the lives before, by name: then the supervisor brings them back itself."""
+        """Return a function for each session of earlier lives that builds its spec, by name.
+
+        With these the supervisor brings the sessions back itself.
+        """
         return {name: partial(self._built, name) for name in self._stage.stored()}
 
     def _built(self, session_id: str) -> SessionSpec:
         return draw_spec(self._stage, session_id, self._plugins)[0]
 
     def _dies(self, doom: trio.Event) -> None:
-        """Let the process be gone, if it is to be: nothing reaches the disk any more."""
+        """If the process is to die, cut off its journal, so that no more is written, and raise `ProcessGoneError`."""
         if doom.is_set():
             self._journal.dead = self._gone = True
             raise ProcessGoneError
@@ -126,7 +132,7 @@ class Life:
         *,
         calm: bool,
     ) -> None:
-        """Play until the time is over, a rule is broken, or the process is gone."""
+        """Run callers and listeners until the time is over, a rule is broken, or the process is to die."""
         async with trio.open_nursery() as nursery:  # noqa: TID251 - whoever plays is gone with it
             for over in (broken, doom):
                 nursery.start_soon(_ends, over, nursery.cancel_scope)
@@ -137,10 +143,10 @@ class Life:
                     self._stage.chaos.calm = True
                     await comes_to_rest(self._stage, supervisor, lambda: self._busy == 0)
             finally:
-                self._stage.meddle = nobody  # before the nursery closes: sessions go on a little longer
+                self._stage.meddle = nobody  # sessions go on after this nursery is closed: no meddler may start then
             nursery.cancel_scope.cancel()
 
-    # Who plays
+    # Tasks of one life
 
     async def _play(self, nursery: trio.Nursery, supervisor: Supervisor, clock: MockClock, seconds: float) -> None:
         await self._check_kept()
@@ -163,7 +169,7 @@ class Life:
         await trio.sleep_until(until)
 
     async def _opens(self, nursery: trio.Nursery, supervisor: Supervisor, session_id: str) -> None:
-        """Spawn a session, and listen to it."""
+        """Spawn a session after a while, check that its start is recorded, and start its listeners."""
         stage = self._stage
         choose = stage.choice("spawn", session_id)
         await trio.sleep(choose.below(2000) / 1000)
@@ -174,7 +180,7 @@ class Life:
                 spec, session_id, restart=choose.pick(("transient", "transient", "temporary"))
             )
         except (BadPlugin, BadSpec):
-            raise  # the simulator's own specification is wrong: a run without sessions would break no rule
+            raise  # the simulator's own spec is wrong; without this, a run without sessions would pass all checks
         except AgentrailError as refused:
             stage.verdict.note("spawn", session_id, type(refused).__name__)
             return
@@ -184,7 +190,7 @@ class Life:
         self._is_there(nursery, handle, choose)
 
     async def _comes_back(self, nursery: trio.Nursery, supervisor: Supervisor, session_id: str) -> None:
-        """Bring a session back that a life before has left, and listen to it."""
+        """Resume a session of an earlier life after a while, and start its listeners."""
         stage = self._stage
         choose = stage.choice("return", session_id, self._number)
         await trio.sleep(choose.below(500) / 1000)
@@ -230,13 +236,14 @@ class Life:
             if self._stage.fires("clock_jumps"):
                 clock.jump(self._choose.number(1, 9000) / 1000)
 
-    # What was before
+    # Earlier lives
 
     async def _check_kept(self) -> None:
-        """Demand that the sessions of the lives before are on the disk, whole."""
+        """Check that the journal has all records of earlier lives' sessions, and that they give the same state."""
         for session_id in self._stage.stored():
             book = self._stage.auditor.book(session_id)
-            known, records, seq = book.state, book.records, book.seq  # it may be back already, and go on meanwhile
+            # Read before the journal is: the supervisor may have brought the session back, and it may write meanwhile.
+            known, records, seq = book.state, book.records, book.seq
             state, head = await rebuilt(self._disk, session_id, records)
             whole = head == records and state.seq == seq and known is not None and state.history == known.history
             self._stage.demand(whole, "kept", f"`{session_id}` has {head} records of {records}")

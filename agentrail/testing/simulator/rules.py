@@ -1,4 +1,4 @@
-"""What must hold in a simulated supervisor, whatever goes wrong, as data; and the first thing that did not."""
+"""The rules of a simulation: what must hold whatever goes wrong, as data; and the first problem of a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RULES: Final = {
     "quiet": "a session that nobody speaks to comes to rest: it writes little at one instant, and in the end nothing",
     "idle": "a session at rest has nothing in its mailbox, nothing going on, and the timers that its state names",
 }
-"""The rules by name."""
+"""The rules by name, each with what it demands."""
 
 
 @value
@@ -54,7 +54,7 @@ class Problem(Value):
 
 
 class RunVerdict:
-    """The first rule that was broken, and the fingerprint of everything that happened."""
+    """The verdict of one run: the first rule that was broken, if any, and a hash of everything that happened."""
 
     def __init__(self) -> None:
         self.problem: Problem | None = None
@@ -64,11 +64,11 @@ class RunVerdict:
 
     @property
     def digest(self) -> str:
-        """The fingerprint of what happened so far."""
+        """The hash of everything that was noted so far; two runs from the same seed must have the same one."""
         return self._trace.hexdigest()
 
     def demand(self, holds: bool, rule: str, text: str) -> None:
-        """Take note if a rule does not hold: the run ends then."""
+        """If *holds* is false and no rule was broken before, note that *rule* is broken; the run ends then."""
         if holds or self.problem is not None:
             return
         self.problem = Problem(rule, text)
@@ -77,7 +77,7 @@ class RunVerdict:
             self.broken.set()
 
     def note(self, *facts: object) -> None:
-        """Let something that has happened count for the fingerprint."""
+        """Add *facts* to the hash of the run, and to its trace if there is one."""
         line = " ".join(map(str, facts))
         self._trace.update(line.encode("utf-8", "backslashreplace"))
         if self.lines is not None:

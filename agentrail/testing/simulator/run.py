@@ -1,9 +1,9 @@
-"""A whole supervisor in virtual time, from one seed: sessions, callers, subscribers, a journal, and what goes wrong.
+"""Simulates a whole supervisor in virtual time from one seed: its sessions, callers, subscribers, journal and faults.
 
     report = Simulator(plugins=[MyPlugin()]).check(seed=7)
 
-In the mode `safety` the faults never stop, and what is checked is that no rule of `RULES` is ever broken. In the mode
-`liveness` they stop at a point, and then every session must come to rest. The same seed is the same run.
+In both modes no rule of `RULES` may ever be broken. In the mode `safety` the faults never stop. In the mode `liveness`
+they stop at the end of the last life, and then every session must come to rest. The same seed gives the same run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from agentrail.values.value import Value, value
 
 MODES: Final = ("safety", "liveness")
 SECONDS: Final = 12.0
-"""Virtual seconds of one life."""
+"""Length of one life of the process, in virtual seconds."""
 
 
 @value
@@ -42,9 +42,9 @@ class Report(Value):
     mode: str
     """Mode of the run: `safety` or `liveness`."""
     digest: str
-    """The fingerprint of everything that happened: the same seed has the same one."""
+    """A hash of everything that happened; two runs from the same seed have the same one."""
     problem: Problem | None
-    """The rule that was broken, if one was."""
+    """The first rule that was broken, and how; `None` if none was."""
     faults: Counter[str]
     """How often each fault has fired."""
     doings: Counter[str]
@@ -54,11 +54,11 @@ class Report(Value):
     lives: int
     """How many lives the process had."""
     lines: tuple[str, ...] = ()
-    """What happened, line by line, if it was asked for."""
+    """The trace of the run, line by line; empty unless it was asked for."""
 
     @property
     def command(self) -> str:
-        """What repeats the run."""
+        """The shell command that repeats the run."""
         return f"python -m agentrail.testing.simulator --seed {self.seed} --mode {self.mode} --trace"
 
 
@@ -101,7 +101,7 @@ class Simulator:
         return report
 
     def run(self, seed: int, *, trace: bool = False) -> Report:
-        """Run one simulation, and say what came of it; with *trace*, line by line."""
+        """Run one simulation and return its report; with *trace*, the report has what happened, line by line."""
         stage = Stage(seed, self._faults, self._runs)
         if trace:
             stage.verdict.lines = []
@@ -140,6 +140,6 @@ class Simulator:
 
 
 def simulated(wanted: tuple[str, int]) -> Report:
-    """Run one simulation: in which mode, from which seed."""
+    """Run one simulation; *wanted* is its mode and its seed."""
     mode, seed = wanted
     return Simulator(mode).run(seed)

@@ -1,4 +1,4 @@
-"""Where actors are made to crash on purpose, and where they and their timers are seen to come and go."""
+"""Wraps functions of the runtime: to make actors crash on purpose, and to note sessions and timers for the checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agentrail.testing.simulator.virtual import swapped
 
 @contextmanager
 def breakable(stage: Stage) -> Generator[None]:
-    """Have actors break as the faults say, and note in which order their supervisor ends them."""
+    """While this is open, actors crash when faults fire, and the order in which a supervisor ends them is noted."""
     perform, finish = Performer.perform, Session.finish
     park, stop = SupervisorNode.park, SupervisorNode.stop
 
@@ -73,7 +73,7 @@ def breakable(stage: Stage) -> Generator[None]:
 
 @contextmanager
 def watched(stage: Stage) -> Generator[None]:
-    """Have the stage know who lives and which timers are set, and snapshots be kept as often as it says."""
+    """While this is open, the stage notes living sessions and set timers, and sets how often snapshots are kept."""
     run = Session.run
 
     def noted_relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -> None:
@@ -94,7 +94,7 @@ def watched(stage: Stage) -> Generator[None]:
 
 @contextmanager
 def _timed(stage: Stage) -> Generator[None]:
-    """Have the stage know which timers are set, and hold each that fires against that."""
+    """While this is open, the stage notes which timers are set, and each that fires is checked: set, and not early."""
     set_timer, clear_timer, clear_all = Timers.set, Timers.clear, Timers.clear_all
 
     def noted_set(timers: Timers, key: Key, at: float, fire: Callable[[], None]) -> None:

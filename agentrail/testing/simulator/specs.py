@@ -1,4 +1,4 @@
-"""What the sessions of a simulation are made of."""
+"""Draws the specs of simulated sessions: options, plugins, models, tools and sub-agents."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from agentrail.values.usage import Price
 NAMES: Final = ("m0", "m1")
 PRICES: Final = {name: Price(input=3.0, output=15.0) for name in NAMES}
 LONGEST_TASK: Final = (15.0, 2.0)
-"""Seconds that a sub-agent may take, one of which each session has."""
+"""Time limits for sub-agents in seconds; each session draws one of them."""
 SCHEMA: Final = freeze_object(
     {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 )
 SLOW_LISTENERS: Final = 12
-"""How many sessions out of a hundred have a plugin that is slow over every event."""
+"""How many sessions out of a hundred have a plugin that is slow for each event."""
 LONGEST_CALL: Final = 4.0
-"""Seconds that a tool may run: what hangs is to end before a simulation does."""
+"""Time limit of tools in seconds, so short that a hanging call ends before the simulation does."""
 
 
 def fitted(spec: ToolSpec) -> ToolSpec:
-    """Return *spec* with a schema, and with a time limit that a simulation can wait for."""
+    """Return the tool *spec* with a schema, and with a time limit of at most `LONGEST_CALL`."""
     return spec.but(parameters=SCHEMA, timeout=min(spec.timeout, LONGEST_CALL))
 
 
 def draw_budget(choose: Choose) -> BudgetGuard | None:
-    """Draw a limit, or none."""
+    """Draw a budget of tokens or dollars, or none."""
     return choose.pick((None, None, None, BudgetGuard(max_tokens=1000), BudgetGuard(max_usd=0.004)))
 
 
 def draw_figures(choose: Choose) -> Options:
-    """Draw small figures, so that every limit is met within a minute."""
+    """Draw options with small figures, so that every limit is reached within a minute."""
     return draw_options(choose).but(
         stall_timeout=choose.pick((1.5, 3.0)),
         retry_base=0.4,
@@ -56,7 +56,7 @@ def draw_figures(choose: Choose) -> Options:
 
 
 def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[Attachable, ...]:
-    """Draw the plugins of a session."""
+    """Draw the row of plugins of a session, with *budget* among them if there is one."""
     row: list[Attachable] = [Recorder(), Prober(stage, frozenset(choose.some(CAN_ASK, 12)))]
     if budget is not None:
         row.append(budget)
@@ -70,12 +70,12 @@ def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[
 
 
 def draw_dawdler(stage: Stage, session_id: str) -> tuple[Attachable, ...]:
-    """Draw a listener that is slow over every event, now and then: nothing that is reported may feed it."""
+    """Draw a plugin that is slow for each event, for some sessions: a report of it must not cause another, for ever."""
     return (Dawdler(stage),) if stage.choice("dawdler", session_id).percent(SLOW_LISTENERS) else ()
 
 
 def draw_agents(stage: Stage, session_id: str) -> dict[str, SessionSpec]:
-    """Draw a sub-agent, or none."""
+    """Draw the specs of sub-agents, by name: one, or none."""
     choose = stage.choice("agents", session_id)
     if not choose.percent(stage.temper.helpers):
         return {}
@@ -91,12 +91,12 @@ def draw_agents(stage: Stage, session_id: str) -> dict[str, SessionSpec]:
 
 
 def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> tuple[SessionSpec, BudgetGuard | None]:
-    """Draw a session, which has *plugins* beside those that are drawn."""
+    """Draw the spec of a session, which has *plugins* beside drawn ones; return it with its budget, if it has one."""
     choose = stage.choice("spec", session_id)
     budget = draw_budget(choose)
     options = draw_figures(choose).but(hibernate_after=stage.choice("sleep", session_id).pick(stage.temper.sleeps))
     agents = draw_agents(stage, session_id)
-    budget = None if agents else budget  # those who run side by side share it, and each may have a response out
+    budget = None if agents else budget  # sub-agents share it, and each may exceed it by one response at the same time
     names = NAMES[: choose.pick((1, 1, 2))]
     tools = [SimulatedWorker(stage, session_id, fitted(spec)) for spec in TOOLS]
     spec = SessionSpec(

@@ -1,4 +1,4 @@
-"""Shared by all parts of a simulation: random numbers, the auditor's books, the time, and the living sessions."""
+"""The `Stage` that all parts of a simulation share: random choices, the auditor, the clock, and living sessions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from agentrail.values.stream import ModelRequest
 
 
 def nobody(_: str) -> None:
-    """Nobody meddles."""
+    """No-op: stands for the function that meddles with a session, where no life is being played."""
 
 
 class Stage:
-    """One simulation, through all lives of its process."""
+    """What all parts of one simulation share, through all lives of its process."""
 
     def __init__(self, seed: int, faults: tuple[str, ...], runs: int = RUNS) -> None:
         self.seed = seed
@@ -56,44 +56,44 @@ class Stage:
         return hash(self.seed)
 
     def begin(self) -> None:
-        """Nobody of the life before is there any more."""
+        """Begin a new life: forget the sessions, timers and requests that ended with the life before."""
         self.actors.clear()
         self.timers.clear()
         self.asking.clear()
 
     def choice(self, *names: object) -> Choose:
-        """Return choices for one purpose."""
+        """Return a source of random choices for the purpose that *names* say."""
         return choice(self.seed, *names)
 
     def fires(self, name: str) -> bool:
-        """Whether a fault happens."""
+        """Draw whether the fault *name* fires now; return it."""
         return self.chaos.fires(name)
 
     def demand(self, holds: bool, rule: str, text: str) -> None:
-        """Take note if a rule does not hold."""
+        """If *holds* is false, note that *rule* is broken; the run ends then."""
         self.verdict.demand(holds, rule, text)
 
     def moment(self, session_id: str) -> None:
-        """Something is going on in a session: a good moment to meddle, or for the process to die."""
+        """Give the faults `meddling` and `process_dies` a chance to fire; called while the session is at work."""
         if self.fires("meddling"):
             self.meddle(session_id)
         if self.doom is not None and not self.doom.is_set() and self.fires("process_dies"):
             self.doom.set()
 
     def expect(self, session_id: str, budget: BudgetGuard | None) -> None:
-        """Take note of a session that is about to be spawned."""
+        """Note a session that is about to be spawned, with its budget."""
         self.auditor.book(session_id).budget = budget
         self.spawned.append(session_id)
 
     def stored(self) -> list[str]:
-        """Return the sessions that the journal holds, and that have not ended."""
+        """Return the ids of the sessions that have records and have not ended."""
         states = ((name, self.auditor.book(name).state) for name in self.spawned)
         return [name for name, state in states if state is not None and state.phase is not Phase.ENDED]
 
     # Witnesses
 
     def asked(self, request: ModelRequest) -> None:
-        """A model is asked."""
+        """Check a request that a model gets: the journal must have it, once, and its messages must be valid."""
         if not request.request_id:
             return  # a plugin's question
         book = self.auditor.book(request.session_id)
@@ -107,7 +107,7 @@ class Stage:
         self.demand(problem is None, "requests", f"{request.request_id} of `{request.session_id}`: {problem}")
 
     def runs(self, session_id: str, call_id: str, args: JsonObject) -> None:
-        """A tool runs."""
+        """Check a call that begins to run: the journal must have its start, with the same arguments."""
         book = self.auditor.book(session_id)
         self.verdict.note("runs", session_id, call_id, canonical(args))
         if call_id in book.out.asks:

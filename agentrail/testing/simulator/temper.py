@@ -1,7 +1,7 @@
 """Draws the character of a run: which actions no caller does, how long callers wait, how often there are sub-agents.
 
-Chance that is the same in each run shows the same middle of the world each time. So each run leans to some side: what
-is rare beside everything else, such as a session that sleeps while a call is held, is common where nobody decides.
+With the same chances in each run, all runs would be alike. So each run leaves some things out, and others become
+frequent in it: if no caller decides about held calls, for example, sessions often sleep while a call is held.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from agentrail.testing.world.choose import Choose
 from agentrail.values.value import Value, value
 
 SLEEPS: Final = ((None, None, 0.5, 3.0), (0.5,))
-"""Seconds after which sessions with nothing to do go to sleep, one of which each session has."""
+"""Lists of idle times in seconds after which a session sleeps (`None`: never); a run draws a list, a session a time."""
 
 
 @value
 class Temper(Value):
-    """What is special about a run."""
+    """The character of one run."""
 
     left_out: frozenset[str] = frozenset()
-    """What no caller does."""
+    """Names of the actions that no caller does."""
     pace: int = 1
-    """How many times longer than usual callers wait between two doings."""
+    """How many times longer than usual callers wait between two actions."""
     helpers: int = 25
     """How many sessions out of a hundred have a sub-agent."""
     sleeps: tuple[float | None, ...] = SLEEPS[0]
-    """Seconds after which sessions with nothing to do go to sleep."""
+    """Idle times in seconds after which a session sleeps (`None`: never); each session draws one of them."""
     snapshots: int = 200
-    """Records after which a snapshot is kept."""
+    """Number of records after which a snapshot is kept."""
 
 
 def draw_temper(choose: Choose, doings: Iterable[str]) -> Temper:
-    """Draw what is special about a run in which callers could do *doings*."""
+    """Draw the character of a run; *doings* are the names of all actions that may be left out."""
     names = tuple(doings)
     return Temper(
         frozenset(choose.some(names, 25)) if choose.percent(50) else frozenset(),

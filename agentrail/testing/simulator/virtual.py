@@ -1,8 +1,8 @@
-"""Virtual time and chance for a whole run of Trio: what the scheduler draws is drawn from the seed.
+"""Runs Trio on a virtual clock, with its scheduler seeded, so that the same seed gives the same run.
 
-Trio shuffles the tasks of a pass; the switches that make this repeatable are private, and are those that its own
-plugin for Hypothesis uses. The time of day and the time that a step takes are virtual too: nothing of a run depends on
-how fast the machine is.
+Trio shuffles the tasks of each scheduler pass. The switches that make this repeatable are private; Trio's own support
+for Hypothesis uses the same ones. The time of day and the time that a step takes are virtual too, so a run does not
+depend on the speed of the machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ START: Final = 1_700_000_000.0
 
 
 class ClockWatch:
-    """Stands in for the module `time`: the time of day moves with Trio's clock, steps take what they are said to."""
+    """Replaces the module `time`: `time()` follows Trio's clock, `perf_counter()` grows only by what players add."""
 
     def __init__(self) -> None:
         self.worked = 0.0
@@ -34,7 +34,7 @@ class ClockWatch:
         self.behind = 0
 
     def turn_back(self, seconds: int) -> None:
-        """Have an earlier time of day; what waits for a time of day waits so much longer."""
+        """Set the time of day back by *seconds*; timers that are due at a time of day fire so much later."""
         self.day -= seconds
         self.behind += seconds
 
@@ -43,13 +43,13 @@ class ClockWatch:
         return self.day + trio.lowlevel.current_clock().current_time()
 
     def perf_counter(self) -> float:
-        """Return how long steps have taken."""
+        """Return the virtual seconds that steps have taken in all."""
         return self.worked
 
 
 @contextmanager
 def swapped(owner: object, name: str, new: object) -> Generator[None]:
-    """Have something else stand under a name for a while."""
+    """Set the attribute *name* of *owner* to *new* while this is open."""
     old: object = getattr(owner, name)
     setattr(owner, name, new)
     try:
@@ -59,13 +59,14 @@ def swapped(owner: object, name: str, new: object) -> Generator[None]:
 
 
 class NothingMovesError(Exception):
-    """No task can run, and none will."""
+    """Every task of a simulation waits, and no deadline or event will ever wake one."""
 
 
 def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None]]) -> None:
-    """Run *main* on a virtual clock; whatever it does it does again for the same seed.
+    """Run *main* on a virtual clock and a scheduler seeded with *seed*: the same seed gives the same run.
 
-    Where it would wait for ever, `NothingMovesError` ends it, whatever is shielded.
+    If all tasks wait and no deadline is set, everything is cancelled, shielded scopes too, and `NothingMovesError` is
+    raised.
     """
     virtual = MockClock(autojump_threshold=0)
     jump = virtual._autojump  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -80,7 +81,8 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         if trio.lowlevel.current_statistics().seconds_to_next_deadline < math.inf:
             jump()
             return
-        # From the root on: a supervisor has tasks beside *main*; and again: what is left may shield itself in leaving.
+        # Starts at Trio's root task, because a supervisor has tasks outside *main*. It is done at each call, because
+        # tasks may open new shielded scopes while they end.
         shielded = _unshield(trio.lowlevel.current_root_task())
         if everything.cancel_called and not shielded:
             raise NothingMovesError
@@ -101,7 +103,7 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         try:
             trio.run(bounded, virtual, clock=virtual)
         except Exception as error:
-            if everything.cancel_called:  # what had broken before could not be told while something was waited for
+            if everything.cancel_called:  # this error was raised before, but could not leave a nursery that waited
                 raise NothingMovesError from error
             raise
     watch.day += virtual.current_time()
@@ -110,7 +112,10 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
 
 
 def _unshield(task: trio.lowlevel.Task | None) -> bool:
-    """Let a cancellation reach *task* and all under it; return whether anything of it was shielded."""
+    """Remove the shields of *task* and of all its child tasks, so that a cancellation reaches them.
+
+    Returns whether there was any shield.
+    """
     if task is None:
         return False
     shielded = False
@@ -124,4 +129,4 @@ def _unshield(task: trio.lowlevel.Task | None) -> bool:
 
 
 def _no_thread(_: Watchdog) -> None:
-    """Nothing watches: no step is slow but in virtual time."""
+    """No-op: the watchdog's thread is not started, because it would measure real time."""

@@ -1,4 +1,4 @@
-"""Checks, while nothing moves, that the work which a session's records call running is really running."""
+"""Checks at moments at which all tasks wait: the work that a session's records call running must really be running."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PAUSE: Final = 0.41
 """Seconds between two looks."""
 
 FEWER: Final = 200
-"""Looks after which there are fewer: nothing but a clock that was set back takes so long."""
+"""After so many looks the pauses get a hundred times as long: only a clock that was set back makes a life so long."""
 
 ROUNDED: Final = 2
-"""Milliseconds by which a timer may be later than it is due."""
+"""Milliseconds by which a timer may fire late, because times are rounded."""
 
 
 class Watchman:
-    """Looks now and then, at moments at which everybody waits for time to pass."""
+    """Compares all sessions with their records, now and then, at moments at which all tasks wait for time to pass."""
 
     def __init__(self, stage: Stage, supervisor: Supervisor) -> None:
         self._stage = stage
@@ -44,7 +44,7 @@ class Watchman:
             self.look()
 
     def look(self) -> None:
-        """Look at every session."""
+        """Check every session that is not just starting, ended, or in the middle of its work."""
         views = {view.name: view for view in _flat(self._supervisor.tree())}
         suspects: set[str] = set()
         for name, session in self._stage.actors.items():
@@ -53,13 +53,13 @@ class Watchman:
             if view is None or state is None or state.opening or state.phase is Phase.ENDED:
                 continue
             suspects |= self._going_on(book, views)
-            waits = session.in_hand or session.records.stuck is not None  # for the journal: it may be coming back
+            waits = session.in_hand or session.records.stuck is not None  # waits for the journal, which may be away
             if view.state in ("running", "asleep") and not waits:
                 self._look_at(session, book, state, view)
         self._goes_on = suspects
 
     def _look_at(self, session: Session, book: Book, state: State, view: ChildView) -> None:
-        """Look at a session that handles nothing just now."""
+        """Check a session that handles no letter now: its mailbox, its timers and its work."""
         name, waits = session.session_id, any(view.mailbox)
         asleep = view.state == "asleep"
         if asleep:
@@ -72,7 +72,7 @@ class Watchman:
         self._work(name, book)
 
     def _timers(self, name: str, state: State) -> None:
-        """Hold the timers that are set against those that the state names."""
+        """Check that each timer in *state* is really set, and not overdue."""
         now = self._stage.watch.time() * 1000
         for timer, due in state.timers:
             there = (name, timer) in self._stage.timers
@@ -80,7 +80,7 @@ class Watchman:
             self._demand(due > now - ROUNDED, f"`{name}` waits for the timer `{timer}`, due {now - due:.0f} ms ago")
 
     def _work(self, name: str, book: Book) -> None:
-        """Hold what runs against what the records say."""
+        """Check that the calls and requests that run are those that the records call running."""
         stage, out = self._stage, book.out
         begins = f"{name}/"
         runs = {key.removeprefix(begins) for key, count in stage.running.items() if count and key.startswith(begins)}
@@ -91,7 +91,7 @@ class Watchman:
         self._demand(not requests, f"of `{name}` the requests {sorted(requests)} are said to be out, and are not")
 
     def _going_on(self, book: Book, views: dict[str, ChildView]) -> set[str]:
-        """Return the sub-agents that go on though they are to be stopped; the second time is one too many."""
+        """Return the sub-agents that run though they were stopped; one that did so at the last look breaks a rule."""
         found: set[str] = set()
         for child, agent in book.out.agents.items():
             call = book.out.calls.get(agent.call_id)
@@ -108,7 +108,7 @@ class Watchman:
 
 
 def _is_seen(start: object) -> bool:
-    """Whether a tool of the simulation says when it runs."""
+    """Return whether *start* starts a simulated tool, which notes when it runs; the task tool does not."""
     return isinstance(start, StartCall) and start.name != TASK_TOOL
 
 

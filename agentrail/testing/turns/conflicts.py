@@ -1,4 +1,4 @@
-"""`find_conflict`: which few plugins, and which short script, break an invariant."""
+"""`find_conflict`: searches for a small set of plugins and a short script that together break an invariant."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from agentrail.values.spelling import checked
 from agentrail.values.tools import ToolSpec
 
 Invariant: TypeAlias = Callable[[Trace], None]
-"""A function that raises `AssertionError` if a trace shows something that must never happen."""
+"""A function that takes a trace, and raises `AssertionError` if it shows something that must never happen."""
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Callback with the number of examples that were tried, and of all."""
+"""Callback with two arguments: the number of examples tried so far, and the number to be tried in all."""
 
 DEFAULTS: Final = Options()
 
 EXAMPLES: Final = 10_000
-"""Sets with a script that are tried, unless somebody says how many."""
+"""How many examples a search tries by default; an example is a set of plugins with a script."""
 
 FRESH: Final = 150
-"""Scripts that are tried against each smaller set, once a conflict is found."""
+"""After a conflict is found: how many new scripts are tried against each smaller set of its plugins."""
 
 
 class Conflict:
-    """Plugins and a script that together break an invariant; printed, it says how, and how to see it again."""
+    """Plugins and a script that together break an invariant; `str()` of it tells the story and has a test of it."""
 
     def __init__(self, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], setup: ConflictSetup) -> None:
         self.plugins = plugins
@@ -60,7 +60,7 @@ class Conflict:
         return "\n".join([*lines, "The same as a test:", "", self.snippet()])
 
     def snippet(self) -> str:
-        """Return a plain test that fails as long as the conflict is there."""
+        """Return the source of a test that plays the script and fails as long as the invariant is broken."""
         source = CodeSource()
         simulate_ = source.wants("agentrail.testing", "simulate")
         plugins = ", ".join(source.code(plugin) for plugin in self.plugins)
@@ -77,7 +77,7 @@ class Conflict:
 
 
 class ConflictSetup:
-    """The fixed part of a search: tools, options and the invariant."""
+    """The fixed part of a search: the invariant, the options of the sessions and the tools."""
 
     def __init__(self, invariant: Invariant, options: Options, tools: Sequence[ToolSpec] | None) -> None:
         self.invariant = invariant
@@ -86,7 +86,7 @@ class ConflictSetup:
         self._words: dict[int, Vocabulary] = {}
 
     def given(self) -> Mapping[str, object]:
-        """Return what a snippet has to say beside plugins and script."""
+        """Return the keyword arguments that a snippet has to give `simulate`: options and tools, unless default."""
         more: dict[str, object] = {}
         if self.options != DEFAULTS:
             more["options"] = self.options
@@ -95,22 +95,22 @@ class ConflictSetup:
         return more
 
     def words(self, plugins: Sequence[Attachable]) -> list[Vocabulary]:
-        """Return what each of *plugins* knows, read once."""
+        """Return the vocabulary of each of *plugins*, read once and kept; without plugins, only common words."""
         for plugin in plugins:
             if id(plugin) not in self._words:
                 self._words[id(plugin)] = vocabulary(plugin)
         return [self._words[id(plugin)] for plugin in plugins] or [PLAIN_WORDS]
 
     def plays(self, plugins: Sequence[Attachable], script: Script) -> Trace:
-        """Play *script* against *plugins*."""
+        """Play *script* against *plugins*, and return the trace."""
         return simulate(plugins, script, options=self.options, tools=self.tools)
 
     def breaks(self, plugins: Sequence[Attachable], script: Script) -> str | None:
-        """Play *script* against *plugins*, and say why the invariant is broken, if it is."""
+        """Play *script* against *plugins*; return why the invariant is broken, or `None` if it holds."""
         return self.broken_by(self.plays(plugins, script))
 
     def broken_by(self, trace: Trace) -> str | None:
-        """Say why the invariant is broken, if it is."""
+        """Return why *trace* breaks the invariant, or `None` if it does not."""
         try:
             self.invariant(trace)
         except AssertionError as broken:
@@ -133,19 +133,20 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
 ) -> Conflict | None:
     """Look for a set of *plugins* and a script that break *invariant*; return the smallest found, or `None`.
 
-    Sets, orders and scripts are drawn; tools, arguments and figures that stand in the code or the options of the
-    plugins are in the scripts. What is found is made smaller until nothing can be left out.
+    Sets of plugins, their orders and scripts are drawn at random. Scripts use the names of tools and arguments and the
+    figures that stand in the code or the options of the plugins. From a set and a script that break the invariant,
+    plugins and steps are then left out, as long as the invariant is still broken.
 
     Args:
         plugins: The candidates. Give those that must always be there to the invariant's own `simulate`.
-        invariant: Raises `AssertionError` for a trace that may not be.
+        invariant: Raises `AssertionError` for a trace that shows something that must never happen.
         calls: Calls that the model may make, beside those that are drawn.
-        options: The figures of the sessions.
-        tools: Which tools there are; without it, all that a script calls.
-        examples: How many sets with a script are tried.
-        seconds: After how long the search gives up; without it, after *examples*.
-        seed: Another one is another search.
-        progress: Told how far it is.
+        options: The options of the sessions.
+        tools: The tools of the sessions; without it, each tool that a script calls exists.
+        examples: How many examples are tried at most; each is a set of plugins with a script.
+        seconds: After how long the search gives up; without it, only *examples* limits it.
+        seed: Start of the random draws; the same seed draws the same.
+        progress: Called with the number of examples tried so far, and the number of all.
     """
     setups = {"": ConflictSetup(invariant, options, tools)}
     return search(plugins, setups, calls, examples, seconds, seed, progress).get("")
@@ -160,7 +161,10 @@ def find_conflicts(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Conflict]:
-    """Do as `find_conflict` for several *invariants* at once: each example is played once, and each looks at it."""
+    """Search as `find_conflict` does, for several *invariants* at once: each example is played once and given to all.
+
+    Returns the smallest conflict found for each invariant that was broken, by the name of the invariant.
+    """
     setups = {name: ConflictSetup(invariant, DEFAULTS, None) for name, invariant in invariants.items()}
     return search(plugins, setups, (), examples, seconds, seed, progress)
 
@@ -174,7 +178,7 @@ def search(
     seed: int,
     progress: Progress | None,
 ) -> dict[str, Conflict]:
-    """Return the smallest conflict found for each of *setups* for which one was."""
+    """Draw and play examples; return the smallest conflict found for each of *setups*, by name, where there is one."""
     found: dict[str, Conflict] = {}
     if not setups:
         return found
@@ -201,7 +205,7 @@ def search(
 
 
 class _Draws:
-    """Draws sets of plugins, and of each set those in whose words a script is written."""
+    """Draws sets of plugins, and from each set the plugins whose vocabulary is used to write the script."""
 
     def __init__(self, choose: Choose, setup: ConflictSetup, plugins: Sequence[Attachable]) -> None:
         self.choose = choose
@@ -212,10 +216,11 @@ class _Draws:
         ]
 
     def some(self) -> tuple[tuple[Attachable, ...], tuple[Attachable, ...]]:
-        """Draw a set in any order, and which of it the script is for: all, any two, or two that are related.
+        """Draw a set of plugins in random order, and those of them that the script is for.
 
-        Small sets come as often as large ones. Two plugins are related if they read the same tool or argument of a
-        call; they meet often, because there are few of them.
+        The script is for all of the set, for any two of it, or for two that are related. Two plugins are related if
+        their code reads the same tool, or the same argument, of a call. A third of the draws are for related ones.
+        Sets of at most four plugins come at least as often as larger ones.
         """
         choose, plugins = self.choose, self.plugins
         most = len(plugins) if choose.percent(50) else min(4, len(plugins))
@@ -233,7 +238,7 @@ class _Draws:
 def _smallest(
     setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], choose: Choose, lore: Lore
 ) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
-    """Return what is left of *plugins* and *script* when nothing more can be left out."""
+    """Shrink *plugins* and *script*; then look for a still smaller set of plugins that breaks with another script."""
     small, short = shrink(setup, plugins, script)
     for size in range(len(small)):
         for fewer in combinations(small, size):
@@ -247,7 +252,10 @@ def _smallest(
 def shrink(
     setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]
 ) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
-    """Leave out and simplify, one thing after the other, until the invariant holds whatever goes next."""
+    """Leave out plugins and simplify the script, one change at a time, until no further change breaks the invariant.
+
+    Returns the plugins and the script that are left; they still break it.
+    """
     going = True
     while going:
         going = False
@@ -273,7 +281,7 @@ def _without_one(plugins: tuple[Attachable, ...]) -> Iterator[tuple[Attachable, 
 def _as_registered(
     setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]
 ) -> tuple[Attachable, ...]:
-    """Return *plugins* in the order in which they are asked, if they break the invariant in that order too."""
+    """Return *plugins* sorted by priority, if they break the invariant in that order too; else as they are."""
     asked = tuple(sorted(plugins, key=lambda given: unkeyed(given)[1].priority))
     return asked if setup.breaks(asked, script) is not None else plugins
 
@@ -283,6 +291,6 @@ def _name(invariant: Invariant) -> str:
 
 
 def _line(broken: AssertionError) -> str:
-    """Return the line that failed, for an assertion that says nothing."""
+    """Return the source line that raised *broken*: shown if the assertion has no message."""
     frames = traceback.extract_tb(broken.__traceback__)
     return frames[-1].line or "an assertion failed" if frames else "an assertion failed"

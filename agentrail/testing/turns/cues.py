@@ -1,7 +1,7 @@
-"""The steps of a script for `simulate`: what users say, what the model answers, what tools return.
+"""The steps of a script for `simulate`, called cues: what users do, what tools return, how time passes.
 
-What the model does is written as for `ScriptedModel`: `say`, `transient`, `permanent`, `overflow`, `stall`. The rest is
-here. Each is a frozen value, so a script can be drawn, shrunk and printed.
+The model's answers are written as for `ScriptedModel`: with `say`, `transient`, `permanent`, `overflow` or `stall`. All
+other cues are here. Each cue is a frozen value, so that a script can be drawn, shrunk and printed.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from agentrail.values.value import value
 
 @value
 class Prompted(Cue):
-    """A user prompts."""
+    """A user sends a prompt."""
 
     text: str
-    """The text."""
+    """The text of the prompt."""
     at_once: bool = False
-    """Whether also while a turn runs; otherwise when the session has come to rest."""
+    """Whether the prompt is sent even while a turn runs; otherwise it is sent when the session has come to rest."""
 
 
 @value
 class Steered(Cue):
-    """A user steers."""
+    """A user steers the session."""
 
     text: str
-    """The text."""
+    """The steering text."""
     when: str = "gap"
-    """`gap` or `now`."""
+    """`gap`: a response that streams is left to end; `now`: it is cut."""
 
 
 @value
 class Aborted(Cue):
-    """A user aborts."""
+    """A user aborts the open turn."""
 
     reason: str | None = None
-    """Why."""
+    """The reason that the user gives, if any."""
     kill_tools: str = "killable"
-    """`killable`, `all` or `none`."""
+    """Which running tools are cancelled: `killable` (all but immune ones), `all` or `none`."""
     clear_queue: bool = False
-    """Whether queued prompts are dropped."""
+    """Whether queued prompts are dropped too."""
 
 
 @value
@@ -54,9 +54,9 @@ class Approved(Cue):
     """A person approves the first held call."""
 
     args: JsonObject | None = None
-    """Other arguments to run it with."""
+    """The arguments that the call runs with instead of its own; `None` if it keeps them."""
     always: bool = False
-    """Whether calls like this pass from now on."""
+    """Whether calls of the same family need no approval from now on."""
 
 
 @value
@@ -64,14 +64,14 @@ class Rejected(Cue):
     """A person rejects the first held call."""
 
     reason: str | None = None
-    """Why."""
+    """The reason that the person gives, if any."""
     auto_resume: bool = False
-    """Whether the model is asked to go on."""
+    """Whether the turn goes on, with a request that shows the rejection to the model."""
 
 
 @value
 class Responded(Cue):
-    """A person answers the first open question."""
+    """A person answers the first question that a tool has asked and that is still open."""
 
     text: str
     """The answer."""
@@ -79,47 +79,47 @@ class Responded(Cue):
 
 @value
 class Returned(Cue):
-    """The first running call returns."""
+    """The first of the running calls returns."""
 
     result: ToolResult
-    """What."""
+    """The result that it returns."""
 
 
 @value
 class Raised(Cue):
-    """The first running call raises."""
+    """The first of the running calls raises an exception."""
 
     error: str
-    """What."""
+    """The text of the exception."""
 
 
 @value
 class Told(Cue):
-    """A plugin is told what it asked for."""
+    """A plugin that asked for something (action `Ask`) gets its answer."""
 
     answer: AskAnswer
-    """The answer."""
+    """The answer that the plugin gets."""
 
 
 @value
 class Waited(Cue):
-    """Time passes, and timers fire."""
+    """Time passes; timers that come due meanwhile fire."""
 
     seconds: float
-    """Seconds that pass."""
+    """How many seconds pass."""
 
 
 @value
 class Switched(Cue):
-    """A user switches the model."""
+    """A user switches the session to another model."""
 
     model: str
-    """Name of the model."""
+    """Name of the new model."""
 
 
 @value
 class Compacted(Cue):
-    """A user has the context compacted."""
+    """A user asks for a compaction."""
 
 
 @value
@@ -127,86 +127,86 @@ class Stopped(Cue):
     """The session is stopped for good."""
 
     reason: str = "stopped"
-    """Why."""
+    """The reason that is given."""
 
 
 Script: TypeAlias = Sequence[Cue]
-"""What happens to a session from outside, in order."""
+"""A script: cues, in the order in which they happen to the session."""
 
 
 @checked
 def prompt(text: str, *, at_once: bool = False) -> Prompted:
-    """Prompt the session when it has come to rest, or *at_once*."""
+    """Return a cue: a user prompts the session when it has come to rest, or *at_once*, even while a turn runs."""
     return Prompted(text, at_once)
 
 
 @checked
 def steer(text: str, when: str = "gap") -> Steered:
-    """Steer the session."""
+    """Return a cue: a user steers the session; with *when* `now`, a response that streams is cut."""
     return Steered(text, when)
 
 
 @checked
 def abort(reason: str | None = None, *, kill_tools: str = "killable", clear_queue: bool = False) -> Aborted:
-    """Abort what the session does."""
+    """Return a cue: a user aborts the open turn."""
     return Aborted(reason, kill_tools, clear_queue)
 
 
 @checked
 def approve(args: Mapping[str, Json] | None = None, *, always: bool = False) -> Approved:
-    """Approve the call that is held."""
+    """Return a cue: a person approves the first held call, with other arguments if *args* is given."""
     return Approved(None if args is None else freeze_object(args), always)
 
 
 @checked
 def reject(reason: str | None = None, *, auto_resume: bool = False) -> Rejected:
-    """Reject the call that is held."""
+    """Return a cue: a person rejects the first held call."""
     return Rejected(reason, auto_resume)
 
 
 @checked
 def respond(text: str) -> Responded:
-    """Answer what a tool has asked the user."""
+    """Return a cue: a person answers the first open question of a tool."""
     return Responded(text)
 
 
 @checked
 def returns(result: str | ToolResult) -> Returned:
-    """Let the first call that runs return a text, or any result."""
+    """Return a cue: the first running call returns *result*; a text counts as a result without error."""
     return Returned(ok(result) if isinstance(result, str) else result)
 
 
 @checked
 def raises(error: str) -> Raised:
-    """Let the first call that runs raise."""
+    """Return a cue: the first running call raises an exception with the text *error*."""
     return Raised(error)
 
 
 @checked
 def tell(answer: AskAnswer) -> Told:
-    """Answer what a plugin has asked for: `Ok`, `Failed` or `TimedOut`."""
+    """Return a cue: a plugin that asked for something gets *answer*: `Answered`, `Failed` or `TimedOut`."""
     return Told(answer)
 
 
 @checked
 def wait(seconds: float) -> Waited:
-    """Let time pass."""
+    """Return a cue: *seconds* pass, and timers that come due fire."""
     return Waited(seconds)
 
 
 @checked
 def switch_model(model: str) -> Switched:
-    """Switch the model."""
+    """Return a cue: a user switches the session to *model*."""
     return Switched(model)
 
 
 @checked
 def compact() -> Compacted:
-    """Have the context compacted."""
+    """Return a cue: a user asks for a compaction."""
     return Compacted()
 
 
 @checked
 def stop(reason: str = "stopped") -> Stopped:
-    """Stop the session for good."""
+    """Return a cue: the session is stopped for good."""
     return Stopped(reason)

@@ -1,4 +1,4 @@
-"""Scripts that chance writes, in the words of the plugins that they are for."""
+"""Draws random scripts from the words of plugins, and simplifies scripts that fail."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ RESULTS: Final = (returns("fine"), returns(err("no")), returns("x" * 200), retur
 
 
 def draw_cues(choose: Choose, words: Sequence[Vocabulary], calls: Calls = (), most: int = 6) -> tuple[Cue, ...]:
-    """Draw a script of at most *most* steps, the first of which is a prompt.
+    """Draw a script of at most *most* cues, the first of which is a prompt.
 
-    Each step is made of the words of plugins; some of the calls are made of *calls*, if there are any.
+    Texts, names and figures in it come from *words*, the vocabularies of plugins. Some calls are copies or mixtures of
+    *calls*, if any are given.
     """
     caller = Caller(choose, words, calls)
     first = prompt(choose.pick(choose.pick(words).texts)) if choose.percent(30) else GO
@@ -51,7 +52,7 @@ def draw_cues(choose: Choose, words: Sequence[Vocabulary], calls: Calls = (), mo
 
 
 def draw_cue(choose: Choose, words: Vocabulary, caller: Caller) -> Cue:
-    """Draw one step."""
+    """Draw one cue, most often a response of the model; texts come from *words*, calls from *caller*."""
     draw: Callable[[], Cue] = choose.weighted(
         (
             (14, lambda: draw_saying(choose, words, caller)),
@@ -71,7 +72,7 @@ def draw_cue(choose: Choose, words: Vocabulary, caller: Caller) -> Cue:
 
 
 def draw_saying(choose: Choose, words: Vocabulary, caller: Caller) -> Saying:
-    """Draw a response: mostly calls."""
+    """Draw a response of the model: in four of five draws one to three calls, else a text."""
     usage = choose.pick(USAGES)
     if choose.percent(20):
         return say(choose.pick(words.texts), usage=usage)
@@ -80,7 +81,7 @@ def draw_saying(choose: Choose, words: Vocabulary, caller: Caller) -> Saying:
 
 
 def simpler_scripts(script: tuple[Cue, ...]) -> Iterator[tuple[Cue, ...]]:
-    """Yield *script* with something left out or made simpler."""
+    """Yield variants of *script*: each with one cue left out, then each with one cue made simpler."""
     yield from (script[:place] + script[place + 1 :] for place in reversed(range(len(script))))
     for place, cue in enumerate(script):
         for simple in simpler(cue):
@@ -88,7 +89,7 @@ def simpler_scripts(script: tuple[Cue, ...]) -> Iterator[tuple[Cue, ...]]:
 
 
 def simpler(cue: Cue) -> Iterator[Cue]:
-    """Yield simpler forms of *cue*, the simplest first."""
+    """Yield simpler forms of *cue*: of a prompt, `GO`; of a response, fewer calls, no text, or simpler arguments."""
     match cue:
         case Prompted():
             if cue != GO:

@@ -1,4 +1,7 @@
-"""What holds of every session, whatever its plugins are: functions of a trace, for `find_conflict` and alone."""
+"""Invariants: functions that take a trace, and raise `AssertionError` if something in it must never happen.
+
+They hold for every session, whatever its plugins are. Give them to `find_conflict`, or call them with a trace.
+"""
 
 # ruff: noqa: S101 - invariants assert
 
@@ -26,11 +29,11 @@ from agentrail.values.json import canonical
 from agentrail.values.messages import why_unfit
 
 ROUNDING: Final = 1e-9
-"""Dollars by which sums of floats may be off."""
+"""Tolerance in dollars for rounding errors of sums."""
 
 
 def keeps_the_books(trace: Trace) -> None:
-    """Everything holds that is checked behind each step of a plausible world: one result for each call, and so on."""
+    """Each step passes the checks of `Ledger`, as in random sessions: each call gets one result, and so on."""
     ledger, out = Ledger(), Outstanding()
     for happened in trace.steps:
         given = happened.arrival.input
@@ -50,7 +53,7 @@ def blocked_calls_never_run(trace: Trace) -> None:
 
 
 def held_calls_run_once_and_only_after_consent(trace: Trace) -> None:
-    """A call that was held runs with the arguments that a person approved, once, and not before."""
+    """A call that was held runs at most once, after a person approved it, with exactly the approved arguments."""
     waiting: dict[str, ApprovalRequired] = {}
     agreed: dict[str, str] = {}
     ever: set[str] = set()
@@ -80,7 +83,7 @@ def held_calls_run_once_and_only_after_consent(trace: Trace) -> None:
 
 
 def each_turn_ends_once(trace: Trace) -> None:
-    """Each turn that was started ends once, an aborted one too; only one that waits for a person may be open."""
+    """Each turn that was started ends once, aborted or not; at the end of the trace one may wait for a person."""
     open_turn: str | None = None
     for event in trace.events:
         match event:
@@ -97,7 +100,7 @@ def each_turn_ends_once(trace: Trace) -> None:
 
 
 def budgets_are_kept(trace: Trace) -> None:
-    """No session uses more than its `BudgetGuard` allows, by more than what one response writes."""
+    """No session uses more than its `BudgetGuard` allows; tokens and dollars may exceed it by the use of one step."""
     for plugin in (unkeyed(given)[1] for given in trace.plugins):
         if isinstance(plugin, BudgetGuard) and plugin.max_tokens is not None:
             biggest = max((_tokens(trace, number) for number in range(len(trace.steps))), default=0)
@@ -116,38 +119,38 @@ def budgets_are_kept(trace: Trace) -> None:
 
 
 def _tokens(trace: Trace, number: int) -> int:
-    """Return what one step used."""
+    """Return how many tokens the step with this *number* used."""
     happened = trace.steps[number]
     return happened.step.state.usage.total_tokens - happened.before.usage.total_tokens
 
 
 def _cost(state: State) -> float:
-    """Return what a session has cost, as far as that is known."""
+    """Return the known cost of a session, in dollars; 0 if no price is known."""
     return state.usage.cost_usd or 0.0
 
 
 def requests_are_valid(trace: Trace) -> None:
-    """What the model is asked is a conversation that a provider takes."""
+    """The messages of each request form a conversation that a provider accepts."""
     for request in trace.requests:
         problem = why_unfit(request.messages)
         assert problem is None, f"the request {request.request_id} is not valid: {problem}"
 
 
 def the_same_again(trace: Trace) -> None:
-    """The same script gives the same session, bit for bit."""
+    """The script of *trace*, played again, gives the same steps and the same state, bit for bit."""
     again = _again(trace, trace.plugins)
     assert again.digest() == trace.digest(), "the same script went another way"
     assert repr(again.state) == repr(trace.state), "the same script leads to another state"
 
 
 def registration_does_not_matter(trace: Trace) -> None:
-    """Plugins of different priority may be registered in any order."""
+    """Registering plugins of different priority in another order changes nothing: the script is played again so."""
     bands = sorted(trace.plugins, key=lambda given: -unkeyed(given)[1].priority)
     assert _again(trace, bands).digest() == trace.digest(), "registered in another order, the plugins do something else"
 
 
 def _again(trace: Trace, plugins: Sequence[Attachable]) -> Trace:
-    """Play the script of *trace* once more, against *plugins*."""
+    """Play the script of *trace* once more against *plugins*, and return the new trace."""
     scene = trace.scene
     return simulate(plugins, trace.script, options=scene.options, tools=scene.tools, user_data=scene.user_data)
 

@@ -1,4 +1,4 @@
-"""Remembers calls to which plugins reacted, so that scripts repeat them with other plugins beside."""
+"""Remembers tool calls to which plugins reacted, so that later scripts make them again with other sets of plugins."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from agentrail.testing.turns.trace import Trace
 from agentrail.values.content import ToolCall
 
 Deed: TypeAlias = tuple[str, str]
-"""The key of a plugin, and what it did: `block`, `replaced`, `remembered` and others."""
+"""The key of a plugin, and what it did at a call: a verdict such as `block`, or `replaced`, or `remembered`."""
 
 KEPT: Final = 4
-"""Calls that are kept of one thing that a plugin does: those with the fewest arguments."""
+"""How many calls are kept for each deed or pair of deeds; if there are more, those with the fewest arguments stay."""
 
 
 class Lore:
-    """Remembers a few calls for each thing that a plugin does, and for each two things that are done at one call."""
+    """Remembers a few tool calls for each deed, and for each pair of deeds that plugins did at the same call."""
 
     def __init__(self, calls: Sequence[ToolCall]) -> None:
         self._given = list(calls)
         self._by_deeds: dict[tuple[Deed, ...], list[ToolCall]] = {}
 
     def calls(self, plugins: Iterable[Attachable]) -> list[list[ToolCall]]:
-        """Return the calls that were given, and those at which any of *plugins* did something, one list for each."""
+        """Return lists of calls: those given at the start, then one list for each deed, or pair, of *plugins* alone."""
         keys = {unkeyed(plugin)[0] for plugin in plugins}
         known = [calls for deeds, calls in self._by_deeds.items() if all(key in keys for key, _ in deeds)]
         return [self._given, *known] if self._given else known
 
     def learn(self, trace: Trace) -> None:
-        """Keep the calls of *trace* at which plugins did something."""
+        """Remember the calls of *trace* at which plugins did something in `before_tool`."""
         keys = [seat.key for seat in trace.state.seats]
         for happened in trace.steps:
             cue = trace.script[happened.cue] if happened.cue >= 0 else None
@@ -59,7 +59,10 @@ class Lore:
 
 
 def deeds_of(ruling: Ruling, keys: Sequence[str]) -> Iterator[Deed]:
-    """Yield what plugins did in *ruling*: who, and what; a plugin that only went on did nothing."""
+    """Yield each deed in *ruling*: who decided it and how, who replaced something, who changed its state.
+
+    A plugin that only let the hook pass did nothing. *keys* are the keys of the plugins, in the order of their row.
+    """
     if ruling.by is not None and ruling.verdict is not Verdict.PASS:
         yield ruling.by, ruling.verdict.value
     for key in ruling.gathered.replaced_by:

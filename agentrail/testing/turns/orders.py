@@ -1,4 +1,4 @@
-"""`order_report`: for which two plugins, at which hook, it matters who is asked first."""
+"""`order_report`: finds pairs of plugins, and hooks, where the order in which the two are asked makes a difference."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class OrderMatters(Value):
     second: Attachable
     """The other one."""
     hook: str
-    """At which hook the first difference is."""
+    """The hook at which the two orders first differ."""
     script: tuple[Cue, ...]
-    """What has to happen."""
+    """A script that shows the difference."""
     settled: bool
-    """Whether their priorities settle the order; otherwise it is the order of registration."""
+    """Whether their priorities differ, and so decide the order; if not, the order of registration decides it."""
 
     def traces(self) -> tuple[Trace, Trace]:
-        """Return what happens in either order."""
+        """Play the script in both orders, and return the traces: *first* asked first, then *second* asked first."""
         return _play((self.first, self.second), self.script), _play((self.second, self.first), self.script)
 
     def __str__(self) -> str:
@@ -66,17 +66,17 @@ def order_report(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[OrderMatters, ...]:
-    """Say for which pairs of *plugins* the order matters, and at which hook, with the shortest script of each found.
+    """Return for which pairs of *plugins* the order matters, and at which hook, each with the shortest script found.
 
-    Each pair plays the same scripts in both orders, whatever the priorities. Where both plugins only add texts or
-    events, the order in which these stand is no difference. A pair that is not in the report differed in no example.
+    The same random scripts are played with each pair in both orders, whatever the priorities. The order of texts and
+    events that plugins add does not count as a difference. A pair that is not in the report differed in no example.
 
     Args:
         plugins: The plugins; each pair is tried.
         calls: Calls that the model may make, beside those that are drawn.
-        examples: How many scripts each pair plays.
-        seed: Another one gives other scripts.
-        progress: Told how many of how many pairs are done.
+        examples: How many scripts are played with each pair.
+        seed: Start of the random draws; another one gives other scripts.
+        progress: Called with the number of pairs that are done, and the number of all.
     """
     found: list[OrderMatters] = []
     pairs = list(combinations(plugins, 2))
@@ -106,7 +106,10 @@ def _of_pair(first: Attachable, second: Attachable, choose: Choose, lore: Lore, 
 
 
 def difference(here: Trace, there: Trace) -> str | None:
-    """Return the hook at which two traces of one script first differ, if they do."""
+    """Return the hook at which the rulings of two traces of one script first differ, or `None` if they do not.
+
+    The comparison ends where the two sessions get different inputs.
+    """
     for one, other in zip(here.steps, there.steps, strict=False):
         if one.arrival.input != other.arrival.input:
             return None
@@ -117,7 +120,7 @@ def difference(here: Trace, there: Trace) -> str | None:
 
 
 def _outcome(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
-    """Return the outcome of *ruling*, without who decided and the order of added texts, to compare two orders."""
+    """Return what *ruling* decided, to compare two orders: without the deciding plugin, texts and events sorted."""
     gathered = ruling.gathered
     keys = [seat.key for seat in trace.state.seats]
     states = {keys[place]: state for place, state in ruling.states if place < len(keys)}
@@ -137,7 +140,7 @@ def _outcome(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
 
 
 def _shortest(first: Attachable, second: Attachable, hook: str, script: Script) -> Script:
-    """Leave out of *script* what is not needed for the difference."""
+    """Leave out and simplify cues of *script* as long as the two orders still first differ at *hook*."""
     going = True
     while going:
         going = False

@@ -1,4 +1,4 @@
-"""Scripts as code: what a failure prints can be pasted into a test."""
+"""Writes the cues of a script as Python code, so that a printed failure can be pasted into a test."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NAMES: Final[dict[type[object], tuple[str, int]]] = {
     Compacted: ("compact", 0),
     Stopped: ("stop", 1),
 }
-"""Who makes each cue, and how many of its arguments may stand without their name."""
+"""The public function that makes each cue, and how many of its arguments are written without their name."""
 
 _FAILURES: Final[tuple[tuple[type[ModelError], str], ...]] = (
     (ContextTooLong, "overflow"),
@@ -57,7 +57,7 @@ _FAILURES: Final[tuple[tuple[type[ModelError], str], ...]] = (
 
 
 def cue_code(cue: Cue, source: CodeSource) -> str:
-    """Return the call that makes *cue*, importing what it needs."""
+    """Return the code of the call that makes *cue*, such as `prompt("go")`; *source* collects the imports."""
     match cue:
         case Saying(response=response):
             return _say(response, source)

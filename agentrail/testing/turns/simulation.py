@@ -1,8 +1,8 @@
-"""Whole turns without Trio: a script plays against the pure machine and a row of plugins, thousands of turns a second.
+"""Plays a script against the pure machine and plugins, without Trio: thousands of turns a second.
 
-What a script does not say is answered plainly: the model says "done", tools return "done", nobody answers plugins,
-and time passes only where nothing else can happen. Tools are never run, so none need exist: whatever a script calls is
-there, unless `tools` says which there are.
+Where a script gives no answer, the simulation gives a plain one: the model says "done", tools return "done", and what a
+plugin asks for fails. Timers fire only when nothing else can happen. No tool is ever run, so none has to be written:
+each tool that the script calls exists, unless `tools` of `simulate` lists others.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ START: Final = 1_000_000
 """The time at which a simulation begins, in milliseconds."""
 
 MOST: Final = 2_000
-"""Steps that may follow from one cue; a session that goes on for longer never ends."""
+"""How many steps may follow from one cue; a session that has not come to rest by then counts as endless."""
 
 DONE: Final = say("done").response
 RETURNED: Final = ok("done")
@@ -84,7 +84,7 @@ NOBODY: Final = Failed("the script does not say what comes of it")
 
 
 class EndlessError(AssertionError):
-    """A session goes on and on."""
+    """A simulated session has not come to rest after `MOST` steps that no cue asked for."""
 
     def __init__(self, cue: object) -> None:
         super().__init__(
@@ -93,7 +93,7 @@ class EndlessError(AssertionError):
 
 
 class UnknownCueError(TypeError):
-    """Something in a script is no step of a script."""
+    """An element of a script is not a cue."""
 
     def __init__(self, found: object) -> None:
         super().__init__(
@@ -105,19 +105,19 @@ class Happened(NamedTuple):
     """One step of a simulated session."""
 
     cue: int
-    """Which cue of the script it belongs to, from 0; -1: to the beginning."""
+    """Number of the cue that the step belongs to, from 0; -1 if it came before the first cue."""
     plain: bool
-    """Whether the script did not ask for it: it is the plain answer to what was outstanding."""
+    """Whether the input was a plain answer of the simulation; if not, the script gave it."""
     before: State
-    """The session before it."""
+    """The state of the session before the step."""
     arrival: Arrival
-    """What came."""
+    """The input, with its time."""
     step: Step
-    """What came of it."""
+    """The result of the step: the new state, events and effects."""
 
 
 class Simulation:
-    """One session, a script that plays against it, and what has happened."""
+    """Plays a script against one session: holds its state, what is outstanding, and the steps so far."""
 
     def __init__(self, scene: Scene, script: Script, *, as_given: bool = False, watch: Watch | None = None) -> None:
         self.out: Outstanding = Outstanding()
@@ -143,7 +143,10 @@ class Simulation:
         self.watch = watch
 
     def play(self) -> None:
-        """Open the session, play the script, and let everything come to rest."""
+        """Open the session, play each cue of the script, then give plain answers until the session rests.
+
+        Cues that found nothing to do are noted in `void`.
+        """
         self.send(SessionOpened())
         self._settle(lambda: False)
         for number, cue in enumerate(self.script):
@@ -153,7 +156,7 @@ class Simulation:
         self._settle(lambda: False)
 
     def send(self, given: AnyInput, *, plain: bool = False) -> None:
-        """Let *given* happen."""
+        """Make a step of the input *given*; *plain* says that it is an answer that the script did not ask for."""
         if self.watch is not None:
             self.watch.step = len(self.happened)
         self.out.answered(given)
@@ -168,7 +171,7 @@ class Simulation:
     # The cues
 
     def _play(self, cue: Cue) -> bool:
-        """Play *cue*, and return whether there was anything for it to do."""
+        """Play *cue*; return whether there was anything for it to do, such as a call for a cue that ends one."""
         match cue:
             case Saying() | Failing() | Stalling():
                 return self._answers(cue)
@@ -253,10 +256,10 @@ class Simulation:
         live = self.out.live_requests
         return Partial("so far ") if live and self.out.requests[live[0]].began else NOTHING_YET
 
-    # What nobody wrote
+    # Plain answers, where the script gives none
 
     def _comes_to(self, wanted: Callable[[], bool]) -> bool:
-        """Give plain answers until *wanted*; if it does not come to that, nothing has happened."""
+        """Give plain answers until *wanted* is true; if it never is, undo them all and return `False`."""
         if wanted():
             return True
         before = self.state, self.out.copy(), self.now, len(self.happened)
@@ -269,7 +272,7 @@ class Simulation:
         return False
 
     def _settle(self, wanted: Callable[[], bool]) -> bool:
-        """Give plain answers until *wanted*, or until nothing runs; return whether it came to what was wanted."""
+        """Give plain answers until *wanted* is true, or nothing is outstanding; return whether *wanted* came true."""
         for _ in range(MOST):
             if wanted():
                 return True
@@ -280,7 +283,10 @@ class Simulation:
         raise EndlessError("the start" if self.cue < 0 else self.script[self.cue])
 
     def _plain(self) -> AnyInput | None:
-        """Return the plain answer to the first thing that is outstanding."""
+        """Return the plain answer to one outstanding thing: a call, else a request, a plugin's ask, a compaction.
+
+        If none is outstanding while a turn is open, the next timer fires. `None` if there is nothing to answer.
+        """
         out = self.out
         for call_id, call in out.calls.items():
             if call.cancelled:
@@ -317,7 +323,7 @@ _SEATS: Final[dict[tuple[str, int], tuple[AnyPlugin, AttachedPlugin]]] = {}
 
 
 def _seat(key: str, plugin: AnyPlugin) -> AttachedPlugin:
-    """Return the seat of *plugin*, made once: reading its options takes as long as a turn."""
+    """Return *plugin* as an attached plugin; cached, because reading its options takes as long as playing a turn."""
     known = _SEATS.get((key, id(plugin)))
     if known is not None and known[0] is plugin:
         return known[1]
@@ -329,29 +335,29 @@ def _seat(key: str, plugin: AnyPlugin) -> AttachedPlugin:
 
 
 def called(script: Script) -> list[ToolSpec]:
-    """Return a plain tool for each name that *script* calls."""
+    """Return a tool without schema for each tool name in the calls of *script*."""
     calls = (call for cue in script if isinstance(cue, Saying) for call in cue.response.calls)
     return [ToolSpec(name, name) for name in dict.fromkeys(call.name for call in calls)]
 
 
 def told(error: Exception) -> Failure:
-    """Return *error* of a model as the machine is told of it."""
+    """Return the exception *error* of a model as the `Failure` that the machine gets."""
     if not isinstance(error, ModelError):
         return Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
     return fit_failure(error)
 
 
 def said(chunks: Iterable[Chunk]) -> Partial:
-    """Return what had come of a stream of *chunks*."""
+    """Return the partial response after *chunks* were streamed: their text."""
     return Partial("".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)))
 
 
 def _compacted(name: str, messages: Sequence[Message]) -> CompactionEnded:
-    """Return a compaction that keeps everything from the last message of a user on."""
+    """Return the end of a compaction that keeps the messages from the last user message on, and sums up the rest."""
     starts = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
     left = tuple(messages[starts[-1] :]) if starts else tuple(messages)
     return CompactionEnded(name, left, len(messages) - len(left), "shorter")
 
 
 def _anything(_: JsonObject, _meter: Meter) -> None:
-    """Let a tool take any arguments: it is never run."""
+    """No-op: a validator that accepts any arguments, because simulated tools are never run."""

@@ -1,4 +1,4 @@
-"""A trace as text that people can read: each step of the script, what each plugin decided, and what came of it."""
+"""Writes a trace as text for people: each cue of the script, what each plugin decided, and the effects and events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _SHORT: Final = 160
 
 
 def story(script: Sequence[Cue], steps: Sequence[Happened], decisions: Sequence[Decision], void: Sequence[int]) -> str:
-    """Return what happened, step by step; hooks at which everybody only went on are left out."""
+    """Return the story of a session as text, step by step; a hook is left out if all plugins only let it pass.
+
+    *void* has the numbers of the cues that found nothing to do.
+    """
     by_step: dict[int, list[Decision]] = {}
     for decision in decisions:
         by_step.setdefault(decision.step, []).append(decision)
@@ -60,7 +63,7 @@ def _decisions(decisions: list[Decision]) -> Iterator[str]:
 
 
 def _occasion(decision: Decision) -> tuple[object, ...]:
-    """Return what tells one run of a hook from the next."""
+    """Return a key that is equal for the decisions of one run of a hook: its moment, its call, whether it is final."""
     hook = decision.hook
     return hook.moment, getattr(hook, "call_id", None), getattr(hook, "final", None)
 
@@ -74,7 +77,7 @@ def _matters(decision: Decision) -> bool:
 
 
 def decided(decision: Decision) -> str:
-    """Return what a plugin decided, in words: the action, what belongs to it, and its new state."""
+    """Return a decision in words: the action with its fields, the change of the plugin's state, and what it emits."""
     action = decision.action
     if action is None:
         answer = decision.answer
@@ -94,7 +97,7 @@ def decided(decision: Decision) -> str:
 
 
 def _change(before: object, after: object) -> str:
-    """Return how a state changed: of a class with fields, only those that did."""
+    """Return the change of a plugin's state as text; of a class with fields, only the fields that changed."""
     if type(before) is not type(after) or not attrs.has(type(after)):
         return f"{_value(before)} → {_value(after)}"
     names = (
@@ -164,7 +167,7 @@ def _input(given: AnyInput) -> str:
 
 
 def _value(found: object) -> str:
-    """Return *found*, short."""
+    """Return *found* as text of at most `_SHORT` characters."""
     if isinstance(found, dict):
         text = canonical(freeze(cast("object", found)))
     elif isinstance(found, Ok | Err):

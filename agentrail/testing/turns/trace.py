@@ -1,4 +1,4 @@
-"""What happened in a simulated session, to look at, to compare and to read."""
+"""`simulate` plays a script; the `Trace` that it returns holds all that happened, to inspect, compare and print."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEFAULTS: Final = Options()
 
 
 class Trace:
-    """A simulated session from its start to where its script has led."""
+    """All that happened in a simulated session; `str()` of it is a story for people."""
 
     def __init__(
         self, scene: Scene, script: tuple[Cue, ...], simulation: Simulation, *, as_given: bool = False
@@ -55,17 +55,17 @@ class Trace:
 
     @cached_property
     def envelopes(self) -> tuple[Envelope, ...]:
-        """The durable events, with their numbers."""
+        """The durable events in their envelopes, which have number and time."""
         return tuple(envelope for happened in self.steps for envelope in happened.step.events)
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """The events of the session, in order."""
+        """The durable events of the session, in order."""
         return tuple(envelope.event for envelope in self.envelopes)
 
     @cached_property
     def started(self) -> tuple[StartCall, ...]:
-        """The calls that ran, each attempt of each: with the arguments that they ran with."""
+        """The starts of tool calls, in order, each with its arguments; each attempt of a call is one start."""
         return tuple(effect for effect in self._effects if isinstance(effect, StartCall))
 
     @cached_property
@@ -75,23 +75,23 @@ class Trace:
 
     @cached_property
     def blocked(self) -> tuple[ToolBlocked, ...]:
-        """The calls that plugins blocked, and why."""
+        """One event for each call that a plugin blocked, with the reason."""
         return tuple(event for event in self.events if isinstance(event, ToolBlocked))
 
     @cached_property
     def held(self) -> tuple[ApprovalRequired, ...]:
-        """The calls that were held for a person."""
+        """One event for each call that was held until a person decides."""
         return tuple(event for event in self.events if isinstance(event, ApprovalRequired))
 
     @cached_property
     def outcomes(self) -> tuple[str, ...]:
-        """How each turn ended: `finished` or `aborted`; one that is still open has no outcome yet."""
+        """The outcome of each ended turn, in order: `finished` or `aborted`; an open turn has none."""
         turns = (event for event in self.events if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None)
         return tuple("finished" if isinstance(event, AgentEnd) else "aborted" for event in turns)
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The conversation."""
+        """The history of the conversation at the end."""
         return tuple(self.state.history)
 
     @property
@@ -106,24 +106,24 @@ class Trace:
 
     @property
     def refused(self) -> str | None:
-        """Why the session did not start, if it did not."""
+        """The error with which the session failed to start, as text; `None` if it started."""
         reports = (effect for effect in self._effects if isinstance(effect, ReportStart))
         return next((str(report.error) for report in reports if report.error is not None), None)
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
-        """What each plugin decided at each hook; for this the script plays once more, and somebody watches."""
+        """What each plugin decided at each hook; to record it, the script is played once more when first asked for."""
         watch = Watch()
         Simulation(self.scene, self.script, as_given=self._as_given, watch=watch).play()
         return tuple(watch.decisions)
 
     def plugin_state(self, key: str) -> object:
-        """Return what the plugin *key* remembers at the end."""
+        """Return the state of the plugin *key* at the end."""
         keys = [seat.key for seat in self.state.seats]
         return self.state.plugin_states[keys.index(key)]
 
     def digest(self) -> str:
-        """Return one text for all that happened: the same inputs give the same, in any process."""
+        """Return a hash of all inputs, events and effects; two equal sessions have the same, in any process."""
         told = hashlib.sha256()
         for happened in self.steps:
             told.update(repr((happened.arrival, happened.step.events, happened.step.effects)).encode())
@@ -149,16 +149,16 @@ def simulate(
 ) -> Trace:
     """Play *script* against a session with *plugins*, without Trio, and return what happened.
 
-    Steps are made by `prompt`, `say`, `returns`, `approve` and others. One that finds nothing to do is void, and
-    `Trace.void` tells. What is outstanding at the end gets a plain answer, until the session rests.
+    Cues are made by `prompt`, `say`, `returns`, `approve` and others. `Trace.void` has the numbers of cues that found
+    nothing to do. At the end all that is outstanding gets plain answers, until the session rests.
 
     Args:
         plugins: The plugins, in the order of their registration.
-        script: What happens from outside.
-        options: The figures of the session.
-        tools: Which tools there are; without it, all that the script calls. None is run.
-        user_data: What whoever spawns the session gives it.
-        as_given: Ask the plugins in the order they are given in, and not by their priorities.
+        script: The cues, in order.
+        options: The options of the session.
+        tools: The tools of the session; without it, each tool that the script calls exists. None is run.
+        user_data: The `user_data` of the session, as given when it is spawned.
+        as_given: Ask the plugins in the given order, not by their priorities.
     """
     played = tuple(script)
     specs = called(played) if tools is None else tools

@@ -1,4 +1,4 @@
-"""Seeing what each plugin decides, while a session runs."""
+"""Records what each plugin decides at each hook of a simulated session."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ class Decision(Value):
     hook: Hook
     """The hook that the plugin was called with."""
     before: object
-    """Its state before."""
+    """The state of the plugin before the call."""
     answer: object
-    """Its answer: an action, or what it raised."""
+    """What the plugin returned, or the exception that it raised."""
 
     @property
     def action(self) -> Action[object] | None:
-        """Its action, if the answer is one."""
+        """The action that the plugin returned; `None` if it raised, or returned something else."""
         answer: object = self.answer
         return cast("Action[object]", answer) if isinstance(answer, Action) else None
 
 
 class Watch:
-    """Stands in front of plugins and writes down what they decide."""
+    """Wraps plugins and records each of their decisions in `decisions`; `step` is the number of the current step."""
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
         self.step = 0
 
     def over(self, key: str, plugin: AnyPlugin) -> AnyPlugin:
-        """Return something that answers as *plugin* does, and is watched."""
+        """Return a wrapper of *plugin* that behaves as it does, and records its decisions here."""
         return cast("AnyPlugin", _Watched(self, key, plugin))
 
     def forget(self, step: int) -> None:
-        """Forget what was decided from *step* on."""
+        """Drop the decisions of *step* and of later steps."""
         self.decisions = [decision for decision in self.decisions if decision.step < step]
 
     def asks(self, key: str, method: Method, hook: Hook, state: object, ctx: Context) -> object:
-        """Ask a plugin, and write down what it says."""
+        """Call *method* of a plugin with a hook, and record what it returns or raises."""
         try:
             answer = method(hook, state, ctx)
         except Exception as error:
@@ -64,7 +64,7 @@ class Watch:
 
 
 class _Watched:
-    """Wraps a plugin, behaves as it does, and records its decisions."""
+    """Wrapper of a plugin: its attributes are the plugin's own, but methods for hooks record their answers."""
 
     def __init__(self, watch: Watch, key: str, plugin: AnyPlugin) -> None:
         self._watch = watch

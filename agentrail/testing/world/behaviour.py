@@ -1,4 +1,4 @@
-"""Draws answers of models, tools, compactors and services for a plausible world: good ones, odd ones, and failures."""
+"""Draws answers of models, tools, compactors and services for random sessions: good ones, odd ones, and failures."""
 
 from __future__ import annotations
 
@@ -32,18 +32,21 @@ RESULTS: Final[tuple[tuple[int, ToolResult], ...]] = (
     (1, Effect(CompactNow())),
 )
 TAGGED: Final = ("<title>well</title>well", "<status>well</status>", "well <status>")
-"""Texts with tags, which are cut out or are not."""
+"""Texts with inline tags; the last one has a tag that is not closed."""
 SETTLED: Final[tuple[AskAnswer, ...]] = (Answered("yes"), Answered(None), Failed("no such service"))
 
 
 def draw_usage(choose: Choose) -> Usage:
-    """Draw what something used."""
+    """Draw the usage of one request: none, or a few tokens."""
     used = choose.below(3)
     return Usage(10 * used, used) if used else NOTHING_USED
 
 
 def draw_call(choose: Choose, names: Sequence[str]) -> ToolCall:
-    """Draw a call, as a provider would give it: its ids may be empty, or twice the same."""
+    """Draw a call as a provider gives it, of one of the tools *names* or now and then of an unknown tool.
+
+    The provider's id may be empty, or the same as that of another call.
+    """
     args = choose.weighted(((6, ARGS[0]), (4, ARGS[1]), (1, ARGS[2]), (1, ARGS[3]), (1, ARGS[4])))
     name = choose.pick(names) if names and not choose.percent(5) else choose.pick(("nowhere", "read"))
     return ToolCall("", name, args, choose.pick(("", "x", "y")))
@@ -71,30 +74,30 @@ def draw_response(choose: Choose, names: Sequence[str]) -> Response:
 
 
 def draw_partial(choose: Choose, began: bool) -> Partial:
-    """Draw what had come of a stream."""
+    """Draw the partial response of a stream; nothing if it has not *began*."""
     if not began:
         return NOTHING_YET
     return Partial(choose.pick(("", "so far so ")), choose.pick(("", "hm")), draw_usage(choose))
 
 
 def draw_failure(choose: Choose) -> Failure:
-    """Draw why a request failed."""
+    """Draw the failure of a request, most often a transient one."""
     return choose.weighted(((4, FAILURES[0]), (1, FAILURES[1]), (1, FAILURES[2]), (2, FAILURES[3]), (1, FAILURES[4])))
 
 
 def draw_result(choose: Choose, name: str) -> ToolResult:
-    """Draw what a tool answers."""
+    """Draw the result of the tool *name*; the tool `talk` mostly asks a question."""
     if name == "talk" and choose.percent(80):
         return Effect(AskPerson("which?", choose.pick(((), ("this", "that")))))
     return choose.weighted(RESULTS)
 
 
 def draw_answer(choose: Choose) -> AskAnswer:
-    """Draw what becomes of what a plugin asked for."""
+    """Draw the answer to something that a plugin asked for (action `Ask`)."""
     return choose.pick(SETTLED)
 
 
 def shortened(messages: Sequence[Message], choose: Choose) -> tuple[Message, ...]:
-    """Return *messages* from one of their user messages on, which never splits a call from its result."""
+    """Return *messages* from a drawn user message on; so no call is separated from its result."""
     starts = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
     return tuple(messages[choose.pick(starts) :]) if starts else tuple(messages)

@@ -1,6 +1,6 @@
-"""Where the choices of a generated run come from: a seeded generator for volume, Hypothesis for small examples.
+"""`Choose`, the source of choices for random runs, and `Seen`, one step as the checks of the kit get it.
 
-One step, as the rules of the kit look at it.
+Choices come from a seeded generator where many runs are wanted, and from Hypothesis where examples are to be shrunk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentrail.values.events.envelope import Event
 
 
 class Seen:
-    """One step of a session, as the rules of the kit see it: the state before and after, input, events and effects."""
+    """One step of a session, as the checks get it: the state before and after, the input, events and effects."""
 
     def __init__(self, before: State, arrival: Arrival, step: Step) -> None:
         self.before = before
@@ -33,17 +33,17 @@ class Seen:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls that were open before."""
+        """The calls of the batch that was open before the step."""
         return () if self.before.batch is None else tuple(self.before.batch.calls)
 
     @property
     def running(self) -> tuple[Call, ...]:
-        """The calls that ran before."""
+        """The calls that were running before the step."""
         return tuple(call for call in self.calls if call.status is CallStatus.RUNNING)
 
     @property
     def in_turn(self) -> bool:
-        """Whether a turn was open, and had not ended."""
+        """Whether a turn was open before the step, and had not ended."""
         return self.before.turn is not None and self.before.turn.ended is None
 
     @property
@@ -57,7 +57,10 @@ T = TypeVar("T")
 
 
 class Choose:
-    """Makes choices out of one function that draws a number below a limit; 0 should be its simplest answer."""
+    """Makes random choices with one function, *below*: it draws a number from 0 to a limit, which it leaves out.
+
+    Where runs are shrunk, 0 counts as the simplest number.
+    """
 
     __slots__ = ("below",)
 
@@ -73,7 +76,7 @@ class Choose:
         return self.below(100) >= 100 - of
 
     def turn(self, about: Hashable, below: int) -> int:  # noqa: ARG002 - `InTurn` looks at it
-        """Return a number below a limit; `InTurn` returns each one for *about* before it returns one again."""
+        """Return a number from 0 to *below* - 1; `InTurn` returns each once for *about* before any comes again."""
         return self.below(below)
 
     def pick(self, options: Sequence[T]) -> T:
@@ -81,7 +84,7 @@ class Choose:
         return options[self.below(len(options))]
 
     def weighted(self, options: Sequence[tuple[int, T]]) -> T:
-        """Return one of *options*, each as often as its weight says."""
+        """Return one of *options*, pairs of weight and option; a greater weight is drawn more often."""
         drawn = self.below(sum(weight for weight, _ in options))
         for weight, option in options:
             drawn -= weight
@@ -90,12 +93,12 @@ class Choose:
         raise AssertionError(options)
 
     def some(self, options: Sequence[T], percent: int) -> tuple[T, ...]:
-        """Return those of *options* that each win a draw, in order."""
+        """Return some of *options*, in order: each is taken with a chance of *percent*."""
         return tuple(option for option in options if self.percent(percent))
 
 
 class InTurn(Choose):
-    """Choices of a seeded generator, kept in `drawn`; numbers asked for by `turn` come each in its turn."""
+    """Makes choices with a seeded generator, and keeps them in `drawn`; `turn` goes through all numbers in turn."""
 
     __slots__ = ("_chance", "_walks", "drawn")
 
@@ -111,14 +114,14 @@ class InTurn(Choose):
         return drawn
 
     def turn(self, about: Hashable, below: int) -> int:
-        """Return the next number of a walk through all numbers below a limit; each *about* has its own walk."""
+        """Return the next number of a walk that meets all numbers below *below*; each *about* has its own walk."""
         at, stride = self._walks.get((about, below)) or (self._chance.randrange(below), self._stride(below))
         self._walks[about, below] = (at + stride) % below, stride
         self.drawn.append(at)
         return at
 
     def _stride(self, below: int) -> int:
-        """Draw a stride that meets all numbers below a limit: the two have no divisor in common."""
+        """Draw the step width of a walk that meets all numbers below *below*: the two have no common divisor."""
         while gcd(stride := self._chance.randrange(1, below + 1), below) != 1:
             pass
         return stride

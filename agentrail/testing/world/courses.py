@@ -1,4 +1,7 @@
-"""What several steps promise together, told once more: what may come so often, and what stays as it was."""
+"""Checks that span several steps of a session: what may happen only so often, and what must stay the same.
+
+They repeat rules of the machine in other words, so that a mistake in the machine shows.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ from agentrail.values.json import canonical
 from agentrail.values.messages import AssistantMessage
 
 MAX_FAILURES: Final = 3
-"""How often a plugin may break at events before it hears no more until the next turn."""
+"""How often a plugin's `on_event` may raise in a turn; then it is shown no more events until the next turn."""
 
 
 class Course:
-    """What a session has done so far, as far as that binds it."""
+    """Remembers what a session did so far, where this limits its later steps, and checks each step against it."""
 
     def __init__(self) -> None:
         self._keys: dict[str, str] = {}
@@ -30,14 +33,14 @@ class Course:
         self._overflow: tuple[int, int] | None = None
 
     def check(self, seen: Seen) -> None:
-        """Raise `InvariantBrokenError` if a step does not fit those before it."""
+        """Raise `InvariantBrokenError` if the step *seen* does not agree with earlier steps."""
         self._keys_stay(seen)
         self._deaf(seen)
         self._loops(seen)
         self._overflows(seen)
 
     def _keys_stay(self, seen: Seen) -> None:
-        """Check: all attempts of a call have one idempotency key, and no other call has the same."""
+        """Check that all attempts of a call have one idempotency key, which no other call has."""
         for effect in seen.step.effects:
             if isinstance(effect, StartCall | ProbeCall):
                 key = self._keys.setdefault(effect.call_id, effect.key)
@@ -45,9 +48,9 @@ class Course:
         demand(len(set(self._keys.values())) == len(self._keys), "two calls run under one key")
 
     def _deaf(self, seen: Seen) -> None:
-        """A plugin that breaks at events is shown none after some failures, until the next turn.
+        """Check that a plugin whose `on_event` raised `MAX_FAILURES` times is shown no more events in the turn.
 
-        Event by event: a critical one that breaks aborts its turn, and the next may start in the same step.
+        The events are gone through one by one, because a new turn may start within the step.
         """
         for event in seen.events:
             if isinstance(event, PromptReceived):
@@ -58,7 +61,7 @@ class Course:
         demand(not often, f"plugins have broken at events, and hear more: {often}")
 
     def _loops(self, seen: Seen) -> None:
-        """Calls count as repeated only if they are the same."""
+        """Check that a `LoopDetected` event counts a call no more often than the same call was really made."""
         before, after = seen.before, seen.after
         if after.history is not before.history and not isinstance(seen.given, CompactionEnded):
             for message in after.history[len(before.history) :]:
@@ -70,7 +73,7 @@ class Course:
                 demand(event.count <= most, f"{event}, and the same call was made {most} times")
 
     def _overflows(self, seen: Seen) -> None:
-        """A context that is too long once more in the same round ends the turn."""
+        """Check that the turn is aborted if the context is too long for the second time in one round."""
         if any(isinstance(event, ContextOverflow) for event in seen.events):
             now = (seen.before.turns, seen.before.round)
             ends = any(isinstance(event, AgentAbort) for event in seen.events)

@@ -1,4 +1,4 @@
-"""The invariants of a session, checked after every step."""
+"""The invariants of a session, checked after every step by a `Ledger`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from agentrail.values.tools import EffectClass, NotStarted
 from agentrail.values.usage import Usage
 
 RECORDER = "Recorder"
-"""The plugin that counts `after_turn`, which every session under test has."""
+"""The key of the plugin that notes each `after_turn`; every session under test should have it."""
 
 
 class Ledger:
@@ -63,7 +63,7 @@ class Ledger:
         self.course = Course()
 
     def check(self, before: State, arrival: Arrival, step: Step, out: Outstanding) -> None:
-        """Raise `InvariantBrokenError` if *step* broke an invariant; *out* has performed its effects."""
+        """Raise `InvariantBrokenError` if *step* broke an invariant; *out* must have its effects already."""
         after = step.state
         self._answered(before, arrival, step)
         given = arrival.input
@@ -93,7 +93,7 @@ class Ledger:
         check_promises(seen)
         self.course.check(seen)
 
-    # What is said
+    # Notes of answers and events
 
     def _answered(self, before: State, arrival: Arrival, step: Step) -> None:
         given, answer = arrival.input, step.answer
@@ -165,7 +165,7 @@ class Ledger:
         self.open_turn = None
         self.outcomes.append("finished" if isinstance(event, AgentEnd) else "aborted")
 
-    # What must follow
+    # Checks of the state against the notes
 
     def _turns(self, after: State) -> None:
         going = after.turn is not None and after.turn.ended is None
@@ -204,7 +204,7 @@ class Ledger:
         self.attempts[call_id] += 1
         demand(self.attempts[call_id] == start.attempt, f"{start} is attempt {self.attempts[call_id]}")
         if start.attempt > 1:
-            waits = any(agent.call_id == call_id for agent in after.subagents)  # again, for one that has come back
+            waits = any(agent.call_id == call_id for agent in after.subagents)  # runs again for a resumed sub-agent
             demand(waits or self.effects.get(call_id) in CAN_RUN_AGAIN, f"{start} runs again, which is not safe")
         demand(start.name in after.tools, f"{start} runs a tool that is not there")
         demand(after.tools[start.name].revision == start.revision, f"{start} runs a form of its tool that is gone")
@@ -221,7 +221,7 @@ class Ledger:
 
 
 def _of_a_subagent(envelope: Envelope) -> bool:
-    """Whether an event tells what waits for a person in a sub-agent, or no longer does."""
+    """Return whether an event is about a held call or a question of a sub-agent, and not of the session itself."""
     match envelope.event:
         case ApprovalRequired(approval_id=ref) | ApprovalResolved(approval_id=ref):
             return not ref.startswith(f"{envelope.session_id}:")
@@ -232,7 +232,7 @@ def _of_a_subagent(envelope: Envelope) -> bool:
 
 
 def _subagents(after: State, out: Outstanding) -> None:
-    """Sub-agents are known as they were reported, each is counted once, and none outlives the session."""
+    """Check that the sub-agents in the state are those outstanding, as last reported; an ended session has none."""
     if after.phase is Phase.ENDED:
         demand(not after.subagents, f"the session has ended before {after.subagents}")
         return
@@ -247,7 +247,7 @@ def _subagents(after: State, out: Outstanding) -> None:
 
 
 def _clock(after: State) -> None:
-    """The time of a turn runs while anything goes on without a person, and stands still while nothing does."""
+    """Check that the timer of the turn's time limit is set, unless the turn waits for a person alone."""
     turn = after.turn
     if turn is None or turn.ended is not None or after.setup.options.max_turn_seconds is None:
         return

@@ -1,4 +1,4 @@
-"""What could happen next to a session: what outstanding effects can produce, and whatever a user may call."""
+"""Lists the inputs that could come next to a session: results of outstanding effects, and any call of a user."""
 
 from __future__ import annotations
 
@@ -78,20 +78,20 @@ from agentrail.values.tools import NotStarted, Probed, Unknown, err, ok
 from agentrail.values.value import Value
 
 Teach = Callable[[str, AnyPlugin], AttachedPlugin]
-"""Give the judge a plugin's code; returns its seat."""
+"""Function that gives the judge the code of a plugin under a key; returns the attached plugin."""
 
 
 class Move(NamedTuple):
     """An input that could come next."""
 
     weight: int
-    """How often, beside the others."""
+    """Weight with which the move is drawn, beside the others."""
     kind: type[Value]
     """Class of the input."""
     make: Callable[[Choose], AnyInput]
     """Function that draws the fields of the input."""
     apt: bool = True
-    """False: it is possible, and will not do much."""
+    """False if the move is possible but will change little, such as approving an unknown id."""
 
 
 OTHER_ARGS: Final = (
@@ -111,7 +111,7 @@ OF_THE_ACTOR: Final = (
     CrashedTooOften("KeyError", "PromptSent"),
     SessionWoke(),
 )
-"""What may come at any time and changes next to nothing."""
+"""Inputs that may come at any time, and change little or nothing."""
 
 
 BUSY: Final = 8
@@ -119,7 +119,10 @@ LATE: Final = 1
 
 
 def results(out: Outstanding, *, slow: bool = False) -> Iterator[Move]:
-    """Yield what outstanding effects could produce, those of cancelled work included; *slow*: the last step may be."""
+    """Yield the inputs that outstanding effects could produce; cancelled work may still produce some.
+
+    With *slow*, a report that hooks were slow may come too.
+    """
     if slow:
         yield Move(LATE, HooksWereSlow, partial(_given, HooksWereSlow(("A",), 70)))
     yield from _of_requests(out)
@@ -155,7 +158,7 @@ def _of_calls(out: Outstanding) -> Iterator[Move]:
             continue
         if call.cancelled:
             yield Move(BUSY // 3, ToolStopped, partial(_given, ToolStopped(call_id, attempt)))
-        else:  # whoever aborts cancels at once, before the abort is heard of here
+        else:  # a caller of `abort` cancels calls directly, so they may stop before the abort is handled
             yield Move(LATE, ToolStopped, partial(_given, ToolStopped(call_id, attempt)))
         if isinstance(call.start, ProbeCall):
             yield Move(BUSY // 2 if call.cancelled else BUSY, CallProbed, partial(_probed, call.start))
@@ -167,7 +170,7 @@ def _of_calls(out: Outstanding) -> Iterator[Move]:
 
 
 def _of_agents(out: Outstanding) -> Iterator[Move]:
-    """Yield what sub-agents could do; any call might start one, and the news of it may come after its end."""
+    """Yield the inputs about sub-agents; any call may start one, and the input about that may come after its end."""
     free = [call_id for call_id in out.calls if not any(agent.call_id == call_id for agent in out.agents.values())]
     if free:
         yield Move(LATE, SubagentStarted, partial(_agent_started, out, free))
@@ -236,11 +239,11 @@ def _returned(start: StartCall, choose: Choose) -> AnyInput:
     return ToolReturned(start.call_id, start.attempt, draw_result(choose, start.name))
 
 
-# What users call
+# Calls of users
 
 
 def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
-    """Yield what a user could call; a call that will be refused is plausible too."""
+    """Yield the calls that a user could make now; calls that will be refused are among them."""
     free = state.phase is Phase.IDLE and state.turn is None
     yield Move(20 if free else 3, PromptSent, _prompt)
     yield Move(3, SteerSent, partial(_steer, out))

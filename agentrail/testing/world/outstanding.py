@@ -53,18 +53,18 @@ MOST_LATE = 4
 
 
 class InvariantBrokenError(AssertionError):
-    """A session did what no session may do."""
+    """A step of a session broke an invariant."""
 
 
 def demand(holds: bool, what: str) -> None:
-    """Raise `InvariantBrokenError` unless something *holds*."""
+    """Raise `InvariantBrokenError` with the text *what*, unless *holds* is true."""
     if not holds:
         raise InvariantBrokenError(what)
 
 
 @attrs.define
 class RequestOut:
-    """A request that is out."""
+    """A request to the model that has not ended; `opened` says that its deltas may be published."""
 
     request: ModelRequest
     began: bool = False
@@ -74,7 +74,7 @@ class RequestOut:
 
 @attrs.define
 class CallOut:
-    """A call that runs."""
+    """A call, or the probe of one, that has not ended."""
 
     start: StartCall | ProbeCall
     cancelled: bool = False
@@ -90,7 +90,7 @@ class AskOut:
 
 @attrs.define
 class CompactionOut:
-    """A compaction that runs."""
+    """A compaction that has not ended."""
 
     start: StartCompaction
     cancelled: bool = False
@@ -98,7 +98,7 @@ class CompactionOut:
 
 @attrs.define
 class AgentOut:
-    """A sub-agent that runs."""
+    """A sub-agent that has not ended, with what its last report said."""
 
     call_id: str
     background: bool
@@ -110,7 +110,7 @@ class AgentOut:
 
 @attrs.define
 class Outstanding:
-    """Everything that runs, waits or is about to fire; cancelled work stays, because it may still answer."""
+    """All work and timers of a session that have not ended; cancelled work stays in, because it may still answer."""
 
     requests: dict[str, RequestOut] = attrs.Factory(dict[str, RequestOut])
     calls: dict[str, CallOut] = attrs.Factory(dict[str, CallOut])
@@ -123,7 +123,7 @@ class Outstanding:
     closed: bool = False
 
     def copy(self) -> Outstanding:
-        """Return the same, to go on from in another way."""
+        """Return a copy that can be changed without changing this one."""
         return Outstanding(
             {name: copy(out) for name, out in self.requests.items()},
             {name: copy(out) for name, out in self.calls.items()},
@@ -137,7 +137,7 @@ class Outstanding:
         )
 
     def perform(self, effect: AnyEffect, now: int) -> None:
-        """Take note of *effect*; one that makes no sense breaks an invariant."""
+        """Note what *effect* starts or stops; raise `InvariantBrokenError` if it makes no sense, as a second start."""
         match effect:
             case StartRequest() | StartCall() | ProbeCall() | CarryOut() | StartCompaction():
                 self._start(effect)
@@ -170,7 +170,7 @@ class Outstanding:
                 assert_never(effect)
 
     def answered(self, given: AnyInput) -> None:
-        """Take note that *given* has come: what it closes is not outstanding any more."""
+        """Note that the input *given* has come: the work that it ends is no longer outstanding."""
         match given:
             case StreamBegan(request_id=request_id):
                 self.requests[request_id].began = True
@@ -190,7 +190,7 @@ class Outstanding:
             case SubagentEnded(child=child):
                 ended = self.agents.pop(child)
                 if not ended.background and ended.call_id in self.live_calls:
-                    del self.calls[ended.call_id]  # it has its result; what it returns itself changes nothing
+                    del self.calls[ended.call_id]  # the sub-agent's result is the call's; its own return is ignored
             case _:
                 pass
 
@@ -234,35 +234,35 @@ class Outstanding:
             demand(due is not None, f"{effect} clears nothing")
 
     def back(self, agents: tuple[Subagent, ...], effects: Sequence[AnyEffect]) -> None:
-        """Take note of those of *agents* that come back by *effects*."""
+        """Note those of *agents* that *effects* resume, after a restart of the process."""
         back = {child for effect in effects if isinstance(effect, ResumeSubagents) for child in effect.children}
         for one in agents if back else ():
             if one.child in back:
                 self.agents[one.child] = AgentOut(one.call_id, one.background, one.heard, one.used, one.waits)
 
     def asked_for(self, call_id: str) -> str | None:
-        """Return the sub-agent that a call waits for, if it does."""
+        """Return the sub-agent that a call waits for, or `None`."""
         waited = (child for child, out in self.agents.items() if out.call_id == call_id and not out.background)
         return next(waited, None)
 
     @property
     def live_requests(self) -> list[str]:
-        """The requests that nobody has cancelled."""
+        """Ids of the outstanding requests that were not cancelled."""
         return [name for name, out in self.requests.items() if not out.cancelled]
 
     @property
     def live_calls(self) -> list[str]:
-        """The calls that nobody has cancelled."""
+        """Ids of the outstanding calls that were not cancelled."""
         return [name for name, out in self.calls.items() if not out.cancelled]
 
     @property
     def live_asks(self) -> list[str]:
-        """The asks that nobody has cancelled."""
+        """Ids of the outstanding asks that were not cancelled."""
         return [name for name, out in self.asks.items() if not out.cancelled]
 
     @property
     def live_compactions(self) -> list[str]:
-        """The compactions that nobody has cancelled."""
+        """Ids of the outstanding compactions that were not cancelled."""
         return [name for name, out in self.compactions.items() if not out.cancelled]
 
 

@@ -1,10 +1,9 @@
-"""A plausible world around the pure machine: whole sessions without Trio, thousands of steps a second.
+"""Plays whole random sessions against the pure machine, without Trio: thousands of steps a second.
 
-The world performs each effect by remembering it, and draws the next input only from what outstanding effects could
-produce, plus any call of a user. After every step it checks the invariants. It has no chance of its own: whoever
-drives it passes a `Choose` in.
-
-How often each row of the transition table was reached, and which of its promises were never seen kept.
+A `World` is one session with all that is outstanding. It performs an effect by noting it, and draws the next input from
+what outstanding effects could produce and from the calls of users. After every step it checks the invariants. All
+random choices come from a `Choose` that the caller passes. A `Tally` counts which rows of the transition table were
+reached, and which phases and effects that a row allows were never seen.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ Row: TypeAlias = tuple[Phase, type[Value]]
 Promise: TypeAlias = Phase | type[Value]
 
 RARE: Final = 600
-"""How much more often a row that was never reached is sought than one that was reached so often."""
+"""Weight of a row of the table that was never reached; it is divided by one more than the times it was reached."""
 
 UNSEEN: Final = 60
-"""How much more often a row is sought for each of its promises that was never seen."""
+"""Weight that a row gets for each phase or effect that it allows and that was never seen."""
 
 
 class Tally:
-    """Counts over any number of sessions."""
+    """Counts over any number of sessions: steps, rows of the transition table, and what rows allow but never did."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -59,27 +58,30 @@ class Tally:
         }
 
     def note(self, before: State, given: type[Value], step: Step) -> None:
-        """Count one step."""
+        """Count one step, which was made in the state *before* with an input of the class *given*."""
         row = (before.phase, given)
         self.steps += 1
         self.rows[row] += 1
         left = self.unseen[row]
         if not left or any(ruling.hook == "on_event" and ruling.critical for ruling in step.rulings):
-            return  # what a listener's abort adds belongs to another row
+            return  # a critical `on_event` may have aborted: its effects belong to the row of an abort
         left.discard(step.state.phase)
         left.difference_update(type(effect) for effect in step.effects if type(effect) is not WriteLog)
 
     def wanted(self, phase: Phase, kind: type[Value], *, apt: bool = True) -> int:
-        """Say how much a row is worth looking for; a move that is not *apt* will not show its promises."""
+        """Return the weight with which a row of the table is looked for.
+
+        For a move that is not *apt*, what the row allows does not count, because the move would not show it.
+        """
         row = (phase, kind)
         return RARE // (1 + self.rows[row]) + (UNSEEN * len(self.unseen.get(row, ())) if apt else 0)
 
     def seldom(self, least: int) -> dict[str, int]:
-        """Return the legal rows that were reached less than *least* times."""
+        """Return the rows that were reached less than *least* times, each with how often, without illegal ones."""
         return {_named(row): self.rows[row] for row in self.unseen if self.rows[row] < least}
 
     def broken(self) -> dict[str, list[str]]:
-        """Return the promises that nobody has seen kept, by row."""
+        """Return by row the phases and effects that it allows and that were never seen."""
         return {
             _named(row): sorted(left.value if isinstance(left, Phase) else left.__name__ for left in unseen)
             for row, unseen in self.unseen.items()
@@ -92,23 +94,23 @@ def _named(row: Row) -> str:
 
 
 COMMANDS: Final = frozenset(get_args(Command))
-"""The calls of users; an ended session refuses them."""
+"""The inputs that are calls of users; an ended session refuses them."""
 
 
 @value
 class WorldRecord(Value):
-    """One step as a journal would keep it."""
+    """One step as a journal keeps it."""
 
     arrival: Arrival
     """The input."""
     rulings: tuple[Ruling, ...]
-    """The decisions of plugins."""
+    """What the plugins decided in the step."""
     events: tuple[Envelope, ...]
-    """The events."""
+    """The events of the step."""
 
 
 class World:
-    """One session and everything that it has asked for."""
+    """One random session, with everything that it has started and that has not ended."""
 
     def __init__(
         self, scene: Scene, *, session_id: str = "s", storable: Storable = can_store, tally: Tally | None = None
@@ -142,25 +144,28 @@ class World:
         )
 
     def teach(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
-        """Give the judge the code of *plugin* under a revision of its own, and return its seat."""
+        """Give the judge the code of *plugin* under a new revision, and return it as an attached plugin."""
         self.revisions += 1
         self.judge.seat(key, self.revisions, plugin)
         return seat_for(key, plugin, self.revisions)
 
-    # What happens
+    # Steps
 
     def open(self) -> Step:
         """Open the session."""
         return self.apply(SessionOpened())
 
     def moves(self) -> list[Move]:
-        """Return what could happen next."""
+        """Return the inputs that could come next."""
         if self.state.phase is Phase.ENDED:
             return list(results(self.out, slow=self.slow))
         return [*results(self.out, slow=self.slow), *calls(self.state, self.out, self.teach)]
 
     def go(self, choose: Choose, *, seek: bool = False) -> Step | None:
-        """Let something happen; `None` if nothing can. *seek* prefers rows that the tally has seen least."""
+        """Draw an input and make the step; return `None` if no input can come.
+
+        With *seek*, inputs for rows of the table that the tally has seen least are drawn more often.
+        """
         moves = self.moves()
         if not moves:
             return None
@@ -172,7 +177,7 @@ class World:
         return self.apply(move.make(choose), choose)
 
     def apply(self, given: AnyInput, choose: Choose | None = None) -> Step:
-        """Let *given* happen, and check everything."""
+        """Make a step of the input *given*, perform its effects, and check the invariants."""
         if choose is not None:
             self.now += choose.pick((1, 0, 30, 120))
         self._comes(given)
@@ -193,7 +198,7 @@ class World:
         return done
 
     def refuses(self, given: AnyInput) -> None:
-        """Demand that an ended session refuses the call *given*."""
+        """Check that the session, which has ended, refuses the call *given*."""
         try:
             step(self.state, Arrival(given, self.now), self.judge)
         except IllegalInput:
@@ -201,7 +206,7 @@ class World:
         demand(False, f"an ended session took {given}")
 
     def _comes(self, given: AnyInput) -> None:
-        """Take *given* out of what is outstanding."""
+        """Note that the input *given* comes: what it ends is no longer outstanding, and its tools are known."""
         match given:
             case TimerFired(timer=timer):
                 self._fires(timer)
@@ -214,7 +219,7 @@ class World:
                 self.out.answered(given)
 
     def _fires(self, timer: str) -> None:
-        """Let *timer* fire: its own time, or too late, when the name may stand for another time already."""
+        """Fire *timer*: at its time, or late, when it was cleared and its name may be set to another time already."""
         out = self.out
         if timer not in out.fired_late:
             self.now = max(self.now, out.timers.pop(timer))
@@ -224,10 +229,10 @@ class World:
             del out.timers[timer]
             out.fired_late.append(timer)
 
-    # What was recorded
+    # Records
 
     def replay(self, upto: int | None = None) -> State:
-        """Rebuild the session from its first records, or all; what differs breaks an invariant."""
+        """Rebuild the state from the first *upto* records, or from all; raise if a replayed step differs."""
         state = self.first
         for number, record in enumerate(self.records[:upto]):
             judge = Recorded(record.rulings, state.session_id, number)
@@ -238,14 +243,17 @@ class World:
         return state
 
     def check_replay(self) -> None:
-        """Demand that the records lead to this very state."""
+        """Check that a replay of all records leads to the session's state."""
         again = self.replay()
         demand(again == self.state and repr(again) == repr(self.state), "the replay leads to another state")
 
 
 @checked
 def play(choose: Choose, scene: Scene, steps: int, *, tally: Tally | None = None, seek: bool = False) -> World:
-    """Run a session for at most *steps* steps, to its end and until nothing runs any more if it ends."""
+    """Play the session of *scene* for at most *steps* inputs, check that its records replay, and return its world.
+
+    Steps after its end are inputs of work that still runs; when none is left, playing stops.
+    """
     world = World(scene, tally=tally)
     world.open()
     for _ in range(steps):

@@ -1,6 +1,7 @@
-"""What single steps promise, told once more: each rule looks at a step from outside, and knows nothing of how it came.
+"""Rules for single steps, as the guide states them: each checks one step by its input, states, events and effects.
 
-The ledger asks whether a session is whole; these ask whether it did what it was told, in the words of the guide.
+The ledger checks that a session is consistent; these rules check that a step did what its input asks for. They share no
+code with the machine's handlers, so that a mistake there shows.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from agentrail.values.events.plugins import PluginOptsUpdated
 
 
 def _rules(seen: Seen) -> None:
-    """An abort and a block drop what was gathered; what plugins remember stands; they are asked in their order."""
+    """Check the plugins' rulings: an abort or a block drops what was gathered, except events; new states are kept.
+
+    Plugins must stay in the order of their priorities, and may not ask too often.
+    """
     before, after = seen.before, seen.after
     for ruling in seen.step.rulings:
         if ruling.verdict in (Verdict.ABORT, Verdict.BLOCK):
@@ -43,7 +47,7 @@ def _rules(seen: Seen) -> None:
                 states[seat] = state
         demand(tuple(states) == after.plugin_states, "what a plugin remembers is not what it has said")
     row, old = ([seat.priority for seat in seats] for seats in (after.seats, before.seats))
-    other = any(isinstance(event, PluginOptsUpdated) for event in seen.events)  # in a test it may be another plugin
+    other = any(isinstance(event, PluginOptsUpdated) for event in seen.events)  # an update may bring another priority
     demand(other or old != sorted(old) or row == sorted(row), f"plugins stand in the order {row}")
     updates = [change.key for change in after.changes if change.kind == "update"]
     demand(len(updates) == len(set(updates)), f"of {updates} more than the last one waits")
@@ -55,7 +59,7 @@ def _rules(seen: Seen) -> None:
 
 
 def _keeps_time(seen: Seen) -> None:
-    """Each timer stands for something that waits, and what has a limit has its timer."""
+    """Check the timers: each running call, each hold with a limit and each retry has its own, and no others are set."""
     before, after, given = seen.before, seen.after, seen.given
     if isinstance(given, TimerFired):
         due = dict(before.timers).get(given.timer)
@@ -80,7 +84,7 @@ def _keeps_time(seen: Seen) -> None:
 
 
 def _sleeps(seen: Seen) -> None:
-    """A session falls asleep only if nothing of it lives."""
+    """Check that a session falls asleep only without calls in the background, sub-agents, queued prompts and asks."""
     before, after = seen.before, seen.after
     if after.asleep and not before.asleep:
         lives = (before.quarantined, before.lingering, before.subagents, before.queue, before.suspended)
@@ -88,7 +92,7 @@ def _sleeps(seen: Seen) -> None:
 
 
 def _tells_of_people(seen: Seen) -> None:
-    """What waits for a person in a sub-agent is told as if it waited here."""
+    """Check that events about a sub-agent's held calls and questions are events of this session too."""
     given = seen.given
     if isinstance(given, SubagentReported) and any(agent.child == given.child for agent in seen.before.subagents):
         for event in given.events:
@@ -98,10 +102,10 @@ def _tells_of_people(seen: Seen) -> None:
 
 
 PROMISES: Final[tuple[Callable[[Seen], None], ...]] = (*PEOPLE, *WORK, _rules, _keeps_time, _sleeps, _tells_of_people)
-"""The rules; each raises `InvariantBrokenError`."""
+"""The rules; each raises `InvariantBrokenError` if a step breaks it."""
 
 
 def check_promises(seen: Seen) -> None:
-    """Raise `InvariantBrokenError` if a step did not do what a step like it promises."""
+    """Raise `InvariantBrokenError` if the step *seen* breaks one of the rules in `PROMISES`."""
     for promise in PROMISES:
         promise(seen)

@@ -1,4 +1,4 @@
-"""What single steps promise to whoever talks to a session, told once more."""
+"""Rules for single steps about prompts, steering, aborts and decisions of people; see `promises`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ from agentrail.values.messages import AssistantMessage, Origin, UserMessage
 
 
 def _aborts(seen: Seen) -> None:
-    """An abort leaves the queue alone, drops steering, keeps what had come, and lets immune calls go on."""
+    """Check an abort: it keeps queued prompts unless told to drop them, drops steering, and keeps the partial text.
+
+    Which running calls go on is what `kill_tools` says.
+    """
     given, before, after = seen.given, seen.before, seen.after
     if not isinstance(given, AbortSent) or before.opening:
         return
@@ -60,7 +63,10 @@ def _aborts(seen: Seen) -> None:
 
 
 def _steers(seen: Seen) -> None:
-    """No more texts wait than may; immune calls go on; what waits is said in order, and before prompts that wait."""
+    """Check steering: its queue has a limit, immune calls are not skipped, texts are applied in order.
+
+    Steering texts that become prompts come before the prompts that wait.
+    """
     before, after = seen.before, seen.after
     demand(len(after.steering) <= after.setup.options.max_steering_queue, f"{len(after.steering)} steering texts wait")
     if isinstance(seen.given, SteerSent):
@@ -85,7 +91,7 @@ def _steers(seen: Seen) -> None:
 
 
 def _says_first(seen: Seen) -> None:
-    """Whether an answer is final is not asked while the user has said something that no request has carried."""
+    """Check that `before_finish` does not run while a steering text waits, except in the last round that is allowed."""
     before = seen.before
     asked = any(ruling.hook == "before_finish" for ruling in seen.step.rulings)
     waited = any(waiting.hook.moment == "before_finish" for waiting in before.suspended)
@@ -95,7 +101,7 @@ def _says_first(seen: Seen) -> None:
 
 
 def _supersedes(seen: Seen) -> None:
-    """A prompt ends the rest of a turn that waits for a person."""
+    """Check that a prompt ends a turn that rests for a person, if the option says `supersede`."""
     given, before = seen.given, seen.before
     if not isinstance(given, PromptSent) or not isinstance(seen.step.answer, Accepted) or not before.resting:
         return
@@ -104,11 +110,14 @@ def _supersedes(seen: Seen) -> None:
         demand(ends, "a prompt does not supersede what waits for a person")
 
 
-# What people decide
+# Decisions of people
 
 
 def _approves(seen: Seen) -> None:
-    """What is approved fits its tool, which is there; "always" means what was asked about, and nothing else."""
+    """Check an approval: the tool is there and unchanged, edited arguments were checked.
+
+    Calls are approved for always only if the caller said so and did not edit the arguments.
+    """
     given, before, after = seen.given, seen.before, seen.after
     if not isinstance(given, ApproveSent) or not isinstance(seen.step.answer, Done):
         return
@@ -126,7 +135,7 @@ def _approves(seen: Seen) -> None:
 
 
 def _leaves(seen: Seen) -> None:
-    """A turn is left only if nobody who has decided wants the model to go on."""
+    """Check that a turn ends as `left` only if no decision about its calls asks for a further request."""
     if not any(isinstance(event, AgentEnd) and event.stop_reason == "left" for event in seen.events):
         return
     given = seen.given
@@ -138,4 +147,4 @@ def _leaves(seen: Seen) -> None:
 
 
 PEOPLE: Final[tuple[Callable[[Seen], None], ...]] = (_aborts, _steers, _says_first, _supersedes, _approves, _leaves)
-"""The rules; each raises `InvariantBrokenError`."""
+"""The rules; each raises `InvariantBrokenError` if a step breaks it."""

@@ -1,4 +1,4 @@
-"""What single steps promise of calls, requests and what is used, told once more."""
+"""Rules for single steps about tool calls, requests and usage; see `promises`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 
 def _batches(seen: Seen) -> None:
-    """A call that runs alone runs alone; nothing starts before all are ruled; results stand in the order of calls."""
+    """Check a batch: a tool that is not `parallel` runs alone, and no call starts before plugins ruled on all.
+
+    The results are in the history in the order of the calls.
+    """
     before, after = seen.before, seen.after
     starts = [effect for effect in seen.step.effects if isinstance(effect, StartCall)]
     if isinstance(seen.given, StreamEnded) and any(
@@ -60,7 +63,7 @@ def _batches(seen: Seen) -> None:
 
 
 def _tries_again(seen: Seen) -> None:
-    """A call that broke is tried again as often as it may be, and no more often."""
+    """Check that `on_tool_error` is asked about a call whose tool raised exactly if the call may be tried again."""
     given = seen.given
     if not isinstance(given, ToolRaised):
         return
@@ -74,7 +77,7 @@ def _tries_again(seen: Seen) -> None:
 
 
 def _doubts(seen: Seen) -> None:
-    """A call that was stopped and may have taken effect is remembered until it runs again."""
+    """Check that a stopped call of an unsafe tool is remembered as a doubt, until the same call runs again."""
     after = seen.after
     if after.setup.options.on_repeat_unknown != "hold" or after.phase is Phase.ENDED:
         return
@@ -93,7 +96,7 @@ def _unsafe(call: Call) -> bool:
 
 
 def _lingers(seen: Seen) -> None:
-    """Calls in the background that the process has not survived are told of."""
+    """Check that after a restart the end of each lingering call, which the process took with it, is an event."""
     if isinstance(seen.given, SessionReturned) and isinstance(seen.step.answer, Done):
         told = {event.call_id for event in seen.events if isinstance(event, ToolExecutionEnd) and event.late}
         lost = {stray.call_id for stray in seen.before.lingering} - told
@@ -104,7 +107,7 @@ def _lingers(seen: Seen) -> None:
 
 
 def _fails(seen: Seen) -> None:
-    """A request that failed is tried again as often as it may be, behind the pause that it is due."""
+    """Check that a failed request is retried as often as allowed, with the right pause, or the next model is used."""
     given, turn, request = seen.given, seen.before.turn, seen.before.request
     if seen.after.request is not None:
         demand(seen.after.request.stalls < seen.after.setup.options.stall_limit, "a request stalls once too often")
@@ -128,7 +131,7 @@ def _pauses(seen: Seen, failure: Failure, tried: int) -> None:
 
 
 def _counts(seen: Seen) -> None:
-    """What is used is counted, once."""
+    """Check that the usage grows by what the input used, counted once."""
     more = _used(seen)
     used = seen.before.usage if more is NOTHING_USED else seen.before.usage.plus(more)
     demand(seen.after.usage == used, f"{seen.given} leads from {seen.before.usage} to {seen.after.usage}")
@@ -157,7 +160,10 @@ def _used(seen: Seen) -> Usage:
 
 
 def _compacts(seen: Seen) -> None:
-    """A compaction that nobody waits for changes nothing; a turn knows where it began."""
+    """Check that only the compaction that the session waits for replaces the history.
+
+    The start of the turn must be within the history, and its rounds within the limit.
+    """
     given, before, after = seen.given, seen.before, seen.after
     if isinstance(given, CompactionEnded):
         mine = before.compaction is not None and before.compaction.compaction_id == given.compaction_id
@@ -168,7 +174,7 @@ def _compacts(seen: Seen) -> None:
 
 
 def _switches(seen: Seen) -> None:
-    """A model that a caller chooses is not used in the turn that is open."""
+    """Check that a model that a caller switches to is not used in the turn that is open."""
     old, new = seen.before.turn, seen.after.turn
     if isinstance(seen.given, SwitchModelSent) and old is not None and new is not None:
         demand(old.model == new.model or old.ref != new.ref, "a caller's model is used in the turn that is open")
@@ -184,4 +190,4 @@ WORK: Final[tuple[Callable[[Seen], None], ...]] = (
     _compacts,
     _switches,
 )
-"""The rules; each raises `InvariantBrokenError`."""
+"""The rules; each raises `InvariantBrokenError` if a step breaks it."""

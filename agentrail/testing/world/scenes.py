@@ -1,4 +1,4 @@
-"""What a generated session is made of: its tools, its plugins and its figures."""
+"""Draws what a random session is made of: tools, plugins and options, as a `Scene`."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ TOOLS: Final = (
     ToolSpec("solo", "runs alone", parallel=False, effect=EffectClass.CHECKABLE),
     ToolSpec("talk", "asks the person", immune=True, effect=EffectClass.PURE),
 )
-"""One tool of each temper; all of them want a `path`."""
+"""Tools with different properties, such as effect class and immunity; all of them require the argument `path`."""
 
 CHAINS: Final = ((), (), (Spare("spare1"),), (Spare("spare1"), Spare("spare2")))
-"""What a session may fall back to."""
+"""Model chains: each is the models that a session may fall back to, in order."""
 
 ALL_NAMES: Final = tuple(spec.name for spec in TOOLS)
 
 
 def fits(args: JsonObject, _: object = None) -> str | None:
-    """Say why *args* fit none of `TOOLS`, if they do not."""
+    """Return why *args* do not fit a tool of `TOOLS`, or `None` if they do; stands for a schema check."""
     return None if type(args.get("path")) is str else "$.path: is not text"
 
 
@@ -62,7 +62,7 @@ DEFAULTS: Final = Options()
 
 @frozen
 class Scene:
-    """Everything that a session is spawned with."""
+    """What one simulated session is made of: options, tools, plugins, models and user data."""
 
     options: Options = DEFAULTS
     tools: tuple[ToolSpec, ...] = TOOLS
@@ -73,7 +73,7 @@ class Scene:
 
 
 def draw_options(choose: Choose) -> Options:
-    """Draw small figures, so that every limit is met."""
+    """Draw options with small figures, so that every limit is reached."""
     return Options(
         max_turns=choose.pick((8, 8, 3, 2, 1)),
         max_turn_seconds=choose.pick((None, None, 20.0, 0.5)),
@@ -98,7 +98,7 @@ def draw_options(choose: Choose) -> Options:
 
 
 def draw_script(choose: Choose) -> dict[str, tuple[str, ...]]:
-    """Draw answers for some hooks; most of them let things go on."""
+    """Draw a script for `Scripted`: for some hooks a few kinds of actions, of which `continue` is the most frequent."""
     lines: dict[str, tuple[str, ...]] = {}
     for hook in choose.some(HOOKS_IN_ORDER, 30):
         kinds = sorted(action.kind for action in MATRIX[hook])
@@ -109,7 +109,7 @@ def draw_script(choose: Choose) -> dict[str, tuple[str, ...]]:
 
 
 def draw_plugin(choose: Choose, key: str) -> Keyed:
-    """Draw one plugin of any kind."""
+    """Draw one plugin of any kind, right or broken, under *key*."""
     hook = choose.pick(HOOKS_IN_ORDER)
     kind = choose.weighted(
         (
@@ -177,7 +177,7 @@ def draw_plugins(choose: Choose, most: int = 3) -> tuple[Attachable, ...]:
 
 
 def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
-    """Draw a set of tools: all, some, or those that go on, that ask, or that can be tried again."""
+    """Draw a set of tools: all, any of them, or a pair that has an immune tool, an asking one or a retryable one."""
     names = choose.weighted(
         (
             (6, ALL_NAMES),
@@ -192,7 +192,7 @@ def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
 
 
 def draw_scene(choose: Choose, also: Sequence[Attachable] = ()) -> Scene:
-    """Draw a whole session; *also* are plugins under test, which it has beside the drawn ones."""
+    """Draw what a session is made of; *also* are plugins under test, which it has beside the drawn ones."""
     refuser: tuple[Attachable, ...] = (Refuser(),) if choose.below(60) == 1 else ()
     options, tools, plugins = draw_options(choose), draw_tools(choose), (*draw_plugins(choose), *also, *refuser)
     return Scene(options, tools, plugins, spares=choose.pick(CHAINS))

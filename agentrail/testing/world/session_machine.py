@@ -1,4 +1,4 @@
-"""A Hypothesis state machine over a whole session: Hypothesis picks what happens, and shrinks what breaks.
+"""A Hypothesis state machine that plays a whole session: Hypothesis draws the inputs, and shrinks a run that fails.
 
 Subclass `SessionMachine`, give it plugins, and add rules and invariants of your own:
 
@@ -39,7 +39,7 @@ from agentrail.values.content import Text
 from agentrail.values.value import Value
 
 PEOPLE = (PromptSent, SteerSent, AbortSent, ApproveSent, RejectSent, RespondSent, StopSent)
-"""Calls that have a rule of their own; all others share one."""
+"""Inputs of users that have a rule of their own in the state machine; all other inputs of users share one."""
 
 
 def _alive(machine: SessionMachine) -> bool:
@@ -55,7 +55,7 @@ def _owed(machine: SessionMachine) -> bool:
 
 
 class SessionMachine(RuleBasedStateMachine):
-    """One session in a plausible world; the world checks its invariants after every step."""
+    """State machine over one random session; its world checks the invariants after every step."""
 
     plugins: ClassVar[tuple[Attachable, ...]] = ()
     """Plugins that every session has, beside those that are drawn."""
@@ -65,16 +65,16 @@ class SessionMachine(RuleBasedStateMachine):
         self.world: World
 
     def scene(self, choose: Choose) -> Scene:
-        """Draw what the session is made of; override it to fix tools, options or all plugins."""
+        """Draw what the session is made of; override this to choose the tools, options or plugins yourself."""
         return draw_scene(choose, self.plugins)
 
     @property
     def state(self) -> State:
-        """The session as it is now."""
+        """The state of the session now."""
         return self.world.state
 
     def make(self, data: st.DataObject, wanted: Callable[[type[Value]], bool]) -> None:
-        """Let one of the *wanted* moves happen, if there is one."""
+        """Draw an input among those whose class is *wanted*, and make the step; do nothing if there is none."""
         choose = _choose(data)
         moves: list[tuple[int, Move]] = [(move.weight, move) for move in self.world.moves() if wanted(move.kind)]
         if moves:
@@ -82,14 +82,14 @@ class SessionMachine(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def open(self, data: st.DataObject) -> None:
-        """Spawn the session."""
+        """Draw the session and open it."""
         self.world = World(self.scene(_choose(data)))
         self.world.open()
 
     @precondition(_owed)
     @rule(data=st.data())
     def something_answers(self, data: st.DataObject) -> None:
-        """Let an outstanding effect produce something."""
+        """Draw an input that an outstanding effect could produce, and make the step."""
         choose = _choose(data)
         owed = [(move.weight, move) for move in results(self.world.out)]
         self.world.apply(choose.weighted(owed).make(choose), choose)
@@ -121,7 +121,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(_alive)
     @rule(data=st.data())
     def somebody_calls(self, data: st.DataObject) -> None:
-        """Change the model, tools or plugins, compact, withdraw, or answer something that nobody asked."""
+        """Draw any other input: a switch of model, tools or plugins, a compaction, a result, a timer, a restart."""
         self.make(data, lambda kind: kind not in PEOPLE)
 
     @precondition(_alive)
@@ -133,11 +133,11 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(lambda machine: not _alive(machine))
     @rule(text=st.text(max_size=5))
     def somebody_talks_to_an_ended_session(self, text: str) -> None:
-        """Call `prompt` when nobody is there."""
+        """Call `prompt` after the session has ended, and check that it is refused."""
         self.world.refuses(PromptSent((Text(text),)))
 
     def teardown(self) -> None:
-        """Rebuild the session from its records: it must be the same."""
+        """Check that a replay of the session's records leads to the same state."""
         if hasattr(self, "world"):
             self.world.check_replay()
 
