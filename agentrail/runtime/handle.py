@@ -101,7 +101,10 @@ class SessionHandle:
         return await commands.outcome_of(self._session.state, ref, self._session.records.read, self._session.ties.held)
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
-        """Send a text to the open turn: delivered before its next request, or at once with `when="now"`."""
+        """Send a text to the open turn, for its next request; with `when="now"` a response under way is cut for it.
+
+        Running tools are cancelled either way, but for immune ones. If no turn is open, the text is a prompt.
+        """
         if when not in WHEN:
             raise BadChoice.among("when", when, WHEN)
         return commands.accepted(await self._result(sent.SteerSent(text, when), command))

@@ -28,10 +28,10 @@ from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 COMPLETED: Final = frozenset(
     {AbortSent, ElsewhereUsed, HooksWereSlow, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired}
 )
-"""Inputs that lack a fact known only to the runtime, or that others may have joined in the mailbox."""
+"""Inputs that are completed when they are handled: with the partial response, or with what gathered meanwhile."""
 
 SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, StreamCut, StreamEnded, StreamStalled})
-"""Inputs that carry the partial response themselves, or come when there is none."""
+"""Inputs whose arrival gets no partial response: they carry it as a field, or come before there is one."""
 
 
 def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties, slow: SlowHooks) -> AnyInput:
@@ -56,7 +56,10 @@ def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties
 
 
 def with_partial(arrival: Arrival, state: State, performer: Performer) -> Arrival:
-    """Return *arrival* with the partial response, needed if a critical plugin may abort the turn in any step."""
+    """Return *arrival* with the partial response, if a critical plugin is shown events.
+
+    Such a plugin may abort the turn in any step by raising, and the text received so far is then kept.
+    """
     given = arrival.input
     if isinstance(given, TimerFired) and given.timer == TURN_TIMER:
         return arrival

@@ -19,7 +19,7 @@ _NONE_PRICED: Final = frozenset[str]()
 
 
 class Sleep:
-    """Keeps the rest of a hibernating session, and rebuilds the session from its journal."""
+    """The sleep of one session: decides what stays in memory, and gives state and code back when it wakes."""
 
     __slots__ = ("_base", "_own", "equip", "is_deep", "is_thin")
 
@@ -31,7 +31,10 @@ class Sleep:
         self.is_thin = False
 
     def begin(self, state: State, outfit: SessionCode) -> tuple[State, SessionCode | None]:
-        """Return the reduced state to keep: enough for `status`, with code only for what was attached at run time."""
+        """Begin the sleep: return the reduced state that stays in memory, and the code that stays.
+
+        The code is `None` if it can be found again, because no tools or plugins were attached at run time.
+        """
         self.is_deep = self.is_thin = True
         reach(Failpoint.ASLEEP)
         self._own = None if outfit.revision == self._base else outfit
@@ -43,7 +46,7 @@ class Sleep:
         return listed(f"{state.session_id!r} {phase}", f"{len(state.queue)} queued" if state.queue else "")
 
     def end(self, state: State, records: int) -> tuple[State, SessionCode]:
-        """Return state and code, rebuilt from the journal."""
+        """End the sleep: return *state*, which was rebuilt from the journal, fitted to the code, and the code."""
         if self._own is None:
             state, outfit, _ = self.equip(state, records)
             self._base = outfit.revision
@@ -56,12 +59,12 @@ class Sleep:
 
 
 def without_code() -> Recorded:
-    """Return a judge that runs no plugin, for the one step in which the session wakes."""
+    """Return a judge that runs no plugin, for a step of a sleeping session, whose code is not there."""
     return Recorded((Ruling(ON_EVENT),))
 
 
 def _with_plugins_of(outfit: SessionCode, state: State) -> State:
-    """Return *state* with the states of its plugins as objects of their classes."""
+    """Return *state*, as read from the journal, with each plugin's state as an object of the class that it declares."""
     plugins = [(seat.key, outfit.judge.plugin(seat)) for seat in state.seats]
     states = zip(plugins, state.plugin_states, strict=True)
     return state.but(plugin_states=tuple(revived(state.session_id, *plugin, kept) for plugin, kept in states))

@@ -77,12 +77,15 @@ def begun(state: State, request_id: str) -> State:
 
 
 def _texts(found: Iterable[Json]) -> list[str]:
-    """Return JSON in the form that a reader gets back, to compare with it."""
+    """Return each JSON value as canonical text, to compare plugin states before and after the journal."""
     return [canonical(data) for data in found]
 
 
 def with_plugins_of(state: State, live: State, number: int) -> State:
-    """Return *state* with the plugin states of *live*, which must be equal: records do not know their classes."""
+    """Return *state*, rebuilt from records, with the plugin states of *live*, the state in memory.
+
+    Records do not have the classes of plugin states. Raise `ReplayDiffers` if the two differ as JSON.
+    """
     if state.plugin_states == live.plugin_states:
         return state.but(plugin_states=live.plugin_states)
     from agentrail.codec import data_of  # noqa: PLC0415 - only what was written and read again needs it
@@ -173,14 +176,14 @@ class Records:
         return await self._house.journal.read(self._claim.session_id, after, limit)
 
     async def place(self, seq: int) -> int:
-        """Return the number of the record after which to read to get the events after *seq*."""
+        """Return a record's number: the events after *seq* are in the records after it."""
         if self.forgotten:
             await trio.lowlevel.checkpoint()
             return 0
         return await self._house.journal.place(self._claim.session_id, seq)
 
     async def write(self, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        """Write the record of a step; records before the session has started are written when it has."""
+        """Write the record of a step; while the session is starting, records are kept until it has started."""
         record = Record(
             self._claim.session_id,
             self.head + len(self.unwritten) + 1,
@@ -223,7 +226,7 @@ class Records:
             self.stuck = None
 
     async def _append(self) -> int:
-        """Append the unwritten records, unless the last attempt did after all; return the new head."""
+        """Append the unwritten records, unless a failed attempt has written them after all; return the new head."""
         if self._doubtful:
             found = await self._house.journal.read(self._claim.session_id, self.head, len(self.unwritten))
             self._doubtful = False

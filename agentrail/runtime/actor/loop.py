@@ -136,7 +136,7 @@ class Session:
         self.mailbox.post_result(Letter(given))
 
     async def run(self) -> None:
-        """Run the actor until the session ends; *broke* is the crash of the last actor, to be journaled."""
+        """Run the actor until the session ends or falls asleep; after a crash (`broke`), recover first."""
         if self.sleep.is_deep:
             await self._wake()
         elif self.broke is not None:
@@ -151,14 +151,14 @@ class Session:
                 await self._take(Letter(inputs.SessionWoke()))
 
     async def _take(self, letter: Letter) -> None:
-        """Handle one letter, and remember which one it is until that is done."""
+        """Handle one letter; until that is done, it is kept as the letter in hand, for a crash on the way."""
         self._in_hand = letter
         await self._handle(letter)
         self._in_hand = None
 
     @property
     def in_hand(self) -> str:
-        """Kind and number of the message that is being handled."""
+        """Kind and number of the letter that is being handled, as text; empty if none is."""
         letter = self._in_hand
         return "" if letter is None else f"{type(letter.given).__name__} {letter.number}"
 
@@ -228,13 +228,13 @@ class Session:
             self.mailbox.let_others_run()
             self._slow.took(ended - began - house.watchdog.collecting(crumb, ended), self.state, given, outcome)
         performer.stop_early(outcome.effects)
-        told = letter.command is not None and outcome.answer is not None  # also a refusal: it is answered so for good
+        told = letter.command is not None and outcome.answer is not None  # refusals too: an id keeps its first answer
         if told or outcome.changes(self.state):
             if isinstance(given, inputs.StreamBegan):
                 self.records.began = given.request_id
             elif not self._never_was(outcome):
                 self._in_doubt = outcome
-                await self.records.write(arrival, outcome, letter.command)  # before anybody hears of it
+                await self.records.write(arrival, outcome, letter.command)  # durable before it is published or answered
                 self._in_doubt = None
         if self.traces:
             self.traces.show(self.state, arrival, outcome)
@@ -303,7 +303,7 @@ class Session:
     # Sleep
 
     def _look_after(self) -> None:
-        """When the idle time may be over, check whether it is, and hibernate or look again later."""
+        """Post `SleepDue` if the session was idle for `hibernate_after` seconds and is quiet; set the next check."""
         after = self.state.setup.options.hibernate_after
         if after is not None:
             at = self.house.clock.moment(self._touched) + after
@@ -314,12 +314,12 @@ class Session:
             self.house.timers.set((self.session_id, "sleep"), at, self._look_after)
 
     def _is_quiet(self) -> bool:
-        """Whether no work is under way that exists only in this process."""
+        """Whether the session has no work under way, letters, tool sources or traces, so that it may hibernate."""
         idle = self._in_hand is None and self.mailbox.is_empty and not self.mailbox.suspended
         return idle and can_sleep(self.state) and not (self.sources or self.traces or self.performer.is_busy)
 
     async def _fall_asleep(self) -> bool:
-        """Journal what waking needs and free the rest; give up if a message came meanwhile."""
+        """Store a snapshot, then free state and code; if a letter came meanwhile, keep them and return `False`."""
         await self.records.keep(self.state, self.records.head)
         if not self.mailbox.is_empty:
             return False
@@ -331,7 +331,7 @@ class Session:
         return True
 
     async def _wake(self) -> None:
-        """Rebuild the session from its journal, to handle the message that came."""
+        """Rebuild state and code of a hibernating session, because a letter came, and report that it woke."""
         self.state, self._outfit = self.sleep.end(await self._stored(), self.records.head)
         self._performer = Performer(self.session_id, self.house, self._outfit, self.bus, self.post, self.ties)
         await self._take(Letter(inputs.SessionWoke()))
@@ -375,7 +375,7 @@ class Session:
             self.down = tuple(other for other in self.down if other is not slot)
 
     def finish(self, error: BaseException | None) -> None:
-        """Clean up after the loop, however it ended, and answer all that still wait."""
+        """Clean up after the loop, however it ended, and answer all callers that still wait."""
         gone = self.gone = why_gone(self.state, error, parked=self.parked)
         if self._performer is not None:
             self._performer.close()

@@ -66,7 +66,10 @@ class Link:
     # From the child
 
     def tell(self, step: Step) -> None:
-        """Take note of one journaled step of the child."""
+        """Keep what one journaled step of the child changed, and post a report of it, unless one waits already.
+
+        The first step after the start also announces the child.
+        """
         for event in self.missed(step.events):
             self._notice(event)
         state = step.state
@@ -83,7 +86,7 @@ class Link:
             self._post(SubagentReported(self.task.child))
 
     def announce(self) -> None:
-        """Tell the parent that the child is there."""
+        """Post `SubagentStarted` to the parent."""
         task = self.task
         self._post(SubagentStarted(task.child, task.call_id, task.agent, task.description, task.background))
         self._announced.settle(None)
@@ -94,16 +97,16 @@ class Link:
             self._outcome.settle(ended[1])
 
     def gone(self, error: AgentrailError) -> None:
-        """Take note that the child is gone."""
+        """Make *error* the outcome of the expected turn, because the child session is gone."""
         self._outcome.settle(error)
 
     def back(self, known: Subagent) -> None:
-        """Go on where the process before this one has ended."""
+        """After a restart: go on from what the parent's state (*known*) has of the child."""
         self._heard, self._used, self._waits = known.heard, known.used, known.waits
         self._announced.settle(None)
 
     def missed(self, envelopes: Sequence[Envelope]) -> list[Event]:
-        """Take in events of the child that its parent has not heard of, and return which those are."""
+        """Keep the events of the child that are not reported yet for the next report, and return them."""
         new = [envelope for envelope in envelopes if envelope.seq > self._heard]
         if not new:
             return []
@@ -115,7 +118,10 @@ class Link:
     # To the child
 
     def used_elsewhere(self, others: Usage) -> bool:
-        """Take note of what *others* have used; return whether the child needs to be told, and no letter waits."""
+        """Keep the usage of *others* that count for limits shared with the child; return whether to post a letter.
+
+        No letter is needed if the usage is unchanged, or if one waits already: it will have the usage of then.
+        """
         if others == self._elsewhere:
             return False
         self._elsewhere = others
@@ -123,7 +129,7 @@ class Link:
         return not posted
 
     def latest(self) -> ElsewhereUsed:
-        """Return what others have used by now; what they use from now on is told anew."""
+        """Return the usage of others by now, for the letter in hand; a later change needs a new letter."""
         self._elsewhere_posted = False
         return ElsewhereUsed(self._elsewhere)
 
@@ -135,17 +141,17 @@ class Link:
         return self._waits
 
     async def announced(self) -> None:
-        """Wait until the parent knows of the child, or never will."""
+        """Wait until the child was announced to the parent, or has ended without that."""
         await self._announced.wait()
 
     def gathered(self) -> SubagentReported:
-        """Return what has gathered; the next event asks for a report of its own."""
+        """Return a report with all events kept since the last one, usage and waiting; the next step posts a new one."""
         self._posted = False
         events, self._events = tuple(self._events), []
         return SubagentReported(self.task.child, events, self._heard, self._used, self._waits)
 
     def end(self, answer: Ok | Err) -> None:
-        """Tell all that is left to tell, of a child that has started; nothing comes behind it."""
+        """Post the last report and the child's end with *answer*, if it was announced; nothing is posted after that."""
         self._ended = True
         if self._announced.settled:
             self._post(self.gathered())
@@ -155,16 +161,16 @@ class Link:
     # The turn that the parent waits for
 
     def expect(self, ref: str) -> None:
-        """Wait for the end of the turn that answers a prompt, however often it rests before."""
+        """Make the turn of the prompt *ref* the one whose end `outcome` waits for."""
         self._ref = ref
         self._outcome = Slot()
 
     def settle(self, outcome: Outcome) -> None:
-        """Say how that turn has ended, as the journal tells."""
+        """Set the outcome of the expected turn, as it was found in the journal."""
         self._outcome.settle(outcome)
 
     async def outcome(self) -> Outcome:
-        """Wait for the end of the expected turn and return how it ended."""
+        """Wait until the expected turn has ended, even if it rests in between, and return how it ended."""
         return await self._outcome.wait()
 
 
@@ -178,19 +184,19 @@ class Ties:
         self.subagents: Subagents | None = None
 
     def held(self) -> tuple[HeldCall, ...]:
-        """Return what waits for a person in sub-agents."""
+        """Return the held calls and questions of the session's sub-agents."""
         return () if self.subagents is None else self.subagents.held()
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
-        """Return *report* with all that has gathered for it."""
+        """Return *report* with the events and usage of its sub-agent that gathered while it waited in the mailbox."""
         return report if self.subagents is None else self.subagents.gathered(report)
 
     def latest(self, used: ElsewhereUsed) -> ElsewhereUsed:
-        """Return *used* as it is by now."""
+        """Return *used* with the usage of others by now."""
         return used if self.above is None else self.above.latest()
 
     def resume(self, children: tuple[str, ...], state: State, post: Callable[[AnyInput], None]) -> None:
-        """Begin to bring sub-agents back; those that the session may not start any more have ended."""
+        """Begin to resume sub-agents after a restart; if the session may have none any more, report each as ended."""
         if self.subagents is not None:
             self.subagents.resume(children, state)
             return
@@ -203,7 +209,7 @@ class Ties:
             self.subagents.stop(children)
 
     def close(self) -> None:
-        """Begin to stop all of them, and start no more."""
+        """Begin to stop all sub-agents, and start no more."""
         if self.subagents is not None:
             self.subagents.close()
 
@@ -215,7 +221,7 @@ class Ties:
             self.above.tell(step)
 
     def gone(self, error: AgentrailError) -> None:
-        """Tell the parent that the session is gone."""
+        """Tell the link to the parent, if there is one, that the session is gone."""
         if self.above is not None:
             self.above.gone(error)
 
@@ -254,7 +260,7 @@ class Run:
         return self.task.but(status="failed" if isinstance(self.answer, Err) else "done")
 
     def end(self) -> None:
-        """Wake all that wait for the end."""
+        """Wake the tasks that wait in `wait_ended`."""
         self._ended.set()
 
     async def wait_ended(self) -> None:
@@ -262,7 +268,7 @@ class Run:
         await self._ended.wait()
 
     def failed(self, error: BaseException) -> None:
-        """Keep the reason why there is no answer."""
+        """Make *error* the answer to the parent; an error that is not one of agentrail's own is logged too."""
         if not isinstance(error, AgentrailError):
             tell(log, error, "the task of %s broke", self.task.child)
         self.answer = err(f"the sub-agent failed: {error if isinstance(error, AgentrailError) else described(error)}")

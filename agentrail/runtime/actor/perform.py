@@ -105,7 +105,7 @@ class Performer:
         return None if self._stream is None else self._stream.heard()
 
     def stop_now(self, state: State, kill_tools: str) -> None:
-        """Cancel the stream and the killable calls, before the machine has heard of it."""
+        """Cancel the stream, and running calls as *kill_tools* says, before the machine handles the abort."""
         if self._stream is not None:
             self._stream.cut()
         if kill_tools == "none":
@@ -178,7 +178,7 @@ class Performer:
         self._watch(stream)
 
     async def _ask_model(self, request: ModelRequest, meter: UsageMeter) -> Response:
-        """Make a request that a plugin has asked for; what comes before its end is counted, and nobody hears it."""
+        """Make a request to a model for a plugin; its chunks are only counted by *meter*, and not published."""
         model = self.model(request.model)
         return await self._house.limits.stream(self._session_id, model, request, meter.hear)
 
@@ -205,7 +205,7 @@ class Performer:
         self._watch(stream)
 
     def stall_taken(self) -> None:
-        """Take note that the stall that was posted is handled: until then, no other one is posted."""
+        """Note that the posted stall is being handled, so that another one may be posted."""
         self._stall_waits = False
 
     def release(self, request_id: str) -> None:
@@ -227,7 +227,10 @@ class Performer:
     # Tools
 
     def start_call(self, effect: effects.StartCall | effects.ProbeCall) -> None:
-        """Run a tool in a task of its own, or ask it what has become of a call."""
+        """Run a tool, or probe it for an interrupted call, in a task of its own.
+
+        A call whose tool has no code yet waits for the sources of tools, if they are starting; else it fails.
+        """
         tool = self._outfit.tools.get((effect.name, effect.revision))
         if tool is None:
             if not self.late.takes(effect):
@@ -250,7 +253,7 @@ class Performer:
         self._post(closing)
 
     def _with_jobs(self, closing: ToolReturned) -> ToolReturned:
-        """Say which commands run in the background now, if others do than the session knows of."""
+        """Return *closing* with the names of the commands that run in the background, if the state has other ones."""
         jobs = self._jobs_now
         known = () if self.state is None else self.state.jobs
         return closing if jobs == known else closing.but(jobs=jobs)
@@ -282,7 +285,7 @@ class Performer:
         )
 
     def cancel_calls(self, effect: effects.CancelCalls) -> None:
-        """Cancel calls; how they end is posted by their own tasks."""
+        """Cancel calls; the task of each posts an input when it has ended."""
         for call_id in effect.call_ids:
             call = self._calls.get(call_id)
             if call is not None:
@@ -292,12 +295,12 @@ class Performer:
                 self._post(ToolStopped(call_id, late.attempt))
 
     def resume_subagents(self, effect: effects.ResumeSubagents) -> None:
-        """Begin to bring sub-agents back; how they end is posted by their own tasks."""
+        """Begin to resume sub-agents after a restart; the task of each posts an input when it has ended."""
         if self.state is not None:
             self._ties.resume(effect.children, self.state, self._post)
 
     def stop_subagents(self, effect: effects.StopSubagents) -> None:
-        """Begin to stop sub-agents; how they end is posted by their own tasks."""
+        """Begin to stop sub-agents; the task of each posts an input when it has ended."""
         self._ties.stop(effect.children)
 
     def _tool(self, name: str) -> Tool:
@@ -318,7 +321,7 @@ class Performer:
         self._house.timers.clear((self._session_id, effect.timer))
 
     def carry_out(self, effect: effects.CarryOut) -> None:
-        """Do what a plugin asked for in a task of its own."""
+        """Start a task that does what a plugin asked for (action `Ask`)."""
         ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
         world = AskWorld(
             self._ask_model,
@@ -339,18 +342,18 @@ class Performer:
         self._house.nursery.start_soon(ask.run, effect.request, effect.model, world, ctx, post, name=name)
 
     def cancel_ask(self, effect: effects.CancelAsk) -> None:
-        """Cancel a plugin's request."""
+        """Cancel the task that does what a plugin asked for."""
         ask = self._asks.get(effect.ask_id)
         if ask is not None:
             ask.scope.cancel()
 
     def start_compaction(self, effect: effects.StartCompaction) -> None:
-        """Make the context shorter in a task of its own."""
+        """Start a task that compacts the context."""
         compaction = self._compaction = RunningCompaction(effect, self._post)
         self._house.nursery.start_soon(compaction.run, self._house.compactor, name=f"compaction ({self._session_id})")
 
     def cancel_compaction(self, _: effects.CancelCompaction) -> None:
-        """Give up the compaction."""
+        """Cancel the task of the compaction."""
         if self._compaction is not None:
             self._compaction.scope.cancel()
 
@@ -361,12 +364,12 @@ class Performer:
         self.started.settle(effect.error)
 
     def write_log(self, effect: effects.WriteLog) -> None:
-        """Write a line with the standard logging."""
+        """Write a line of a plugin to the logger `agentrail.plugin`, at the level that it says."""
         fields = {"session_id": self._session_id, "fields": dict(effect.fields)}
         log.log(LEVELS.get(effect.level, logging.INFO), "%s", effect.message, extra=fields)
 
     def close_session(self, _: effects.CloseSession) -> None:
-        """End everything; the loop ends by itself."""
+        """Cancel all work of an ended session; the actor's loop ends by itself."""
         self.close()
 
 

@@ -18,7 +18,7 @@ SLOW_HOOKS: Final = 0.05
 
 
 class SlowHooks:
-    """Tells a session that its hooks are slow."""
+    """Reports slow hooks of one session: in the log, and by a letter that makes the event `PluginSlow`."""
 
     __slots__ = ("_mailbox", "_session_id", "_waiting")
 
@@ -28,10 +28,11 @@ class SlowHooks:
         self._waiting: Letter | None = None
 
     def took(self, elapsed: float, before: State, given: AnyInput, outcome: Step) -> None:
-        """Report the hooks of a step that took *elapsed* seconds, if that was long; a report that waits takes it in.
+        """Report a step whose hooks took *elapsed* seconds, if that is too long: write a log line and post a letter.
 
-        The log alone is told of a step that was such a report itself, or that put the session to sleep: a letter about
-        it would be slow again, or wake the session, for ever.
+        If an earlier letter still waits in the mailbox, it is changed to the longest time, and none is posted. No
+        letter is posted about a step that handled such a letter, or that put the session to sleep: handling the new
+        letter would be slow again, or would wake the session, without end.
         """
         if elapsed <= (SLOW_HOOKS if before.seats else BLOCKED):
             return
@@ -49,5 +50,5 @@ class SlowHooks:
             self._mailbox.post_result(self._waiting)
 
     def taken(self) -> None:
-        """Take note that the report is handled: the next one is a letter of its own."""
+        """Note that the waiting letter is being handled: the next slow step posts a new one."""
         self._waiting = None

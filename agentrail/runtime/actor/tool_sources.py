@@ -28,16 +28,16 @@ FIRST_PAUSE: Final = 0.5
 """Seconds until a source that has ended is started again; twice as long each time that follows."""
 
 LONGEST_PAUSE: Final = 60.0
-"""The most seconds between two starts."""
+"""Longest pause before a failed source is started again, in seconds."""
 
 STEADY: Final = 60.0
-"""Seconds after which a source that ran counts as one that had never failed."""
+"""A source that ran for more than so many seconds before it failed begins again with the shortest pause."""
 
 
 class RunningSource:
-    """One source, and which tools of the session are its own.
+    """Runs one source of tools for a session: attaches the tools that it offers, and starts it again when it fails.
 
-    One that *joins* a living session is given up at its first failure: somebody waits who can try again.
+    A source that *joins* a living session is given up at its first failure, because its caller waits and can try again.
     """
 
     __slots__ = (
@@ -99,12 +99,12 @@ class RunningSource:
 
     @property
     def waits(self) -> bool:
-        """Whether the session is suspended, so that nothing it is asked for is done."""
+        """Whether the session is suspended, so that it handles no change of tools now."""
         return self._mailbox.suspended
 
     @property
     def task(self) -> str:
-        """Name of its task."""
+        """Name of the task that runs the source."""
         return f"source {self._source.name} ({self._look().session_id})"
 
     async def run(self) -> None:
@@ -119,7 +119,10 @@ class RunningSource:
             self.ended.set()
 
     async def _once(self) -> bool:
-        """Run the source until it ends; return whether it has failed to join."""
+        """Run the source until it ends or fails; return `True` if it was still to join, and so is given up.
+
+        Otherwise its tools are detached, with the problem, and it is started again.
+        """
         began = self._house.clock.now()
         problem = "it ended"
 
@@ -145,7 +148,7 @@ class RunningSource:
         self._offered = tools, problems
         wanted = {tool.spec.name: tool for tool in tools}
         refused = True
-        while refused and not self.closing:  # somebody else has changed the tools meanwhile
+        while refused and not self.closing:  # refused if another change of the tools came first: look at them again
             clashes = self._clashes(wanted)
             said = (*problems, *(f"`{name}` is left out: there is another tool of that name" for name in clashes))
             refused = await self._change({name: wanted[name] for name in wanted if name not in clashes}, said)
@@ -153,11 +156,11 @@ class RunningSource:
         self.tried.set()
 
     async def _change(self, wanted: Mapping[str, Tool], said: tuple[str, ...]) -> bool:
-        """Ask the machine for the change; return whether it is to be tried again."""
+        """Have the machine change the source's tools to *wanted*; return whether it refused, so that it is retried."""
         there = self._look().tools
         mine = {name: revision for name, revision in self._mine.items() if self._is_mine(name)}
         same = {name for name in mine if name in wanted and there[name].spec == wanted[name].spec}
-        kept = set[str]() if self._joins else same  # what joins has other code, whatever it says of itself
+        kept = set[str]() if self._joins else same  # a source that joins has new code, even if its specs are equal
         for name in kept:
             self._outfit.know(wanted[name], mine[name])
         attach = tuple(tool for name, tool in wanted.items() if name not in kept)
@@ -179,32 +182,33 @@ class RunningSource:
         command, self._command = self._command, None
         digest = b"" if command is None else digest_of(given)
         self._mailbox.post_result(Letter(given, command=command, digest=digest, slot=slot, prepare=prepare))
-        # Until it is known whose the tools are; the end of the session settles it:
+        # Shielded: a cancelled caller has to wait until it is known whether the tools were changed. If the session
+        # ends, the slot is settled too:
         # tests/runtime/test_replaced_sources.py::test_a_caller_may_give_up_while_the_session_is_suspended
         with trio.CancelScope(shield=True):
             await slot.wait()
         return await slot.wait()
 
     def give_up(self, why: AgentrailError) -> None:
-        """End it with its session; who waits for it to join is told."""
+        """Cancel the source, because its session ends; the caller that waits for it to join gets *why*."""
         if self._joins:
             self.failure = why
         self.scope.cancel()
 
     async def reopen(self) -> None:
-        """Go on after another one of its name could not take its place."""
+        """Offer the tools again, after another source of the same name has failed to take the place of this one."""
         self.closing = False
         if self._offered is not None:
             await self.offer(*self._offered)
 
     async def end(self) -> None:
-        """End it, and return when nothing of it is left; its tools stay."""
+        """Cancel the source, and return when it has ended; its tools stay attached."""
         self.closing = True
         self.scope.cancel()
         await self.ended.wait()
 
     async def withdraw(self) -> None:
-        """End it, and take back the tools that it has offered; until it has joined, they are those of another one."""
+        """Cancel the source, wait until it has ended, and detach its tools; a source that has not joined has none."""
         await self.end()
         mine = () if self._joins else tuple(name for name in self._mine if self._is_mine(name))
         if mine:
@@ -220,7 +224,7 @@ class RunningSource:
 
 
 class Sources:
-    """The sources of one session."""
+    """The sources of tools of one session, by name."""
 
     __slots__ = ("_closed", "_opened", "_running")
 
@@ -230,10 +234,10 @@ class Sources:
         self._closed: AgentrailError | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._running) or not self._opened  # until then, there may be some
+        return bool(self._running) or not self._opened  # before `open`, it is not known whether there are any
 
     async def open(self, running: Sequence[RunningSource], nursery: trio.Nursery) -> None:
-        """Start them side by side, and return when each has offered tools, or could not."""
+        """Start the sources *running* concurrently, and return when each has offered tools or failed."""
         if self._closed is not None:
             return
         self._opened = True
@@ -249,9 +253,9 @@ class Sources:
         return tuple(self._running)
 
     async def join(self, source: RunningSource, nursery: trio.Nursery) -> None:
-        """Start one more, in the place of one of its name; return when it has offered tools.
+        """Start one more source, in place of one of the same name; return when it has offered tools, or raise why not.
 
-        If it cannot, the reason is raised, and what was there before goes on; the same if the caller is cancelled.
+        If it fails, or the caller is cancelled, the source that had the name before goes on.
         """
         if self._closed is not None:
             raise fresh(self._closed)
@@ -265,10 +269,10 @@ class Sources:
             await source.tried.wait()
             joined = source.failure is None
         finally:
-            if not joined and source.waits:  # the session is suspended: whoever gives up does not wait for its resuming
+            if not joined and source.waits:  # the session is suspended: the caller does not wait until it is resumed
                 nursery.start_soon(self._undo, source, before, name=f"undoing {source.task}")
             elif not joined:
-                # A caller that gives up must not leave half a source behind, nor the one before it closed:
+                # A cancelled caller must not leave a source that has half joined, nor the one before it closed:
                 # tests/runtime/test_joining_sources.py::test_one_that_never_starts_is_waited_for_as_long_as_the_caller_likes  # noqa: E501
                 with trio.CancelScope(shield=True):
                     await self._undo(source, before)
@@ -278,7 +282,7 @@ class Sources:
             await before.end()
 
     async def _undo(self, source: RunningSource, before: RunningSource | None) -> None:
-        """End one that has not joined, and let the one *before* it go on."""
+        """Remove *source*, which has not joined, and let the source *before* it go on."""
         await source.withdraw()
         name = source.name
         if self._closed is not None or self._running.get(name) is not source:
@@ -290,7 +294,7 @@ class Sources:
             await before.reopen()
 
     def drop(self, names: Sequence[str]) -> list[RunningSource]:
-        """Begin to end those of these names; their tools go in the step that follows."""
+        """Cancel the sources with these names, and return them; the step that follows detaches their tools."""
         found = [self._running.pop(name) for name in names if name in self._running]
         for source in found:
             source.closing = True
@@ -298,7 +302,7 @@ class Sources:
         return found
 
     def close(self, why: AgentrailError) -> None:
-        """End all sources."""
+        """Cancel all sources, because the session ends; a later `join` raises *why*."""
         self._closed = why
         for source in self._running.values():
             source.give_up(why)

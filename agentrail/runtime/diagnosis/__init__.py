@@ -1,1 +1,1 @@
-"""What is known of a step that blocks, an actor that crashes and a plugin that breaks."""
+"""Finds and reports what goes wrong: steps that block the loop, actors that crash, plugins that break."""

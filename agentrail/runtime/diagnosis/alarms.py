@@ -1,8 +1,8 @@
-"""What wakes the thread that looks at slow steps: while all steps are short, nothing does.
+"""Alarms: timers that wake the watchdog's thread when a step may be slow. While all steps are short, none goes off.
 
-A thread that wakes every now and then has to ask for the interpreter each time. A loop that gives it up often, but only
-for an instant, as Trio's does at each pass, takes it back before the thread is up: the thread is woken at every pass
-and starves. That cost a busy loop a third of its speed. So a timer of the kernel is put off by the loop instead.
+A thread that wakes periodically has to take the interpreter's lock each time. Trio's loop releases the lock in each
+pass, but takes it back before the other thread is awake. So the thread would be woken in every pass and never run,
+which cost a busy loop a third of its speed. Instead, the loop itself puts off a timer of the kernel.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ _CLOEXEC: Final = 0o2000000
 _BILLION: Final = 1_000_000_000
 
 PACE: Final = 0.25
-"""Seconds between two looks where the kernel has no timer that can be put off."""
+"""Seconds after which a `PacedAlarm` goes off each time: it is used where the kernel has no fitting timer."""
 
 
 class Alarm(Protocol):
-    """Wakes one thread."""
+    """A timer that one thread waits for."""
 
     def put_off(self) -> None:
-        """Have it wake later: nothing is slow yet."""
+        """Set the time again to the full delay: called by the loop when a step begins, so nothing is slow yet."""
         ...
 
     def set(self, seconds: float) -> None:
-        """Have it wake in *seconds*, whatever was set before."""
+        """Set the time to *seconds* from now, whatever was set before."""
         ...
 
     def wait(self) -> None:
-        """Return when it is time to look."""
+        """Block the calling thread until the alarm goes off."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds; nobody waits any more."""
+        """Free the timer; no thread may wait any more."""
         ...
 
 
@@ -52,14 +52,14 @@ def _after(seconds: float) -> _Moment:
 
 
 class KernelAlarm:
-    """A timer of Linux; setting it wakes nobody."""
+    """Alarm by a timer of Linux (`timerfd`); setting it wakes no thread."""
 
     __slots__ = ("_file", "_later", "_set")
 
     def __init__(self, later: float) -> None:
         if sys.platform != "linux" or ctypes.sizeof(ctypes.c_long) * 8 < 64:  # noqa: PLR2004 - bits
             raise OSError
-        kernel = ctypes.PyDLL(None, use_errno=True)  # these calls never wait, so the interpreter is kept
+        kernel = ctypes.PyDLL(None, use_errno=True)  # these calls never wait, so the interpreter's lock is kept
         self._set = kernel.timerfd_settime
         self._file: int = kernel.timerfd_create(_MONOTONIC, _CLOEXEC)
         if self._file < 0:
@@ -67,24 +67,24 @@ class KernelAlarm:
         self._later = ctypes.byref(_after(later))
 
     def put_off(self) -> None:
-        """Have it wake later: nothing is slow yet."""
+        """Set the time again to the full delay."""
         self._set(self._file, 0, self._later, None)
 
     def set(self, seconds: float) -> None:
-        """Have it wake in *seconds*, whatever was set before."""
+        """Set the time to *seconds* from now, whatever was set before."""
         self._set(self._file, 0, ctypes.byref(_after(seconds)), None)
 
     def wait(self) -> None:
-        """Return when it is time to look."""
+        """Block the calling thread until the timer goes off."""
         os.read(self._file, 8)
 
     def close(self) -> None:
-        """Give back what it holds; nobody waits any more."""
+        """Close the timer; no thread may wait any more."""
         os.close(self._file)
 
 
 class PacedAlarm:
-    """Wakes at a slow pace, which it cannot be put off from."""
+    """Alarm without a kernel timer: it goes off every `PACE` seconds, and cannot be put off."""
 
     __slots__ = ("_rung", "_seconds")
 
@@ -93,25 +93,25 @@ class PacedAlarm:
         self._seconds = PACE
 
     def put_off(self) -> None:
-        """Do nothing: it comes so rarely that it does not matter."""
+        """No-op: the alarm goes off so rarely that it costs little."""
 
     def set(self, seconds: float) -> None:
-        """Have it wake in *seconds*, or at its pace; at once only with none."""
+        """Shorten the next wait to *seconds*, if that is less than `PACE`; with 0, wake the waiting thread at once."""
         self._seconds = min(seconds, PACE)
         if not seconds:
             self._rung.set()
 
     def wait(self) -> None:
-        """Return when it is time to look."""
+        """Block the calling thread for the set time, or until `set(0)`."""
         self._rung.wait(self._seconds)
         self._seconds = PACE
 
     def close(self) -> None:
-        """Do nothing: there is nothing to give back."""
+        """No-op: there is nothing to free."""
 
 
 def alarm(later: float) -> Alarm:
-    """Return an alarm that can be put off by *later* seconds, as well as this system can."""
+    """Return a kernel alarm that `put_off` sets to *later* seconds; a `PacedAlarm` if the system has no such timer."""
     try:
         return KernelAlarm(later)
     except (OSError, AttributeError):  # another system, an older one, or one that forbids it

@@ -8,10 +8,10 @@ from agentrail.values.foreign import described
 from agentrail.values.value import Value, value
 
 MAX_DEPTH = 8
-"""Levels of causes that a report holds."""
+"""How many levels of causes and groups of exceptions a report holds at most."""
 
 MAX_WIDTH = 16
-"""Errors of one group that a report holds."""
+"""How many exceptions of one group a report holds at most."""
 
 
 @value
@@ -25,9 +25,9 @@ class Reason(Value):
     where: str = ""
     """File, line and function in which it was raised."""
     parts: tuple[Reason, ...] = ()
-    """The exceptions in it, if it is a group."""
+    """The exceptions in an exception group; empty if it is no group."""
     cause: Reason | None = None
-    """The exception that it was raised from."""
+    """The exception that caused this one, or was being handled when this one was raised; `None` if there is none."""
 
 
 @value
@@ -39,17 +39,17 @@ class CrashReport(Value):
     kind: str
     """`session`, `service` or `supervisor`."""
     reason: Reason
-    """The exception that crashed it."""
+    """The exception that crashed the child."""
     done: str
-    """`restarted`, `set_aside`, `given_up`, `failed`: what its supervisor did about it."""
+    """What the supervisor did about the crash: `restarted`, `set_aside`, `given_up` or `failed`."""
     restarts: int
-    """Number of its restarts before this crash."""
+    """How often the child had been restarted before this crash."""
     input: str = ""
     """For a session: kind and number of the message that it was handling."""
     mailbox: tuple[int, int, int] = (0, 0, 0)
-    """For a session: number of waiting messages: control, results, user."""
+    """For a session: number of waiting messages in each lane: control, results, user."""
     at: int = 0
-    """When, in milliseconds since 1970."""
+    """Time of the crash, in milliseconds since 1970."""
 
 
 @value
@@ -65,13 +65,13 @@ class ChildView(Value):
     restart: str
     """`permanent`, `transient` or `temporary`."""
     restarts: int = 0
-    """How often it was started again."""
+    """How often the child was restarted."""
     phase: str = ""
-    """Of a session: its phase."""
+    """Of a session: the phase of its machine."""
     suspended: bool = False
     """Of a session: whether it was suspended."""
     mailbox: tuple[int, int, int] = (0, 0, 0)
-    """Of a session: how many messages wait: control, results, user."""
+    """Of a session: how many messages wait in each lane: control, results, user."""
     memory: int = 0
     """Of a session: about how many characters of conversation it holds in memory."""
     limited: int = 0
@@ -81,7 +81,7 @@ class ChildView(Value):
 
 
 def reason_of(error: BaseException, depth: int = 0) -> Reason:
-    """Return *error* as a `Reason`: groups with their exceptions, each with its cause."""
+    """Return *error* as a `Reason`, with its causes and, if it is a group, its exceptions, down to `MAX_DEPTH`."""
     cause: BaseException | None = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     behind = None if cause is None or depth >= MAX_DEPTH else reason_of(cause, depth + 1)
     reason = Reason(type(error).__name__, described(error), _where(error), cause=behind)

@@ -1,8 +1,9 @@
-"""Whether the loop comes round: asked from outside while no step runs, because any task may hold it up.
+"""Finds out from another thread whether Trio's loop still makes passes, or whether a task blocks it.
 
-A hook of Trio for each pass would cost every turn some per cent. So the loop is asked by `run_sync_soon`, and only when
-no step has begun for a while. A loop that has answered *rests*: it is not asked again before something has woken it,
-which a hook tells that is there for one pass alone. An idle process is left in peace, and a busy one pays nothing.
+A Trio instrument that is called in each pass would cost every turn some per cent. So the watchdog's thread schedules a
+callback by `run_sync_soon` instead, and only if no step has begun for a while. When the callback has run, the loop
+counts as *resting*: it is not asked again until it has woken from its next wait. An instrument reports that, and
+removes itself at once. So an idle process is not woken again and again, and a busy one pays nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import trio
 
 
 class Rounds(trio.abc.Instrument):
-    """One run of Trio, as another thread sees it."""
+    """Asks the loop of one run of Trio whether it makes passes; `asked` and `rests` say what is known."""
 
     def __init__(self, woken: Callable[[], None]) -> None:
         self.asked = False
@@ -24,16 +25,16 @@ class Rounds(trio.abc.Instrument):
         self._root = trio.lowlevel.current_root_task()
         self._token = trio.lowlevel.current_trio_token()
 
-    # In the thread that asks
+    # Called in the watchdog's thread
 
     def ask(self) -> None:
-        """Have the loop answer when it comes round."""
+        """Schedule the callback that answers in the loop's next pass."""
         self.asked = True
         with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(self._answer)
 
     def running(self) -> trio.lowlevel.Task | None:
-        """Return the task that runs now; `None` if none does. No frame is touched for it."""
+        """Return the task that runs now; `None` if none does. No frame object of the loop's thread is made for it."""
         tasks = [] if self._root is None else [self._root]
         while tasks:
             task = tasks.pop()
@@ -43,7 +44,7 @@ class Rounds(trio.abc.Instrument):
                 tasks.extend(nursery.child_tasks)
         return None
 
-    # In the loop
+    # Called in the loop's thread
 
     def _answer(self) -> None:
         if not self._closed:
@@ -51,13 +52,13 @@ class Rounds(trio.abc.Instrument):
             trio.lowlevel.add_instrument(self)
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's
-        """Hear that the loop goes on: it is worth asking again."""
+        """Note that the loop has woken, so that it is asked again, and remove this instrument."""
         trio.lowlevel.remove_instrument(self)
         self.rests = False
         self._woken()
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop answering, and remove the instrument."""
         self._closed = True
         if self.rests:
             self.rests = False
@@ -65,6 +66,6 @@ class Rounds(trio.abc.Instrument):
 
 
 def in_real_time() -> bool:
-    """Return whether a second of this run is one of the world: virtual time goes on while nothing is held up."""
+    """Return whether this run's clock goes at the pace of real time; a virtual clock does not."""
     clock = trio.lowlevel.current_clock()
     return clock.deadline_to_sleep_time(clock.current_time() + 1.0) <= 1.0

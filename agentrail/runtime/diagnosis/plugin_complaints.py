@@ -1,4 +1,4 @@
-"""Lines in the log about plugins that break, with the traceback; seldom enough that a broken one floods nothing."""
+"""Logs plugins whose hooks break, with the traceback; for each hook at most one line in `PERIOD` seconds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ log = logging.getLogger("agentrail.plugin")
 PERIOD: Final = 60.0
 """Seconds between two lines about one hook of one plugin."""
 MAX_KEPT: Final = 1_000
-"""Hooks of which the last line is remembered; the oldest is forgotten first."""
+"""For how many hooks the time of the last line is kept; the oldest is dropped first."""
 
 
 class Complaints:
-    """Tells, for all sessions of a supervisor, which hooks broke: each at once, then once in `PERIOD` seconds."""
+    """Logs hooks that broke, for all sessions of a supervisor: each the first time, then once in `PERIOD` seconds."""
 
     __slots__ = ("_last", "_now")
 
@@ -28,7 +28,7 @@ class Complaints:
         self._now = now
 
     def tell(self, seat: AttachedPlugin, hook: str, problem: str, error: BaseException | None) -> None:
-        """Write that *hook* of the plugin in *seat* broke, unless that was written a moment ago."""
+        """Log that *hook* of the plugin in *seat* broke, unless a line about it was logged within `PERIOD` seconds."""
         now = self._now()
         place = (seat.plugin, hook)
         last, unsaid = self._last.get(place, (now - PERIOD, 0))

@@ -1,9 +1,9 @@
-"""Where threads and tasks stand: the places in the source that a log or an error names.
+"""Finds where threads and tasks are in the source, for lines of the log and for errors.
 
-No thread may touch a frame that another thread is running. A frame object for it lies in memory that its thread gives
-up at its next return: CPython 3.11 has crashed there (python/cpython#111363), and `sys._current_frames` can lock up
-(#106883). `faulthandler` reads names and line numbers where they are. It makes no object, takes no reference, and keeps
-the interpreter's lock until it is done, so no thread moves meanwhile.
+No thread may use a frame that another thread is running: the frame object lies in memory that the other thread frees at
+its next return. CPython 3.11 has crashed there (python/cpython#111363), and `sys._current_frames` can lock up
+(#106883). So `faulthandler` is used: it reads names and line numbers in place, makes no object, takes no reference, and
+keeps the interpreter's lock until it is done, so that no thread goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOF: Final = "roof"
 """The name of the task that holds the nursery of everything under a supervisor."""
 
 OURS: Final = "agentrail"
-"""What the names of threads begin with that are started here."""
+"""Prefix of the names of all threads that agentrail starts."""
 
 NOWHERE: Final[Mapping[int, tuple[str, ...]]] = MappingProxyType({})
 
@@ -36,7 +36,7 @@ _FRAME: Final = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
 
 def called(task: trio.lowlevel.Task) -> str:
-    """Return the name of *task*, under a supervisor after the names of the tasks that it is part of."""
+    """Return the name of *task*; under a supervisor, the names of its parent tasks come first, separated by ` / `."""
     names = [task.name]
     above = task.parent_nursery
     while above is not None:
@@ -48,7 +48,7 @@ def called(task: trio.lowlevel.Task) -> str:
 
 
 def place_of(task: trio.lowlevel.Task) -> str:
-    """Return where *task*, which does not run now, waits: the innermost place that is not Trio's own."""
+    """Return where *task*, which does not run now, waits: file, line and function of its last frame outside Trio."""
     frames = [(frame.f_code, line) for frame, line in task.iter_await_frames()]
     own = [found for found in frames if not found[0].co_filename.startswith(TRIO)]
     for code, line in (own or frames)[-1:]:
@@ -57,7 +57,7 @@ def place_of(task: trio.lowlevel.Task) -> str:
 
 
 def tasks_in(nursery: trio.Nursery) -> Iterator[trio.lowlevel.Task]:
-    """Return the tasks in *nursery*, and in the nurseries that they have opened, by their names."""
+    """Yield the tasks in *nursery* and in the nurseries that they have opened, sorted by name."""
     for task in sorted(nursery.child_tasks, key=lambda task: task.name):
         yield task
         for inner in task.child_nurseries:

@@ -1,6 +1,7 @@
-"""A thread that logs the step or task that blocks the event loop; nothing inside the loop could while it is blocked.
+"""The watchdog: a thread that logs the step or task that blocks the event loop. No task could: it would be blocked too.
 
-It touches no frame of the loop: steps register themselves, Trio knows the tasks, and `stacks` reads where threads are.
+The thread uses no frame object of the loop's thread. Steps register themselves with it, Trio knows which task runs, and
+`stacks` reads where the loop's thread is.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ BLOCKED: Final = 1.0
 """Seconds after which a running step is logged as an error, and reported as an event when it has ended."""
 
 PUT_OFF: Final = 0.01
-"""Seconds between two times that the alarm is put off: a step may be so much older when it is looked at."""
+"""The loop puts off the alarm at most once in so many seconds; so a step is seen at most so much late."""
 
 AWAKE: Final = 0.25
-"""Seconds after a loop was woken until it is asked to come round, unless a step begins and puts that off."""
+"""Seconds after the loop has woken until it is asked whether it still makes passes, if no step begins meanwhile."""
 
 LATE: Final = 0.5
 """Seconds that the thread may be late before whatever kept the interpreter is logged."""
 
 CLOSING: Final = 5.0
-"""Seconds to wait for the thread to end: whatever writes the log may hold it up."""
+"""Seconds to wait for the thread to end; a slow log handler may hold it up."""
 
 OLDEST: Final = 2
-"""The generation of the garbage collector whose collections look at all objects."""
+"""The oldest generation of the garbage collector: its collections look at all objects."""
 
 HELD_UP: Final = "%s has held up the loop for %d ms\n%s"
 
@@ -59,14 +60,14 @@ COLLECTED: Final = (
 )
 
 Crumb: TypeAlias = tuple[str, str, float, float]
-"""Mark of a running step: session, kind of message, start, and seconds of garbage collection until then.
+"""A running step: session id, kind of message, time of its start, and seconds of garbage collection before that.
 
-For a task that is not a step: its name, and an empty text as the kind.
+For a task that runs no step: its name instead of the session, and an empty text as the kind.
 """
 
 
 class Named:
-    """What was slow last, and how slow it has to get to be named again."""
+    """Remembers the step that was logged last, so that each is logged at most twice: when slow, and when blocking."""
 
     __slots__ = ("_limit", "_step")
 
@@ -75,11 +76,11 @@ class Named:
         self._limit = SLOW
 
     def limit(self, step: Crumb) -> float:
-        """Return the seconds from which on *step* is to be named."""
+        """Return after how many seconds *step* is to be logged next."""
         return SLOW if self._step is not step else self._limit
 
     def level(self, step: Crumb, seconds: float) -> int | None:
-        """Return how *step* is to be named in the log, once when it is slow, and once more when it blocks."""
+        """Return the level at which to log *step*, which has taken *seconds*; `None` if it is not to be logged now."""
         if seconds < self.limit(step):
             return None
         self._step, self._limit = step, BLOCKED if seconds < BLOCKED else math.inf
@@ -130,7 +131,7 @@ class Watchdog:
         self._suspected: Crumb | None = None
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the watchdog's thread, and begin to measure garbage collections."""
         from agentrail.runtime.diagnosis.alarms import alarm  # noqa: PLC0415 - ctypes, which only a supervisor needs
 
         wakes = self._alarm = alarm(SLOW)
@@ -155,7 +156,7 @@ class Watchdog:
             alarm.set(AWAKE)
 
     def close(self) -> None:
-        """Look no more; a thread that is held up by whatever writes the log is left behind."""
+        """End the thread and the measuring. If a log handler holds the thread up, it is left to end by itself."""
         alarm, self._alarm = self._alarm, None
         if alarm is not None and self._thread is not None:
             if self._rounds is not None:
@@ -164,33 +165,34 @@ class Watchdog:
             self._thread.join(CLOSING)
             if not self._thread.is_alive():
                 alarm.close()
-            with suppress(ValueError):  # whoever else has emptied the list
+            with suppress(ValueError):  # other code may have removed it
                 gc.callbacks.remove(self._collecting)
 
     def begin(self, session_id: str, kind: str, now: float) -> Crumb:
-        """Note that a step begins; return a mark to pass to `collecting`."""
+        """Register a step that begins, and put off the alarm; return the step, to pass to `collecting`."""
         step = self.step = (session_id, kind, now, self._collections[0])
         if now - self._put_off > PUT_OFF and self._alarm is not None:
             self._put_off, self._collected = now, step[3]
             self._alarm.put_off()
         return step
 
-    @trio.lowlevel.enable_ki_protection  # what is raised here is lost, also the interrupt that came meanwhile
+    @trio.lowlevel.enable_ki_protection  # Python drops what a gc callback raises, even a `KeyboardInterrupt`
     def _collecting(self, phase: str, info: Mapping[str, int]) -> None:
-        """Note for how long full collections have lasted, and since when one is under way."""
+        """Callback of the garbage collector: add up the seconds of full collections, and note the start of one."""
         if info["generation"] == OLDEST:
             (lasted, since), now = self._collections, time.perf_counter()
             self._collections = (lasted, now) if phase == "start" else (lasted + max(0.0, now - since), math.inf)
 
     def collecting(self, step: Crumb, until: float) -> float:
-        """Return for how many of the seconds of *step* the garbage was collected."""
+        """Return how many seconds of *step*, from its start to *until*, were spent in full garbage collections."""
         lasted, since = self._collections
         return lasted + max(0.0, until - since) - step[3]
 
     def _watch(self, alarm: Alarm) -> None:
-        """Look whenever it is time, and say when that is next; what the loop has set meanwhile is lost by that.
+        """Body of the thread: wait for the alarm, look, and set the alarm again, until the watchdog is closed.
 
-        So it is never long, and whether all is over is asked after it.
+        Setting it overwrites a time that the loop has set meanwhile. So the times set here are short, and whether the
+        watchdog is closed is checked after each.
         """
         with Scratch() as scratch:
             while self._alarm is not None:
@@ -203,7 +205,7 @@ class Watchdog:
     def _look(self, scratch: Scratch) -> float | None:
         """Name what runs once when it is slow, and once more when it blocks; return in how many seconds to look again.
 
-        `None` if nothing is to be looked at: the next step, or the loop when it is woken, sets the alarm.
+        `None` if no step runs and the loop rests: the next step, or the loop when it wakes, sets the alarm.
         """
         step, now = self.step, time.perf_counter()
         late, self._due = now - max(self._due, self._put_off + SLOW), math.inf
@@ -282,7 +284,7 @@ class Watchdog:
         return min(self._named.limit(step) - elapsed, SLOW)
 
     def _still(self, step: Crumb) -> bool:
-        """Return whether *step* goes on: the stack that was read is its own then."""
+        """Return whether *step* still runs, so that the stack that was just read belongs to it."""
         if step is self.step:
             return True
         rounds = self._rounds

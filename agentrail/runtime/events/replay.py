@@ -1,6 +1,6 @@
-"""Past events for subscribers: durable ones from the journal, and buffered ephemeral ones between them.
+"""Past events for subscribers: durable ones from the journal, and ephemeral ones that are kept in memory for a while.
 
-The buffer (`EphemeralTail`) stores only the text of deltas, as a response may have thousands.
+`EphemeralTail` keeps the ephemeral ones. Of a delta it stores the text alone, because a response may have thousands.
 """
 
 from __future__ import annotations

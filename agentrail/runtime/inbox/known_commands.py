@@ -1,6 +1,7 @@
 """Command ids: a command sent twice with the same id gets the first answer and is not carried out again.
 
-Only a digest of 16 bytes is kept of a command, to see whether a resend is the same command.
+Beside each answer in memory stands a digest of its command, 16 bytes long. If another command is sent with the same id,
+its digest differs, and it is refused.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _bare(given: AnyInput) -> AnyInput:
     if isinstance(given, SteerSent | StopSent):
         return given.but(partial=NOTHING_YET)
     if isinstance(given, ChangeToolsSent):
-        if given.source:  # one that is attached: which tools it has is not the caller's to say
+        if given.source:  # the caller names a source; its tools come from the source, not from the caller
             return ChangeToolsSent(source=given.source)
         return given.but(revision=0)
     if isinstance(given, AttachPluginSent | UpdatePluginSent):
@@ -73,9 +74,9 @@ class Answers:
         return self._kept is not None and command in self._kept
 
     async def known(self, command: str, digest: bytes) -> Answer | None:
-        """Return the answer to a command that was carried out before, or the refusal of a conflicting one.
+        """Return the stored answer to the id *command*, or a refusal if it belongs to another command.
 
-        What the journal cannot tell now is refused too: the caller may try again, and nothing is done twice.
+        `None` if the id is new. If the journal cannot be read now, a refusal: the caller may try again later.
         """
         known = None if self._kept is None else self._kept.get(command)
         if known is None:

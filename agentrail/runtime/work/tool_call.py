@@ -1,6 +1,7 @@
-"""One tool call, in its own task and cancel scope; it posts exactly one input at its end.
+"""Runs tool calls, each in a task with its own cancel scope; the task posts exactly one input when it ends.
 
-`LateCalls` keeps calls of a rebuilt session until the source of their tools has started.
+After a restart of the process, a call may be due before the source of its tool has started. `LateCalls` keeps it until
+then.
 """
 
 from __future__ import annotations
