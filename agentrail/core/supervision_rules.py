@@ -1,7 +1,9 @@
 """Rules of supervision: what a supervisor does after one of its children has ended. A pure function of data.
 
-They are OTP's, except for sessions: restarts are counted for each session alone, and wait for a pause. A session that
-crashes too often is set aside and does not crash the supervisor, unless a strategy ties other children to it.
+The rules are those of OTP's supervisors, except for sessions. Under `one_for_one`, the restarts of each session are
+counted for itself, and wait for a growing pause; a session that crashes too often is set aside, and the supervisor goes
+on. Under the other strategies a session counts as any child does: with too many restarts, the supervisor fails. Under
+every strategy a session is set aside that crashes `SAME_INPUT` times in a row on the same message.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ from typing import Final, Literal, TypeAlias
 from agentrail.values.value import Value, value
 
 Strategy: TypeAlias = Literal["one_for_one", "one_for_all", "rest_for_one"]
-"""Which children are restarted after a crash."""
+"""Which children are restarted after a crash; see `STRATEGIES`."""
 
 STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_all", "rest_for_one")
 """Which children are restarted after a crash: the crashed one, all, or it and those started after it."""
 
 SAME_INPUT: Final = 3
-"""Crashes in a row on one message after which a session is set aside."""
+"""A session that crashes so many times in a row on the same message is set aside."""
 
 FIRST_PAUSE: Final = 0.1
 """Seconds before the second restart of a session in a row; twice as long before each that follows."""

@@ -33,7 +33,7 @@ class SessionStart(Hook):
     """The session starts; called once, not again after a recovery."""
 
     moment = "session_start"
-    about = "once in the life of an id: not after recovery, waking or fork"
+    about = "once in the life of a session: not after a recovery, a sleep or a fork"
 
 
 @value
@@ -41,7 +41,7 @@ class SessionEnd(Hook):
     """The session was stopped and is about to end."""
 
     moment = "session_end"
-    about = "the session is stopped for good"
+    about = "the session was stopped and is about to end"
 
     reason: str
     """Reason given to `stop`."""
@@ -52,7 +52,7 @@ class AfterTurn(Hook):
     """A turn has finished or was aborted; the session is idle next, or takes its next prompt."""
 
     moment = "after_turn"
-    about = "just before going idle, finished or aborted"
+    about = "a turn has finished or was aborted, and no other one has begun"
 
     outcome: str
     """`finished` or `aborted`."""
@@ -80,7 +80,7 @@ class BeforePrompt(Hook):
     """A prompt is about to start a turn."""
 
     moment = "before_prompt"
-    about = "before a prompt is taken"
+    about = "before a prompt starts a turn"
 
     text: str
     """Text of the prompt."""
@@ -108,7 +108,7 @@ class AfterResponse(Hook):
     """The model's response is complete."""
 
     moment = "after_response"
-    about = "a response is complete"
+    about = "the model's response is complete"
 
     message: AssistantMessage
     """The response."""
@@ -155,7 +155,7 @@ class AfterTool(Hook):
     """A call has its result, which the model has not seen yet."""
 
     moment = "after_tool"
-    about = "one call has its result"
+    about = "one call has a result, which the model has not seen yet"
 
     name: str
     """Name of the tool."""
@@ -181,7 +181,7 @@ class BeforeFinish(Hook):
     """The model has given its final answer, and the turn is about to end."""
 
     moment = "before_finish"
-    about = "before the final answer is final"
+    about = "a response without calls is about to end the turn"
 
 
 @value
@@ -194,7 +194,7 @@ class BeforeCompaction(Hook):
     messages: Sequence[Message]
     """Messages to be compacted."""
     reason: str = ""
-    """Why it is compacted."""
+    """Why the context is compacted."""
 
 
 @value
@@ -215,12 +215,12 @@ class BeforePluginOptsUpdate(Hook):
     """Another plugin is about to get new options."""
 
     moment = "before_plugin_opts_update"
-    about = "before a plugin's new options apply (idle only)"
+    about = "before a plugin gets new options, while no turn is open"
 
     plugin: str
-    """Key of that plugin."""
+    """Key of the plugin that is to get the options."""
     options: JsonObject
-    """Its new options."""
+    """The new options."""
 
 
 HOOKS: Final[tuple[type[Hook], ...]] = (

@@ -97,7 +97,10 @@ def resolve(
     reason: str | None = None,
     edited: JsonObject | None = None,
 ) -> None:
-    """Report a decision about a held call and clear its timer."""
+    """Report a decision about a held call, clear the timer of the hold, and wake the turn.
+
+    *goes_on* says whether the person wants the model to be asked again; *trigger* names the decision in `AgentResumed`.
+    """
     s = w.s
     w.clear_timer(hold_timer(hold.approval_id))
     w.emit(ApprovalResolved(hold.approval_id, call.call_id, call.name, status, reason, edited is not None))

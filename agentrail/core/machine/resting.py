@@ -1,4 +1,4 @@
-"""Turns at rest: only a person can continue them. Entering and leaving that state."""
+"""Puts turns to rest, and wakes them: a turn at rest goes on only when a person decides, or after `resume`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from agentrail.core.vocabulary.tool_calls import Call, CallStatus
 
 
 def rest(w: StepDraft) -> None:
-    """Put the turn to rest: all its calls wait for a person, and its clock stops."""
+    """Put the open turn to rest: the phase becomes idle, and the time limit of the turn stops.
+
+    Called when all unfinished calls wait for a person, or when a restart pauses the turn.
+    """
     w.s.phase = Phase.IDLE
     stop_clock(w)
 
 
 def wake(w: StepDraft) -> None:
-    """Continue the turn after a person has decided something."""
+    """Continue a turn that rests: its time limit runs again, stages that a restart set aside are due again.
+
+    Called after a decision of a person, after `resume`, and after a restart. Resting sub-agents are resumed.
+    """
     s = w.s
     s.phase = Phase.RUNNING if s.batch is None else Phase.EXECUTING_TOOLS
     s.due, s.paused = (*s.paused, *s.due), ()
@@ -26,7 +32,7 @@ def wake(w: StepDraft) -> None:
 
 
 def let_rest(w: StepDraft, call: Call) -> None:
-    """Mark a sub-agent that recovery does not resume yet, and keep the time left for its call."""
+    """Mark the sub-agent of *call* as resting: a restart has paused its turn; note the time left for the call."""
     s = w.s
     timer = call_timer(call.call_id)
     due = dict(s.timers).get(timer)
@@ -41,7 +47,7 @@ def let_rest(w: StepDraft, call: Call) -> None:
 
 
 def _reattach(w: StepDraft) -> None:
-    """Resume the sub-agents that were waiting for the paused turn, and let their calls wait for them."""
+    """Resume the sub-agents that rested with the paused turn; their calls run again, with the time that was left."""
     s = w.s
     resting = tuple(agent for agent in s.subagents if agent.rests)
     if not resting:
@@ -60,7 +66,7 @@ def _reattach(w: StepDraft) -> None:
 
 
 def again(w: StepDraft, call: Call) -> None:
-    """Let a call wait for its resumed sub-agent, with the time that was left."""
+    """Start *call* once more, as the next attempt, so that it waits for its resumed sub-agent."""
     put(w, call.but(status=CallStatus.RUNNING, attempt=call.attempt + 1))
     w.ask(StartCall(call.call_id, call.attempt + 1, call.name, call.revision, call.args, key_of(w, call)))
 

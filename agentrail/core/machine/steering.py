@@ -43,7 +43,7 @@ def begin_before_steering(w: StepDraft, _: str) -> Hook | None:
 
 
 def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
-    """Queue the text unless a plugin refused it; then skip pending calls, or cut the response for "now"."""
+    """Queue the text unless a plugin refused it; then skip calls that are not immune, or cut the request for `now`."""
     s = w.s
     text, w.steered = w.steered, None
     if text is None:

@@ -82,21 +82,24 @@ RESULTS: Final = (*STREAM, *CALLS, TimerFired, AskSettled, *COMPACTIONS, HooksWe
 # Effects that occur together
 
 ON: Final = (StartRequest, StartCompaction, CarryOut, SetTimer, ClearTimer)
-"""Effects of continuing until something must be waited for: this turn's next request, or the next prompt's turn."""
+"""Effects of continuing until the session has to wait: of this turn's next request, or of the next prompt's turn."""
 LEAVE: Final = (CancelCalls, CancelAsk)
 """Effects of taking calls out of their turn, and of dropping paused hooks."""
 END: Final = (CloseSession, CancelCalls, SetTimer, ClearTimer, StopSubagents)
 """Effects of ending a session: its background calls are cancelled and its sub-agents stopped first."""
 
 AGAIN: Final = (ResumeSubagents, StartCall, ProbeCall, *LEAVE, *ON)
-"""Effects of continuing, after a restart, what was under way before."""
+"""Effects of continuing, after a restart or a decision, the work that was under way before."""
 
 # Rules that several phases share
 
-NOTED: Final = "it is noted, and nothing waits for it"
-LATE: Final = "it belongs to something that was cancelled: it changes nothing"
-OPENED: Final = illegal("the session was opened before")
-BACK: Final = "what was under way goes on by what doing it again would mean, or rests; timers are set again"
+NOTED: Final = "it is recorded, and nothing waits for it"
+LATE: Final = "it comes late, from work that was cancelled, and changes nothing"
+OPENED: Final = illegal("the session is open already")
+BACK: Final = (
+    "timers are set again; an interrupted call runs again, is probed or is given up, by its effect class; "
+    "the turn goes on, or rests if the caller asked for that"
+)
 
 
 def stays(phase: Phase, why: str, may: Kinds = ()) -> TableRule:
@@ -105,44 +108,48 @@ def stays(phase: Phase, why: str, may: Kinds = ()) -> TableRule:
 
 
 def anywhere(phase: Phase) -> Rows:
-    """Return rules that are the same in every phase in which a session lives."""
+    """Return the rules that are the same in each phase between the opening and the end of a session."""
     return {
         **each((SessionOpened, SessionBranched), OPENED),
-        **each(SETTINGS, stays(phase, "it applies at once to what is to come; the request that is out stays as it is")),
-        **each(PLUGIN_CHANGES, stays(phase, "the row of plugins changes when no turn is open; the last write wins")),
-        commands.WithdrawSent: stays(phase, "a queued prompt is taken back, if it is still queued"),
-        HooksWereSlow: stays(phase, "it is reported"),
-        **each(WATCHED, stays(phase, "it is about the session's actor: the session itself stays as it is")),
-        **each(CRASHED, stays(phase, "it is reported; what was under way goes on, unless the actor is given up")),
-        **each(SLEEP, stays(phase, "it is reported; a session that has something to do does not go to sleep")),
-        **each(CALLS, stays(phase, "work that has left its turn ended: it is told, or only forgotten", (ClearTimer,))),
+        **each(SETTINGS, stays(phase, "a new model is used from the next turn on, new tools from the next request on")),
+        **each(
+            PLUGIN_CHANGES, stays(phase, "the change waits until no turn is open; the last update of a plugin wins")
+        ),
+        commands.WithdrawSent: stays(phase, "the prompt is removed from the queue, if it is still there"),
+        HooksWereSlow: stays(phase, "an event reports the slow hooks"),
+        **each(WATCHED, stays(phase, "the session's actor does what is asked; the session itself stays as it is")),
+        **each(CRASHED, stays(phase, "an event reports it; work under way goes on, unless the session is set aside")),
+        **each(SLEEP, stays(phase, "an event reports it; a session with work to do does not go to sleep")),
+        **each(
+            CALLS, stays(phase, "a call that left its turn ended; an event reports it if it lingered", (ClearTimer,))
+        ),
         **each(STREAM, stays(phase, LATE)),
         **each(COMPACTIONS, stays(phase, LATE)),
-        SubagentStarted: stays(phase, "it is told"),
+        SubagentStarted: stays(phase, "an event reports the new sub-agent"),
         SubagentReported: stays(
-            phase, "what happens in it is told and counted; waiting for a person stops clocks", (SetTimer, ClearTimer)
+            phase, "events and usage are taken over; time limits stop while a person decides", (SetTimer, ClearTimer)
         ),
-        ElsewhereUsed: stays(phase, "limits that a sub-agent shares count it"),
+        ElsewhereUsed: stays(phase, "what other sessions used counts for the limits that a sub-agent shares"),
         SubagentEnded: stays(
-            phase, "it is told, with the next request too if it went on in the background", (ClearTimer,)
+            phase, "an event reports it, and the next request too if it ran in the background", (ClearTimer,)
         ),
     }
 
 
-NOBODY_WAITS: Final = "nothing can be held while the model is asked: the id is unknown"
-WHILE_ASKED: Final = "it is queued until the turn ends"
+NOBODY_WAITS: Final = "no call can be held while the model is asked, so the id is refused as unknown"
+WHILE_ASKED: Final = "the prompt is queued until the turn ends"
 UNTIL_REQUEST: Final = "the context is compacted before the next request"
 
 _NEW: Rows = {
     SessionOpened: goes(
         *(IDLE, RUNNING, ENDED),
         may=(ReportStart, CloseSession, CarryOut, SetTimer),
-        why="plugins get their first states; one may refuse, or ask for something first",
+        why="plugins get their first states, and `session_start` runs; a plugin may refuse, or ask for something first",
     ),
     SessionBranched: goes(
         *(IDLE, ENDED),
         may=(ReportStart, CloseSession, SetTimer),
-        why="it rests; what was held is held again; a plugin may not be able to bring its state forward",
+        why="the fork is idle, with the original's held calls held again; it ends if a plugin cannot upgrade its state",
     ),
     **each((*COMMANDS, *CRASHED, *RESULTS, SessionReturned), illegal("the session has not been opened")),
     **each(SLEEP, illegal("the session has not been opened")),
@@ -155,47 +162,47 @@ _IDLE: Rows = {
         goes(
             *(IDLE, RUNNING),
             may=ON,
-            why="it starts a turn, unless a plugin refuses it; what rests is superseded, or it queues behind it",
+            why="the text starts a turn, unless a plugin refuses it; a turn at rest is ended for it, or it is queued",
         ),
     ),
     commands.AbortSent: goes(
         *(IDLE, RUNNING),
         may=(*ON, CancelCalls, StopSubagents),
-        why="the event is sent always; held calls are given up and their turn ends, then the next prompt is taken",
+        why="an event reports the abort; held calls are given up and their turn ends; then the next prompt is taken",
     ),
     commands.ApproveSent: goes(
         *(IDLE, RUNNING, EXECUTING),
         may=AGAIN,
-        why="the call goes on behind the plugin that held it; if a later one stops it, the batch may be done",
+        why="the plugins after the holder are asked, then the call runs; if one blocks it, the batch may be done",
     ),
     **each(
         (commands.RejectSent, commands.RespondSent),
         goes(
             *(IDLE, RUNNING, EXECUTING),
             may=AGAIN,
-            why="the call has its result; with the last one the model goes on, or the turn ends",
+            why="the call gets its result; when all calls have one, the model is asked again, or the turn ends",
         ),
     ),
     commands.CompactSent: goes(
         *(IDLE, RUNNING),
         may=(StartCompaction, CarryOut, SetTimer),
-        why="the context is compacted at once; not while a turn rests, and not if a plugin skips it",
+        why="the context is compacted at once, but not while a turn rests, nor if a plugin skips it",
     ),
     commands.StopSent: goes(
-        ENDED, RUNNING, may=END, why="sub-agents end, then `session_end` runs, and everything else ends"
+        ENDED, RUNNING, may=END, why="sub-agents end, then `session_end` runs, then the session ends"
     ),
     commands.ResumeSent: goes(
         *(IDLE, RUNNING, EXECUTING),
         may=AGAIN,
-        why="a turn that rests since the session came back goes on; the actor handles what has waited",
+        why="a turn that a restart has paused goes on; the actor handles the messages that have waited",
     ),
     SessionReturned: goes(*(IDLE, RUNNING, EXECUTING), may=(ReportStart, *AGAIN), why=BACK),
     TimerFired: goes(
         *(IDLE, RUNNING, EXECUTING),
         may=AGAIN,
-        why="nobody decided in time about a held call; or background work was too slow to end",
+        why="nobody decided about a held call in time, a lingering call took too long, or a cancelled one does not end",
     ),
-    AskSettled: stays(IDLE, "nobody waits for it any more; what it used counts"),
+    AskSettled: stays(IDLE, "the hook that asked was dropped; the usage is counted"),
 }
 
 _RUNNING: Rows = {
@@ -204,12 +211,12 @@ _RUNNING: Rows = {
     commands.SteerSent: goes(
         *(RUNNING, IDLE),
         may=(CancelRequest, *ON),
-        why="it joins the next request; with `now` the one that is out, or a back-off, is cut for it",
+        why="the text joins the next request; with `now`, a request that is out, or the pause before a retry, is cut",
     ),
     commands.AbortSent: goes(
         *(IDLE, RUNNING, ENDED),
         may=(CancelRequest, CancelCompaction, *LEAVE, *ON, ReportStart, CloseSession, StopSubagents),
-        why="the turn ends, or the prompt is refused, or the session does not start; the next prompt is taken",
+        why="the turn ends, or the prompt is rejected, or the session does not start; then the next prompt is taken",
     ),
     **each(DECISIONS, stays(RUNNING, NOBODY_WAITS)),
     commands.CompactSent: stays(RUNNING, UNTIL_REQUEST),
@@ -218,41 +225,42 @@ _RUNNING: Rows = {
         may=(CancelRequest, CancelCompaction, CancelAsk, *END, ReportStart),
         why="the turn is aborted first, then sub-agents end; a session that was starting does not start",
     ),
-    SubagentStarted: stays(RUNNING, "it is told; it comes too late for a session that stops", (StopSubagents,)),
+    SubagentStarted: stays(RUNNING, "an event reports it; a session that is stopping stops it too", (StopSubagents,)),
     SubagentEnded: goes(
         *(RUNNING, ENDED),
         may=(CloseSession, ClearTimer),
-        why="it is told; a session that stops has waited for the last of them",
+        why="an event reports the end; a stopping session ends when its last sub-agent has",
     ),
     SessionReturned: goes(*(IDLE, RUNNING, ENDED), may=(ReportStart, ResumeSubagents, CloseSession, *ON), why=BACK),
-    StreamBegan: goes(STREAMING, RUNNING, may=(OpenStream,), why="the first chunk came: the deltas are let out"),
+    StreamBegan: goes(STREAMING, RUNNING, may=(OpenStream,), why="the first chunk came: the deltas are published"),
     StreamEnded: goes(
         *(IDLE, RUNNING, EXECUTING),
         may=(StartCall, CancelAsk, *ON),
-        why="a response without chunks: its calls are ruled and run; or it is final, or nothing, and asked for again",
+        why="a response without chunks: its calls are ruled on and run, or it is final, or empty and requested again",
     ),
     StreamCut: goes(
         *(RUNNING, IDLE),
         may=ON,
-        why="the request failed: it is tried again, or after a compaction, or the turn is aborted",
+        why="the request failed: it is retried, maybe after a compaction or with the next model, or the turn aborts",
     ),
     StreamStalled: goes(
         *(RUNNING, IDLE),
         may=(CancelRequest, *ON),
-        why="it is reported; one stall too many and the request is tried again",
+        why="an event reports the stall; after `stall_limit` of them the request is cut and made again",
     ),
     TimerFired: goes(
         *(RUNNING, IDLE, EXECUTING, ENDED),
         may=(CancelRequest, CancelCompaction, *LEAVE, StartCall, *ON, ReportStart, CloseSession),
-        why="a back-off is over, a plugin waited too long, the turn took too long, or background work did",
+        why="a retry is due; or something took too long: an ask, the turn, a lingering call, or a cancelled one",
     ),
     AskSettled: goes(
         *(RUNNING, IDLE, EXECUTING, ENDED),
         may=(StartCall, CancelAsk, *ON, ReportStart, CloseSession),
-        why="the hook that waited goes on, and whatever it held up",
+        why="the hook that waited goes on, then the work that waited for it",
     ),
     **each(
-        COMPACTIONS, goes(RUNNING, IDLE, may=ON, why="the request goes out; a forced one that changed nothing aborts")
+        COMPACTIONS,
+        goes(RUNNING, IDLE, may=ON, why="the request goes out; after an overflow, compacting in vain aborts the turn"),
     ),
 }
 
@@ -262,12 +270,12 @@ _STREAMING: Rows = {
     commands.SteerSent: goes(
         *(STREAMING, RUNNING, IDLE),
         may=(CancelRequest, *ON),
-        why="it waits for the gap; with `now` the stream is cut and the text that had come is kept",
+        why="the text waits until the response has ended; with `now`, the stream is cut, and its text so far is kept",
     ),
     commands.AbortSent: goes(
         *(IDLE, RUNNING),
         may=(CancelRequest, *LEAVE, *ON, StopSubagents),
-        why="the stream is cut, the text that had come is kept, the turn ends; the next prompt is taken",
+        why="the stream is cut, its text so far is kept, and the turn ends; then the next prompt is taken",
     ),
     **each(DECISIONS, stays(STREAMING, NOBODY_WAITS)),
     commands.CompactSent: stays(STREAMING, UNTIL_REQUEST),
@@ -280,21 +288,25 @@ _STREAMING: Rows = {
     StreamEnded: goes(
         *(STREAMING, IDLE, RUNNING, EXECUTING),
         may=(StartCall, CancelAsk, *ON),
-        why="its calls are ruled and run; or it is final; `after_response` may ask for something first",
+        why="the response's calls are ruled on and run, or it is final; `after_response` may ask for something first",
     ),
     StreamCut: goes(
-        *(STREAMING, RUNNING, IDLE), may=ON, why="the response broke off: it is tried again, or the turn is aborted"
+        *(STREAMING, RUNNING, IDLE), may=ON, why="the response broke off: it is requested again, or the turn aborts"
     ),
     StreamStalled: goes(
-        *(STREAMING, RUNNING, IDLE), may=(CancelRequest, *ON), why="it is reported; one too many and the request is cut"
+        *(STREAMING, RUNNING, IDLE),
+        may=(CancelRequest, *ON),
+        why="an event reports the stall; after `stall_limit` of them the request is cut and made again",
     ),
     TimerFired: goes(
         *(STREAMING, RUNNING, IDLE, EXECUTING),
         may=(CancelRequest, *LEAVE, StartCall, *ON),
-        why="the turn took too long, `after_response` waited too long, or background work was too slow",
+        why="something took too long: the turn, an ask of `after_response`, a lingering call, or a cancelled one",
     ),
     AskSettled: goes(
-        *(STREAMING, RUNNING, IDLE, EXECUTING), may=(StartCall, CancelAsk, *ON), why="`after_response` goes on"
+        *(STREAMING, RUNNING, IDLE, EXECUTING),
+        may=(StartCall, CancelAsk, *ON),
+        why="`after_response`, which waited, goes on",
     ),
 }
 
@@ -305,21 +317,21 @@ _EXECUTING: Rows = {
     commands.SteerSent: goes(
         *_BATCH_GOES_ON,
         may=(*LEAVE, *ON),
-        why="every call that is not immune is taken out of the batch; with the last one the model goes on",
+        why="calls that are not immune are stopped with an error result; when none is left, the model is asked again",
     ),
     commands.AbortSent: goes(
         *(IDLE, RUNNING),
         may=(*LEAVE, *ON, StopSubagents),
-        why="calls are cancelled or go on in the background; the turn ends",
+        why="calls are cancelled or go on in the background, as `kill_tools` says; the turn ends",
     ),
     commands.ApproveSent: goes(
         *_BATCH_GOES_ON,
         may=(StartCall, *LEAVE, *ON),
-        why="the call goes on beside the batch; a later plugin may stop it",
+        why="the plugins after the one that held the call are asked, then it runs beside the others",
     ),
-    commands.RejectSent: stays(EXECUTING, "the call has its result; the others go on", (ClearTimer, SetTimer)),
+    commands.RejectSent: stays(EXECUTING, "the call gets an error result; the others go on", (ClearTimer, SetTimer)),
     commands.RespondSent: goes(
-        *_BATCH_GOES_ON, may=(*LEAVE, *ON), why="the call has its answer, and `after_tool` may end the turn for it"
+        *_BATCH_GOES_ON, may=(*LEAVE, *ON), why="the call gets its answer; `after_tool` is asked and may abort the turn"
     ),
     commands.CompactSent: stays(EXECUTING, UNTIL_REQUEST),
     commands.StopSent: goes(
@@ -331,26 +343,28 @@ _EXECUTING: Rows = {
         goes(
             *_BATCH_GOES_ON,
             may=(StartCall, *LEAVE, *ON),
-            why="the call has its result, or runs again; the next one starts; with the last one the model goes on",
+            why="the call gets its result, or runs again; others start; with the last result the model is asked again",
         ),
     ),
     CallProbed: goes(
         *_BATCH_GOES_ON,
         may=(StartCall, CancelAsk, *ON),
-        why="the call has its result, or runs, or nobody knows; the next one starts",
+        why="the probe's result is the call's; or the call runs; or it gets an error result, as nothing is known",
     ),
     SubagentEnded: goes(
         *_BATCH_GOES_ON,
         may=(StartCall, *LEAVE, *ON),
-        why="the call that waits has its result; the batch goes on",
+        why="the call that waited for the sub-agent gets its answer; the batch goes on",
     ),
     TimerFired: goes(
         *_BATCH_GOES_ON,
         may=(StartCall, *LEAVE, *ON),
-        why="a call, a hold, a plugin or the turn took too long; or cancelled work did, and makes room",
+        why="a call, a decision, an ask of a plugin or the turn took too long; or a cancelled call, and others start",
     ),
     AskSettled: goes(
-        *_BATCH_GOES_ON, may=(StartCall, *LEAVE, *ON), why="the hook that waited goes on, and what it held up"
+        *_BATCH_GOES_ON,
+        may=(StartCall, *LEAVE, *ON),
+        why="the hook that waited goes on, then the work that waited for it",
     ),
 }
 

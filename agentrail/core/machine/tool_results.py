@@ -81,7 +81,7 @@ def _text_of(part: Part) -> str:
 def give_result(
     w: StepDraft, call: Call, parts: tuple[Part, ...], *, is_error: bool, details: JsonObject | None = None
 ) -> None:
-    """Give *call* its result, and report it; a call has exactly one."""
+    """Give *call* its one result: *parts*, cut to the tool's limit, with warnings added. No-op if it has one."""
     if call.done:
         return
     if call.spec is not None:
@@ -138,7 +138,10 @@ def stray_of(call: Call, at: int) -> Stray:
 
 
 def release(w: StepDraft, call: Call, status: str, text: str) -> None:
-    """Give a call that waits for a person an error result, because something else was decided."""
+    """Give a call that waits for a person an error result, and report that nobody needs to decide any more.
+
+    *status* says why, for the event: `superseded` or `aborted`.
+    """
     if call.hold is not None:
         w.clear_timer(hold_timer(call.hold.approval_id))
         w.emit(ApprovalResolved(call.hold.approval_id, call.call_id, call.name, status), *call.hold.gathered.emits)
@@ -148,7 +151,10 @@ def release(w: StepDraft, call: Call, status: str, text: str) -> None:
 
 
 def skip_for_steering(w: StepDraft) -> None:
-    """Give every call that steering may interrupt an error result, and cancel those that run."""
+    """Give each unfinished call that is not immune an error result, because of a steering text; cancel running ones.
+
+    Calls that wait for a person, or have not started, get theirs too, even if their tool is immune.
+    """
     batch = w.s.batch
     if batch is None:
         return
@@ -170,7 +176,10 @@ def skip_for_steering(w: StepDraft) -> None:
 
 
 def kill(w: StepDraft, kill_tools: str, why: str) -> None:
-    """Give each open call of an aborted turn an error result; cancel running ones, but leave immune ones running."""
+    """Close the calls of an aborted turn: *kill_tools* says which running ones are cancelled, others go on.
+
+    A cancelled call gets an error result, and one that goes on in the background a result that says so.
+    """
     batch = w.s.batch
     if batch is None:
         return

@@ -63,13 +63,14 @@ class SteerSent(Value):
     text: str
     """The text for the model."""
     when: str = "gap"
-    """`gap`: deliver before the next request; `now`: cancel the running response and deliver at once."""
+    """`gap`: a response under way ends first; `now`: it is cut. Running tools are cancelled either way, unless immune.
+    """
     partial: Partial = NOTHING_YET
     """Text and usage of the running response, as received so far."""
 
 
 When: TypeAlias = Literal["gap", "now"]
-"""When a steering text reaches the model: before its next request, or at once."""
+"""When a steering text reaches the model: after the response under way (`gap`), or at once, by cutting it (`now`)."""
 
 Kill: TypeAlias = Literal["none", "killable", "all"]
 """Which running calls an abort cancels: none, those whose tool may be killed, or all."""

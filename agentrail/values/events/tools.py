@@ -52,11 +52,11 @@ class ToolExecutionEnd(Event):
     name: str
     """Name of the tool."""
     content: tuple[Part, ...]
-    """What the tool returned for the model."""
+    """The result as the tool returned it: before `after_tool` may replace it, and before it is cut to its limit."""
     is_error: bool
     """Whether the result is an error."""
     details: JsonObject | None = None
-    """What the tool returned for programs; the model never sees it."""
+    """The data that the tool returned for programs; the model never sees it."""
     late: bool = False
     """Whether the turn no longer waited for it, so that the result does not enter the history."""
 
