@@ -49,7 +49,7 @@ def _is_prompt(message: Message) -> bool:
 
 
 def _after_results_of_nobody(groups: list[list[Message]], first: int) -> int:
-    """Return the first place from *first* on whose group is no tool result without its call."""
+    """Return the place of the first group from *first* on that does not begin with a result whose call is dropped."""
     while first < len(groups) and isinstance(groups[first][0], ToolMessage):
         first += 1
     return first

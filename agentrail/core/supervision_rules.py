@@ -92,7 +92,7 @@ class RestartDecision(Value):
     set_aside: bool = False
     """Whether the child is a session that is not restarted, but can still be read."""
     same_input: bool = False
-    """Whether it crashed on the same message each time."""
+    """Whether the session is set aside because it crashed on the same message each time."""
     fails: bool = False
     """Whether the supervisor stops all its children and crashes itself."""
 

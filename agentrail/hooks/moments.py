@@ -57,7 +57,7 @@ class AfterTurn(Hook):
     outcome: str
     """`finished` or `aborted`."""
     abort_kind: str | None
-    """Why it was aborted, as in `AgentAbort.kind`: `user`, `plugin`, `deadline`, …; `None` if it was not."""
+    """Why the turn was aborted, as in `AgentAbort.kind`: `user`, `plugin`, `deadline`, …; `None` if it was not."""
     abort_reason: str | None
     """Reason given with the abort; `None` if there was none."""
     messages_diff: tuple[Message, ...]
@@ -124,7 +124,7 @@ class BeforeTool(Hook):
     name: str
     """Name of the tool."""
     args: JsonObject
-    """Arguments with which it would run, as changed by earlier plugins."""
+    """Arguments with which the call would run, as changed by earlier plugins."""
     call_id: str
     """Id of the call."""
     approved: bool = False

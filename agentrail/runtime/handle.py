@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     AsTool: TypeAlias = Callable[[object], Tool]
     Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], sent.SwitchModelSent]
     Prepare: TypeAlias = Callable[[], None]
-else:  # what only a living session needs is imported with the first one
+else:  # modules that only a living session needs are imported at the first use
     sent = LazyModule("agentrail.core.vocabulary.commands")
     commands = LazyModule("agentrail.runtime.commands")
 
@@ -101,10 +101,7 @@ class SessionHandle:
         return await commands.outcome_of(self._session.state, ref, self._session.records.read, self._session.ties.held)
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
-        """Send a text to the open turn, for its next request; with `when="now"` a response under way is cut for it.
-
-        Running tools are cancelled either way, but for immune ones. If no turn is open, the text is a prompt.
-        """
+        """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
         if when not in WHEN:
             raise BadChoice.among("when", when, WHEN)
         return commands.accepted(await self._result(sent.SteerSent(text, when), command))
@@ -222,7 +219,7 @@ class SessionHandle:
 
         def prepare() -> None:
             known()
-            if all(name in session.state.tools for name in names):  # else the step that follows is refused
+            if all(name in session.state.tools for name in names):  # otherwise the step that follows refuses the call
                 ending.extend(session.sources.drop(closed))
 
         await self._user(given, command, prepare=prepare)
@@ -277,7 +274,7 @@ class SessionHandle:
         raise UnknownPlugin.among(key, (seat.key for seat in state.seats))
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
-        """Take a queued prompt back, given its ref."""
+        """Remove a prompt from the queue, given its ref."""
         await self._user(sent.WithdrawSent(ref), command)
 
     # Looking
@@ -329,7 +326,7 @@ class SessionHandle:
         """Return a monitor: `async with` it, then `wait()` for the end of the session."""
         return commands.Monitor(self._session)
 
-    # Holding it up and looking into it
+    # Suspending and inspecting the session
 
     async def suspend(self) -> None:
         """Let all but urgent commands (abort, stop) and timers wait until `resume`; running work goes on."""

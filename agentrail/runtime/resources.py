@@ -250,7 +250,7 @@ class SessionCode:
         return self.revision
 
     def keep(self, state: State) -> None:
-        """Drop the code of plugins and tools that the state no longer names, as each change leaves some behind."""
+        """Drop the code of plugins and tools that *state* no longer uses; each change of them leaves old code here."""
         joining = (change.seat for change in state.changes if change.seat is not None)
         plugins = {(seat.key, seat.revision) for seat in (*state.seats, *joining)}
         tools = {(name, attached.revision) for name, attached in state.tools.items()}

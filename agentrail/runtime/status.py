@@ -25,9 +25,9 @@ class Background(Value):
     name: str
     """Name of the tool."""
     since: int
-    """When it left its turn, in milliseconds since 1970."""
+    """When the call left its turn, in milliseconds since 1970."""
     abandoned: bool = False
-    """Whether it was cancelled and has not ended in time."""
+    """Whether the call was cancelled and has not ended in time."""
 
 
 @value
@@ -44,7 +44,7 @@ class Asking(Value):
 
 @value
 class Status(Value):
-    """What a session is doing."""
+    """What a session is doing now, as `status()` returns it."""
 
     session_id: str
     """Id of the session."""
@@ -83,7 +83,7 @@ class SessionDown(Value):
     session_id: str
     """Id of the session."""
     reason: str
-    """Why it ended."""
+    """Why the session ended."""
 
 
 def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task, ...] = ()) -> Status:
@@ -107,7 +107,7 @@ def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task,
 
 
 class Monitor:
-    """Tells that a session is gone for good, also if it already was, to everybody who waits."""
+    """Waits for the end of a session: `wait` returns when it is gone for good, at once if it is already."""
 
     __slots__ = ("_session",)
 

@@ -164,7 +164,7 @@ class StepDraft:
         if (model, options) != (s.model, s.model_options):
             self.emit(ModelSwitched(s.model, model, options != s.model_options, by))
             if s.used_model is None:
-                s.used_model = (s.model, s.model_options)  # a request to another model is reported when it is sent
+                s.used_model = (s.model, s.model_options)  # so the first request to the new model is an event too
             s.model, s.model_options = model, options
 
     def take(self, ruling: Ruling, *, report: bool = True) -> None:

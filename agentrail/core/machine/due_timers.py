@@ -1,4 +1,4 @@
-"""What happens when a timer fires."""
+"""Handles timers that fire."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def cut_request(w: StepDraft, partial: Partial) -> None:
         return
     w.ask(CancelRequest(s.request.request_id))
     s.request = None
-    w.partial = NOTHING_YET  # a request that this step still makes has had none
+    w.partial = NOTHING_YET  # the partial text is of the cut request, and not of one that this step may still make
     keep_partial(w, partial)
 
 

@@ -67,7 +67,7 @@ def on_ended(w: StepDraft, ended: StreamEnded) -> None:
         return
     w.response = message = _message(w, s.turn, response)
     if message.text or response.stop is not StopReason.REFUSED:
-        w.say(message)  # of a refusal without a word nothing is kept: no provider takes a message with nothing in it
+        w.say(message)  # a refusal without text is left out of the history: providers accept no empty message
     s.last_reply = message.text
     stop = STOPS[response.stop]
     if stop != s.turn.stop:
@@ -245,7 +245,7 @@ def on_stalled(w: StepDraft, stalled: StreamStalled) -> None:
         failure = Failure(FailureKind.TRANSIENT, "Stalled", problem)
         _try_again(w, s.turn, stalled.partial, failure)
     else:
-        w.partial = stalled.partial  # a critical plugin that breaks at this cuts the request
+        w.partial = stalled.partial  # a critical plugin that raises at the event aborts the turn, which keeps this text
 
 
 def _try_again(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:

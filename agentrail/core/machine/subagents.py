@@ -89,7 +89,7 @@ def bring_back(w: StepDraft, why: str, *, pause: bool) -> None:
     for agent in lost:
         call = find(w, agent.call_id) if agent.rests else None
         if call is not None:
-            put(w, call.but(status=CallStatus.RUNNING))  # its status when the process ended, from which it is settled
+            put(w, call.but(status=CallStatus.RUNNING))  # as when the process ended: then it is settled like others
         w.emit(SubagentEnd(agent.call_id, agent.child, why, is_error=True))
     if lost:
         _go_on_stopping(w)

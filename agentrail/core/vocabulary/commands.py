@@ -26,7 +26,7 @@ class Accepted(Value):
     status: str
     """`started` or `queued`."""
     position: int = 0
-    """Its place in the queue, from 1; 0 if its turn started at once."""
+    """Place of the text in the queue, from 1; 0 if its turn started at once."""
 
 
 @value
@@ -155,7 +155,7 @@ class SwitchModelSent(Value):
     spares: tuple[Spare, ...] = ()
     """Models to fall back to, in order."""
     priced: frozenset[str] = frozenset()
-    """Those of the named models whose price is known."""
+    """Names of the models, of those named here, whose price is known."""
 
 
 @value

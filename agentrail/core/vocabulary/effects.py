@@ -100,7 +100,7 @@ class SetTimer(Value):
     timer: str
     """Name of the timer: its kind and, after a colon, the id of its call or hold."""
     at: int
-    """When it fires, in milliseconds since 1970."""
+    """When the timer fires, in milliseconds since 1970."""
 
 
 @value
@@ -116,11 +116,11 @@ class CarryOut(Value):
     """Carry out what a plugin asked for with `Ask`: a model call, a tool, a file or a service."""
 
     ask_id: str
-    """Id of the request, which the answer repeats."""
+    """Id of the ask; its answer (`AskSettled`) has the same one."""
     plugin: str
     """Key of the plugin that asks."""
     request: AskRequest
-    """What the plugin asks for."""
+    """The model call, tool, file or service that the plugin asks for."""
     model: str
     """The session's model, used if the plugin names none."""
 
@@ -130,7 +130,7 @@ class CancelAsk(Value):
     """Cancel what a plugin asked for; its answer is no longer wanted."""
 
     ask_id: str
-    """Id of the request."""
+    """Id of the ask."""
 
 
 @value

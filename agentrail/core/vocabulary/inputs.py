@@ -123,7 +123,7 @@ class StreamCut(Value):
     partial: Partial
     """Text and usage received before the failure."""
     failure: Failure
-    """What went wrong."""
+    """Why the request failed."""
 
 
 @value
@@ -183,7 +183,7 @@ class CallProbed(Value):
     attempt: int
     """Number of the attempt."""
     found: Probed
-    """Its result, or that it never started, or that its outcome is unknown."""
+    """The result of the call, or that it never started, or that its outcome is unknown."""
 
 
 @value
@@ -229,7 +229,7 @@ class CompactionFailed(Value):
     compaction_id: str
     """Id of the compaction."""
     error: str
-    """Why it could not."""
+    """Why the compaction failed."""
 
 
 @value
@@ -251,9 +251,9 @@ class SubagentStarted(Value):
     call_id: str
     """Id of the call that started it."""
     agent: str
-    """Its name in the parent's list of agents."""
+    """Name of the sub-agent's kind in the parent's list of agents."""
     description: str
-    """The task it was given, in a few words."""
+    """The sub-agent's task, in a few words."""
     background: bool = False
     """Whether the call returns at once instead of waiting for the sub-agent."""
 
@@ -265,11 +265,11 @@ class SubagentReported(Value):
     child: str
     """Session id of the sub-agent."""
     events: tuple[Event, ...] = ()
-    """Its events since the last report."""
+    """Events of the sub-agent since the last report."""
     heard: int = 0
     """Sequence number of the last of these events."""
     used: Usage = NOTHING_USED
-    """Its total usage, its own sub-agents included."""
+    """Total usage of the sub-agent, that of its own sub-agents included."""
     waits: bool = False
     """Whether the sub-agent can do nothing until a person decides something."""
 
@@ -281,7 +281,7 @@ class SubagentEnded(Value):
     child: str
     """Session id of the sub-agent."""
     answer: Ok | Err
-    """Its final answer, or why there is none: the result of the call that waits for it."""
+    """Final answer of the sub-agent, or why there is none; the result of the call that waits for the sub-agent."""
 
 
 @value
@@ -326,7 +326,7 @@ class Arrival(Value):
     input: AnyInput
     """The input."""
     at: int
-    """When it was taken from the mailbox, in milliseconds since 1970."""
+    """When the input was taken from the mailbox, in milliseconds since 1970."""
     random: float = 0.5
     """A number between 0 and 1, for the jitter of back-offs."""
     partial: Partial = NOTHING_YET

@@ -42,7 +42,7 @@ class Setup(Value):
     system: str = ""
     """The system prompt."""
     options: Options = Options()
-    """Its limits and choices."""
+    """The limits and choices of the session."""
     working_dir: str = "."
     """Directory in which its tools work."""
     user_data: JsonObject = EMPTY
@@ -64,13 +64,13 @@ class Prompt(Value):
     """An accepted prompt."""
 
     ref: str
-    """Id under which events speak of it."""
+    """Id of the prompt in events."""
     parts: tuple[Part, ...]
-    """Its text and images."""
+    """Text and images of the prompt."""
 
     @property
     def text(self) -> str:
-        """Its text, without images."""
+        """The text of the prompt, without images."""
         return text_of(self.parts)
 
 
@@ -99,9 +99,9 @@ class Turn(Value):
     """The open turn: the work on one prompt."""
 
     ref: str
-    """Id of its prompt."""
+    """Id of the prompt that started the turn."""
     started_at: int
-    """When it started, in milliseconds since 1970."""
+    """When the turn started, in milliseconds since 1970."""
     mark: int
     """Length of the history before the turn."""
     used: Usage
@@ -111,7 +111,7 @@ class Turn(Value):
     options: JsonObject
     """Options for the model's provider."""
     attempt: int = 0
-    """Attempts of this round's request so far."""
+    """How many attempts of this round's request were made so far."""
     last_error: str | None = None
     """Why the last attempt failed; `None` if none did."""
     overflowed: bool = False
@@ -131,15 +131,15 @@ class Turn(Value):
     ended: str | None = None
     """`finished` or `aborted` once only `after_turn` is left to run; `None` before."""
     abort_kind: str | None = None
-    """Why it was aborted, as in `AgentAbort.kind`; `None` if it was not."""
+    """Why the turn was aborted, as in `AgentAbort.kind`; `None` if it was not."""
     abort_reason: str | None = None
     """Reason given with the abort; `None` if there was none."""
     deadline_left: int | None = None
-    """Milliseconds that were left when its clock was stopped; `None` while the clock runs."""
+    """Milliseconds of the turn's time limit that were left when its clock was stopped; `None` while the clock runs."""
     spares: tuple[Spare, ...] = ()
     """Fallback models that are left, in order."""
     failed_over: int = 0
-    """Attempts of this round's request with the models before the current one."""
+    """How many attempts of this round's request were made with earlier models of the chain."""
 
 
 @value
@@ -149,7 +149,7 @@ class Request(Value):
     request_id: str
     """Id of the request."""
     stalls: int = 0
-    """How many times it has stalled."""
+    """How many times the request has stalled."""
 
 
 @value
@@ -161,9 +161,9 @@ class Compaction(Value):
     reason: str
     """Why the context is compacted."""
     running: bool = False
-    """Whether it has started; before that, plugins are asked."""
+    """Whether the compaction has started; before that, plugins are asked."""
     forced: bool = False
-    """Whether the turn is aborted if it fails, because the context does not fit."""
+    """Whether a failure of the compaction aborts the turn, because the context is too long for the model."""
 
 
 @value
@@ -231,21 +231,21 @@ class Subagent(Value):
     child: str
     """Session id of the sub-agent."""
     call_id: str
-    """Id of the call that started it."""
+    """Id of the call that started the sub-agent."""
     agent: str
-    """Its name in the session's list of agents."""
+    """Name of the sub-agent's kind in the session's list of agents."""
     background: bool = False
-    """Whether the call returned at once instead of waiting for it."""
+    """Whether the call returned at once instead of waiting for the sub-agent."""
     heard: int = 0
-    """Sequence number of its last reported event."""
+    """Sequence number of the sub-agent's last reported event."""
     used: Usage = NOTHING_USED
-    """The part of its usage that this session has counted."""
+    """The part of the sub-agent's usage that this session has counted."""
     waits: bool = False
     """Whether the sub-agent can do nothing until a person decides something."""
     left: int | None = None
-    """Milliseconds left of its call's time limit while its clock is stopped; `None` while the clock runs."""
+    """Milliseconds left of the call's time limit while that is stopped; `None` while the limit runs."""
     rests: bool = False
-    """Whether it is not running after a recovery, and is resumed when the paused turn goes on."""
+    """Whether the sub-agent does not run after a recovery, until the paused turn goes on."""
 
 
 NOBODY: Final = PluginRow((), ())

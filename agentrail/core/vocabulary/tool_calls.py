@@ -77,7 +77,7 @@ class Call(Value):
     name: str
     """Name of the tool."""
     args: JsonObject
-    """Arguments with which it would run now (plugins may have replaced them)."""
+    """Arguments with which the call would run now (plugins may have replaced them)."""
     status: CallStatus = CallStatus.NEW
     """Where the call is between request and result."""
     spec: ToolSpec | None = None
@@ -85,7 +85,7 @@ class Call(Value):
     revision: int = 0
     """Revision of the tool when plugins ruled on the call."""
     refusal: str | None = None
-    """Why it cannot run, if that was known before any plugin was asked."""
+    """Why the call cannot run, if that was known before any plugin was asked."""
     attempt: int = 1
     """Number of the current or next attempt, from 1."""
     started_at: int = 0
@@ -103,13 +103,13 @@ class Call(Value):
     holders: frozenset[str] = frozenset()
     """Keys of the plugins whose holds a person approved."""
     place: Place = Place()
-    """Where its pipeline of plugins begins or continues."""
+    """At which plugin the call's pipeline begins or continues."""
     gathered: Gathered = NOTHING_GATHERED
-    """What the plugins asked so far decided about it."""
+    """What the plugins asked so far decided about the call."""
     answer: Ok | Err | None = None
     """What the tool returned, before plugins see it."""
     result: ToolMessage | None = None
-    """Its result for the model; `None` until there is one."""
+    """The result of the call for the model; `None` until there is one."""
 
     @property
     def done(self) -> bool:
@@ -265,15 +265,15 @@ class Stray(Value):
     name: str
     """Name of the tool."""
     since: int
-    """When it left its turn, in milliseconds since 1970."""
+    """When the call left its turn, in milliseconds since 1970."""
     started_at: int = 0
-    """When it started, in milliseconds since 1970."""
+    """When the call started, in milliseconds since 1970."""
     writes: bool = False
-    """Whether it may change files or use a shell."""
+    """Whether the call may change files or use a shell."""
     reported: bool = False
-    """Whether it was reported as abandoned (cancelled, but still running after `tool_grace`)."""
+    """Whether the call was reported as abandoned (cancelled, but still running after `tool_grace`)."""
     doubt: Doubt | None = None
-    """For a call that was left running: the doubt to remember if it is stopped later."""
+    """For a call that was left running: the doubt to remember if the call is stopped later."""
 
 
 def touches_files(spec: ToolSpec | None) -> bool:

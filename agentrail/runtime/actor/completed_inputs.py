@@ -28,7 +28,7 @@ from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 COMPLETED: Final = frozenset(
     {AbortSent, ElsewhereUsed, HooksWereSlow, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired}
 )
-"""Inputs that are completed when they are handled: with the partial response, or with what gathered meanwhile."""
+"""Inputs that get facts when they are handled: the partial response, or events and usage that gathered meanwhile."""
 
 SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, StreamCut, StreamEnded, StreamStalled})
 """Inputs whose arrival gets no partial response: they carry it as a field, or come before there is one."""

@@ -37,7 +37,10 @@ PAGE = 100
 
 
 async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) -> tuple[State, int]:
-    """Return a session's state rebuilt from its records (all, or up to one), and the number of the last one."""
+    """Rebuild a session's state from its snapshot and records, up to record *upto* or all.
+
+    Returns the state and the number of the last record replayed.
+    """
     snapshot = await journal.snapshot(session_id)
     reach(Failpoint.SNAPSHOT_READ)
     if snapshot is not None and upto is not None and snapshot.number > upto:
@@ -257,7 +260,7 @@ class Records:
             return
         except CommitUnknown:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is no loss
+        except Exception as error:  # noqa: BLE001 - a snapshot only saves time
             log.error("session %s: its snapshot could not be kept: %s", session_id, traced(error))  # noqa: TRY400
             return
         reach(Failpoint.SNAPSHOT_KEPT)

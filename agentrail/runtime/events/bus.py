@@ -18,11 +18,12 @@ from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta, ThinkingDelta
 
 Policy: TypeAlias = Literal["coalesce", "drop", "disconnect"]
-"""What happens to a subscriber that is too slow."""
+"""How a subscriber that is too slow is treated; see `POLICIES`."""
 
 POLICIES: Final[tuple[Policy, ...]] = ("coalesce", "drop", "disconnect")
-"""What becomes of a subscriber who falls behind: its deltas are merged and durable events read again from the journal;
-events are left out and the gap is marked; or it is disconnected and told where to go on."""
+"""How a subscriber that is too slow is treated. `coalesce`: its deltas are merged, and durable events are read again
+from the journal. `drop`: events are left out, and a `Gap` marks the place. `disconnect`: the stream ends with an error
+that has the cursor from which to go on."""
 
 CAPACITY: Final = 1024
 """Events that may wait for one subscriber."""
@@ -209,7 +210,7 @@ class Subscription:
         self._entered = True
         self._start = self._bus.cursor
         if self._since is not None:
-            self._go_back(min(self._since, self._start))  # a place that is not reached yet is no place to go on from
+            self._go_back(min(self._since, self._start))  # a cursor ahead of the stream counts as its end
         if self._bus.closed:
             self._ended = True
         else:

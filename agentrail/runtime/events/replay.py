@@ -113,7 +113,7 @@ class Past:
         if self._record is None:
             self._record = await patiently(partial(self._records.place, self._read_to.seq))
         records = await patiently(partial(self._records.read, self._record, PAGE))
-        if not records and self._read_to.seq < self._to.seq:  # a journal that forgets has forgotten the session
+        if not records and self._read_to.seq < self._to.seq:  # the records were deleted from the journal meanwhile
             self._found.append(gap_between(self._session_id, self._read_to, self._to))
         for record in records:
             if record.events and record.events[0].seq > self._to.seq:

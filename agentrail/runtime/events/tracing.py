@@ -30,7 +30,7 @@ class TracedStep(Value):
     input: AnyInput
     """The input that was handled."""
     at: int
-    """When it was handled, in milliseconds since 1970."""
+    """When the input was handled, in milliseconds since 1970."""
     phase: str
     """Phase of the session before the step."""
     to: str

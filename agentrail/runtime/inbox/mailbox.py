@@ -164,7 +164,7 @@ class Mailbox:
             if waiting.given == given and waiting.command == letter.command:
                 return waiting
             if isinstance(given, ActorCommand):
-                return None  # only the last letter serves: what lies between may undo an earlier one
+                return None  # only the newest letter can stand for it: one in between may undo an earlier one
         return None
 
     def _serving_abort(self, letter: Letter, abort: AbortSent) -> Letter | None:
@@ -177,7 +177,7 @@ class Mailbox:
             if own:
                 waiting.given = known.joined(abort)
             if same or own or (letter.command is None and known.covers(abort)):
-                if abort.clear_queue:  # what came between the two is dropped too
+                if abort.clear_queue:  # so that prompts sent between the two aborts are dropped too
                     self._number += 1
                     waiting.number = self._number
                 return waiting
@@ -215,7 +215,7 @@ class Mailbox:
         try:
             await slot.wait()
         except trio.Cancelled:
-            # A sender may be let in and cancelled in one pass: its letter is in the lane then, and its slot not here.
+            # If the sender got room and was cancelled in the same pass, its letter is in the lane, and counts as sent.
             # tests/runtime/test_mailbox.py::test_senders_that_leave_in_the_pass_in_which_they_are_let_in_have_sent
             if self._waiting_for_room and slot in self._waiting_for_room:
                 del self._waiting_for_room[slot]
@@ -277,7 +277,7 @@ class Mailbox:
                 if self._admitted:
                     continue
             else:
-                self._admitted = False  # for letters that are gone: the next one has to ask again
+                self._admitted = False  # the letters it was for are gone: the next prompt has to ask the gate again
             self._unbroken = 0
             self._reader = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._leave)
@@ -311,10 +311,11 @@ class Mailbox:
         return letter
 
     def _cleared(self, abort: Letter) -> Letter | None:
-        """Take a prompt that was sent before *abort*, the next letter, if that clears the queue; `None`: there is none.
+        """Take out a prompt that was sent before *abort*, if the abort clears the queue; mark the prompt as cleared.
 
-        Each is handled like any letter, as one that is dropped: its command id is looked up, and its answer is written
-        down before its sender hears it. The abort waits for that in its lane, so a crash between the two loses neither.
+        Return `None` if there is no such prompt, or the abort does not clear the queue. A cleared prompt is handled
+        like any letter: it is answered under its command id, and that is journaled. The abort stays in its lane until
+        all of them are handled, so that a crash in between loses none.
         """
         if not isinstance(abort.given, AbortSent) or not abort.given.clear_queue:
             return None

@@ -34,7 +34,7 @@ class HeldCall(Value):
     args: JsonObject
     """Arguments of the call."""
     hint: str
-    """What the person should know; for a question, its text."""
+    """What the person should know before deciding; for a question, its text."""
     options: tuple[str, ...] = ()
     """Answers to choose from."""
     expires_at: int | None = None

@@ -235,7 +235,7 @@ class ProviderLimits:
         try:
             await ticket.called.wait()
         except trio.Cancelled:
-            # Otherwise a request that never went out counts against the limit, and holds up the next:
+            # Without this, a request that was never sent would count against the limit, and delay the next one:
             # tests/runtime/test_limits.py::test_whoever_is_cancelled_before_its_request_goes_out_has_used_nothing
             lane.leave(ticket)
             self._send(key, lane)

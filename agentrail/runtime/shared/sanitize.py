@@ -81,7 +81,7 @@ class Contained:
             self._told(_bare(crash))
         if passing is None or passing is error:
             return passing is None
-        # Foreign nurseries wrap our cancellation in a group: swallowed with the rest, what we cancel would go on.
+        # Foreign nurseries wrap Trio's cancellation in a group. It must not be swallowed: the task would go on.
         raise passing from None
 
 
@@ -100,7 +100,7 @@ def split(error: BaseException) -> tuple[BaseException | None, BaseException | N
 def _is_ours(error: BaseException) -> bool:
     """Whether *error* is Trio's cancellation of the current task, or an interrupt (Ctrl-C)."""
     if isinstance(error, trio.Cancelled):
-        # A `Cancelled` that a tool kept and raises elsewhere would end our task as if somebody had cancelled it:
+        # A tool may keep a `Cancelled` and raise it in a task that is not cancelled: then it counts as a crash.
         # tests/runtime/test_hostile_errors.py::test_a_cancellation_that_was_kept_and_is_raised_elsewhere_is_an_error_of_the_tool  # noqa: E501
         return trio.current_effective_deadline() == -math.inf
     return isinstance(error, KeyboardInterrupt)

@@ -30,7 +30,7 @@ class Roof:
         self.nursery: trio.Nursery
         self._body = body
         self._end: Callable[[], Awaitable[None]] = _nothing
-        # The end runs within a nursery that is being cancelled: unshielded, it would be over before it began.
+        # `_end` runs while the nursery around it is cancelled: without a shield it would be cancelled at once.
         # tests/runtime/test_shutdown.py::test_if_the_roof_comes_down_the_body_ends_and_the_sessions_are_stopped
         self._ending = trio.CancelScope(shield=True)
         self._has_ended = False
@@ -41,7 +41,7 @@ class Roof:
     async def open(self) -> trio.Nursery:
         """Start the system task and return its nursery."""
         self._task = trio.lowlevel.spawn_system_task(self._stand, name=ROOF, context=copy_context())
-        # Cancelled here, the caller would leave a nursery behind that nobody closes.
+        # Shielded: a caller that is cancelled here would leave a nursery open that no task closes.
         with trio.CancelScope(shield=True):
             await self._opened.wait()
         return self.nursery
@@ -93,7 +93,7 @@ class Roof:
                 cut()
             self._ending.cancel()
             self.nursery.cancel_scope.cancel()
-            # The caller may be cancelled, and must not leave before it knows whether all has ended:
+            # Shielded: a cancelled caller must not return before it is known whether all tasks have ended:
             # tests/runtime/test_stuck.py::test_whatever_does_not_heed_its_cancellation_is_left_and_named
             with trio.move_on_after(last(), shield=True):
                 await self._over.wait()

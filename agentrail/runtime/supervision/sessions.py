@@ -119,7 +119,7 @@ class Sessions:
             if error is None:
                 await session.open_sources()
         except trio.Cancelled:
-            # Without the shield the caller is gone first, and a session stays that has no handle:
+            # Shielded: a cancelled caller has to stop the session first, because nobody else has its handle:
             # tests/runtime/test_supervisor.py::test_a_spawn_that_is_cancelled_leaves_nothing_and_frees_the_id
             with trio.CancelScope(shield=True):
                 child.state = "stopping"
@@ -165,12 +165,12 @@ class Sessions:
                 await session.open_sources()
                 return handle
         except trio.Cancelled:
-            # As above, but the session stays in its journal, from where it can be brought back.
+            # Shielded as above; the session is not ended, and can be resumed from its journal.
             with trio.CancelScope(shield=True):
                 await node.park(child)
             raise
         if child.state != "quarantined":
-            # Its code does not fit, so it must not stay here: whoever is cancelled now still has to let it go.
+            # Its code does not fit, so it must not run here; shielded, because a cancelled caller must still park it.
             with trio.CancelScope(shield=True):
                 await node.park(child)
         raise type(answer.error)(*answer.error.args)

@@ -83,7 +83,7 @@ class Family:
             await run.wait_ended()
         except trio.Cancelled:
             run.scope.cancel()
-            # The call ends after its sub-agent: otherwise that would go on working for a call that is over.
+            # Shielded: a cancelled call waits for its sub-agent to stop, which must not go on working for no call.
             with trio.CancelScope(shield=True):
                 await run.wait_ended()
             raise
@@ -182,7 +182,7 @@ class Family:
             run.comes_back = True
             self._launch(run)
             if not known.background:
-                self._back[known.child] = run  # its call asks for it, maybe when it has ended already
+                self._back[known.child] = run  # its call starts again and asks for the run, which may be over
 
     def stop(self, children: tuple[str, ...]) -> None:
         """Start to stop the given sub-agents."""
@@ -260,7 +260,7 @@ class Family:
             with Contained(run.failed), run.scope:
                 run.answer = await self._work(run)
         finally:
-            # A cancelled run still has to stop its session and to report what was used.
+            # Shielded: a cancelled run still has to stop its session and to report the usage.
             with trio.CancelScope(shield=True):
                 await self._see_off(run)
 

@@ -55,7 +55,7 @@ class SupervisorNode:
 
     @property
     def summary(self) -> str:
-        """Its path, its state, and the number of its children."""
+        """Path and state of the supervisor, and the number of its children, as text."""
         said = f"{'/' + '/'.join(self.path)!r} {self._state}"
         return listed(said, some(len(self._children), "child", "children"))
 
@@ -65,10 +65,10 @@ class SupervisorNode:
 
     @property
     def children(self) -> Mapping[str, Child]:
-        """Its children, in the order of their start."""
+        """The children of the supervisor, in the order of their start."""
         return self._children
 
-    # As a child of the supervisor above it
+    # Called by the parent supervisor
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Restart the children that it had, then run until it fails or is stopped."""
@@ -145,7 +145,7 @@ class SupervisorNode:
         try:
             error = await child.ready.wait()
         except trio.Cancelled:
-            # Without the shield the caller is gone first, and a child stays that nobody has been told of.
+            # Shielded: a cancelled caller has to stop the child first, because nobody else knows of it.
             with trio.CancelScope(shield=True):
                 await self.stop(child)
             raise
@@ -170,7 +170,7 @@ class SupervisorNode:
                 child.scope.deadline = self.tree.house.clock.deadline_in(child.start_timeout)
                 await child.body.run(child.is_ready)
         except trio.Cancelled:
-            # The whole tree is being cancelled: who waits for the child is told here, as `_ended` does not run.
+            # The whole tree is being cancelled, so `_ended` does not run: answer the callers of the child here.
             child.end()
             child.body.gone(None)
             raise

@@ -61,7 +61,7 @@ class UsageMeter:
         """Count a checked chunk; a caller may add the characters of a text to `said` itself instead."""
         if isinstance(chunk, UsageChunk):
             self._usage = chunk.usage
-            if chunk.usage.output_tokens:  # some count only what was read until the end
+            if chunk.usage.output_tokens:  # some providers report only input tokens until the end
                 self._counted = self.said
         elif isinstance(chunk, PingChunk):
             self._answered = True

@@ -148,7 +148,7 @@ class RunningCall:
         reach(Failpoint.CALL_SPAWNED)
         try:
             with Contained(self._raised):
-                if not self.scope.cancel_called:  # a tool may do much before it first waits
+                if not self.scope.cancel_called:  # a cancelled tool would still run until its first checkpoint
                     with self.scope:
                         self._closing = await self._ended_well(started, ctx)
             if self.scope.cancel_called:

@@ -204,7 +204,7 @@ class Ledger:
         self.attempts[call_id] += 1
         demand(self.attempts[call_id] == start.attempt, f"{start} is attempt {self.attempts[call_id]}")
         if start.attempt > 1:
-            waits = any(agent.call_id == call_id for agent in after.subagents)  # runs again for a resumed sub-agent
+            waits = any(agent.call_id == call_id for agent in after.subagents)  # a resumed sub-agent restarts its call
             demand(waits or self.effects.get(call_id) in CAN_RUN_AGAIN, f"{start} runs again, which is not safe")
         demand(start.name in after.tools, f"{start} runs a tool that is not there")
         demand(after.tools[start.name].revision == start.revision, f"{start} runs a form of its tool that is gone")

@@ -63,7 +63,7 @@ def _batches(seen: Seen) -> None:
 
 
 def _tries_again(seen: Seen) -> None:
-    """Check that `on_tool_error` is asked about a call whose tool raised exactly if the call may be tried again."""
+    """Check that plugins are asked about a retry of a call whose tool raised exactly if it may be tried again."""
     given = seen.given
     if not isinstance(given, ToolRaised):
         return
