@@ -67,10 +67,10 @@ def tasks_in(nursery: trio.Nursery) -> Iterator[trio.lowlevel.Task]:
 def threads_among(
     tasks: Collection[str], known: Mapping[int, str], found: Mapping[int, tuple[str, ...]] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Return the name and the place of each thread that is *known*, works for one of some *tasks*, or is our own.
+    """Yield name and place of each thread that is *known*, works for one of *tasks*, or was started by agentrail.
 
-    One of our own that only waits for work is left out: it has called nothing beyond its own file. *found* are the
-    frames that were read already.
+    A thread of agentrail's own that only waits for work is left out: it has called nothing outside of its own file.
+    *found* are frames by thread, if they were read already.
     """
     if found is None:
         with Scratch() as scratch:
@@ -85,9 +85,10 @@ def threads_among(
 
 
 class Scratch:
-    """A file without a name that frames are written to; a pipe would be full too soon, while the lock is held.
+    """Reads the frames of all threads, by way of a file without a name.
 
-    It is opened before the frames are wanted, because opening gives the interpreter to other threads, which go on.
+    A pipe could fill up and block while the interpreter's lock is held. The file is opened before the frames are
+    needed, because opening one gives up the lock, and the other threads would go on.
     """
 
     __slots__ = ("_file",)
@@ -96,10 +97,11 @@ class Scratch:
         self._file = _opened()
 
     def stacks(self) -> Mapping[int, tuple[str, ...]]:
-        """Return the frames of up to 100 threads, the youngest first, by thread; each says file, line and function.
+        """Return the frames of each thread by its id, the innermost first; each is a line with file, line and function.
 
-        Of a thread it shows 100 frames at most, the innermost first. A build without the interpreter's lock shows its
-        own thread alone. If no file can be opened, or the disk is full, there are none.
+        `faulthandler` gives at most 100 threads, the youngest first, and at most 100 frames of each. In a build of
+        Python without the interpreter's lock it gives only the thread that calls. If no file could be opened, or the
+        disk is full, the result is empty.
         """
         file = self._file
         if file is None:
@@ -134,7 +136,7 @@ def _by_thread(lines: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
 
 
 def with_source(frames: Sequence[str]) -> str:
-    """Return the frames of a thread with their lines of source, the innermost last; empty text if there are none."""
+    """Return the frames of a thread as text with their lines of source, the innermost last; empty if there are none."""
     return "".join(f"{frame}\n{_source(frame)}" for frame in reversed(frames))
 
 
@@ -151,5 +153,5 @@ def _opened() -> BinaryIO | None:
         import tempfile  # noqa: PLC0415 - brings much, and only systems without `memfd_create` need it
 
         return tempfile.TemporaryFile(buffering=0)
-    except OSError:  # no file can be opened: the rest is worth saying
+    except OSError:  # no file can be opened: callers go on without frames
         return None

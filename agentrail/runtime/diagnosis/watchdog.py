@@ -40,7 +40,7 @@ AWAKE: Final = 0.25
 """Seconds after the loop has woken until it is asked whether it still makes passes, if no step begins meanwhile."""
 
 LATE: Final = 0.5
-"""Seconds that the thread may be late before whatever kept the interpreter is logged."""
+"""Seconds by which the thread may wake late; from then on it logs which task or thread kept the interpreter's lock."""
 
 CLOSING: Final = 5.0
 """Seconds to wait for the thread to end; a slow log handler may hold it up."""
@@ -92,10 +92,10 @@ def _level(seconds: float) -> int:
 
 
 class Watchdog:
-    """Logs the step of a session, or the task, that blocks all the others; *working* names the threads of tools.
+    """Logs the step of a session, or the task, that blocks all other tasks; *working* names the threads of tools.
 
-    Nothing can be said while C code keeps the interpreter. So the thread looks how late it is. It gets the interpreter
-    at the instant at which it is given up, so whatever runs then has most likely kept it.
+    While C code keeps the interpreter's lock, the watchdog's thread cannot run. So it checks how late it wakes. It
+    gets the lock as soon as the C code gives it up, so the task or thread that runs then has most likely kept it.
     """
 
     __slots__ = (
@@ -149,7 +149,7 @@ class Watchdog:
         gc.callbacks.append(self._collecting)
 
     def _woken(self) -> None:
-        """Have the thread look when the loop has been awake for a while."""
+        """Set the alarm to `AWAKE` seconds from now; called when the loop has woken."""
         alarm = self._alarm
         if alarm is not None:
             self._due, self._collected = time.perf_counter() + AWAKE, self._collections[0]
@@ -203,7 +203,7 @@ class Watchdog:
                     alarm.set(again)
 
     def _look(self, scratch: Scratch) -> float | None:
-        """Name what runs once when it is slow, and once more when it blocks; return in how many seconds to look again.
+        """Log the running step or task if it is slow; return in how many seconds to look again.
 
         `None` if no step runs and the loop rests: the next step, or the loop when it wakes, sets the alarm.
         """
@@ -227,7 +227,7 @@ class Watchdog:
         return self._look_at_task(rounds, now, scratch)
 
     def _look_at_task(self, rounds: Rounds, now: float, scratch: Scratch) -> float:
-        """Log a task that was already running at the last look, and has let no other task run since."""
+        """Log the running task if it was running at the last look too, without a pass of the loop in between."""
         task, suspected = rounds.running(), self._suspected
         if task is None or task is not self._suspect or suspected is None:
             self._suspect, self._suspected = task, task and (called(task), "", now, self._collections[0])
@@ -238,13 +238,14 @@ class Watchdog:
         self._suspect = self._suspected = None
 
     def _name_keeper(self, rounds: Rounds, now: float, late: float, scratch: Scratch) -> None:
-        """Log what has kept the interpreter while this thread was to run: the task that runs now, or a tool's thread.
+        """Log that this thread woke *late* seconds too late, with the running task and the threads of tools.
 
-        Nothing before the frames are read may give the interpreter up: the task would go on, and end.
+        One of them has most likely kept the interpreter's lock. Until the frames are read, nothing here may give up
+        the lock: the task would go on, and the frames would be others.
         """
         task = rounds.running()
         if task is not None and rounds.asked and task is self._suspect:
-            return  # it is about to be named, with the time since it was suspected
+            return  # `_look_at_task` logs the task, with the time since the last look
         found = scratch.stacks()
         named = [] if task is None else [f"the task `{called(task)}`"]
         places = threads_among((), dict(self._working), found)
@@ -258,7 +259,7 @@ class Watchdog:
             log.log(_level(late - collecting), KEPT, by, (late - collecting) * 1000, stack)
 
     def _name(self, step: Crumb, now: float, scratch: Scratch) -> float:
-        """Name *step* if it is slow; what is collected meanwhile is named by itself."""
+        """Log *step* if it is slow, and garbage collection during it if that is slow; return when to look again."""
         collecting = self.collecting(step, now)
         elapsed = now - step[2] - collecting
         session, kind, *_ = step
