@@ -20,6 +20,7 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.console import Console
 from agentrail.cli.console_tools import ASK_FIRST, terminal_tools
+from agentrail.cli.decisions import NOBODY
 from agentrail.cli.help_text import greeting
 from agentrail.cli.rendering import piece_of, shown_args
 from agentrail.cli.screen import Tone, line
@@ -93,9 +94,6 @@ def has_key(model: str, look_up: Callable[[str], str | None]) -> bool:
     """Whether *look_up* finds a usual API key of the provider of *model*."""
     provider = model.partition(":")[0]
     return any((look_up(key) or "").strip() for key in PROVIDERS[provider].keys)
-
-
-NOBODY = "nobody is here to ask"
 
 
 async def once(session: SessionHandle, terminal: Terminal, text: str) -> bool:
@@ -220,5 +218,4 @@ async def talk(options: ChatOptions, folder: Path, terminal: Terminal) -> bool:
         if options.once is not None:
             return await once(session, terminal, options.once)
         terminal.show(greeting(agentrail.__version__, options.model, folder, fresh=options.folder is None))
-        await Console(session, terminal).run()
-        return True
+        return await Console(session, terminal).run()

@@ -1,4 +1,8 @@
-"""`Console`: sends the lines that a person types to a session, and shows the session's events."""
+"""`Console`: sends the lines that a person types to a session, and shows the session's events.
+
+A person sees what the session does, so a line that is typed while it works is steering. Lines from a pipe or a file are
+there before the session has begun: each waits until the session rests, and so is a prompt or an answer.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,16 @@ from agentrail.core.vocabulary.commands import When
 from agentrail.errors import AgentrailError, SteeringQueueFull
 from agentrail.runtime.events.bus import Subscription
 from agentrail.runtime.handle import SessionHandle
+from agentrail.values.events import AgentAbort, PromptRejected
 
 AGAIN: Final = 2.0
 """Seconds within which a second Ctrl-C ends the program."""
 
 LOOK_AGAIN: Final = 0.1
 """Seconds after which the state of a session without events is looked at again, after the input has ended."""
+
+STEER: Final = "/steer"
+"""The only command that does not wait for the session to rest when it comes from a pipe or a file."""
 
 LEAVING: Final = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name))
 CONTINUED: Final = tuple(getattr(signal, name) for name in ("SIGCONT",) if hasattr(signal, name))
@@ -39,10 +47,14 @@ class Console:
         self._leaving = trio.CancelScope()
         self._interrupted = -AGAIN
         self._seen = 0
+        self._well = True
         self._news = trio.Event()
 
-    async def run(self) -> None:
-        """Run the conversation until the person leaves or the session ends."""
+    async def run(self) -> bool:
+        """Run the conversation until the person leaves or the session ends.
+
+        Return false if the lines came from a pipe or a file, and one was refused or its turn was stopped.
+        """
         with trio.open_signal_receiver(signal.SIGINT, *LEAVING, *CONTINUED) as signals, self._terminal.opened():
             async with self._session.subscribe() as events:
                 self._seen = self._session.inspect().seq
@@ -52,6 +64,7 @@ class Console:
                         nursery.start_soon(self._obey, signals)
                         self._invite()
                         await self._read()
+        return self._well or self._terminal.by_hand
 
     def _leave(self) -> None:
         self._leaving.cancel()
@@ -64,6 +77,8 @@ class Console:
             piece = piece_of(envelope)
             if piece is not None:
                 self._terminal.show((piece,))
+            if isinstance(envelope.event, AgentAbort | PromptRejected):
+                self._well = False
             self._seen = max(self._seen, envelope.seq)
             if self._is_up_to_date:
                 self._answering.look()
@@ -92,32 +107,40 @@ class Console:
         """Act on each typed line, until the input ends."""
         while (lines := await self._terminal.read()) is not None:
             for text in lines:
+                if self._leaving.cancel_called:
+                    return
                 self._interrupted = -AGAIN
                 try:
                     await self._act(text.strip())
                 except AgentrailError as error:
-                    self._say(f"✗ {error}", Tone.BAD)
+                    self._refuse(str(error))
                 self._invite()
-        if not self._terminal.keys:
-            await self._rest()
+        if not self._terminal.by_hand:
+            while await self._asks_or_rests():
+                await self._answering.answer_for_nobody()
+        elif not self._terminal.keys:
+            await self._asks_or_rests()
         self._leave()
 
-    async def _rest(self) -> None:
-        """Wait until the session is idle or waits for the person."""
+    async def _asks_or_rests(self) -> bool:
+        """Wait until the session is idle or waits for the person; return whether it waits for the person."""
         while not self._is_resting:
             self._news = trio.Event()
             with trio.move_on_after(LOOK_AGAIN):
                 await self._news.wait()
+        return self._answering.is_open
 
     async def _act(self, text: str) -> None:
+        if not (self._terminal.by_hand or text.startswith(STEER)):
+            await self._asks_or_rests()
         if text.startswith("/"):
             await self._command(*text.partition(" ")[::2])
         elif self._answering.is_open:
             await self._answering.answer(text)
         elif not text:
             return
-        elif self._session.status().held:  # the question is not on the screen yet: the line cannot be an answer to it
-            self._say(f"  not sent, for there is a question first: {text}", Tone.BAD)
+        elif self._session.status().held:  # a question that is not on the screen yet must not be answered by this line
+            self._refuse(f"not sent, for there is a question first: {text}")
         elif self._session.status().turn_open:
             await self._steer(text)
         else:
@@ -142,11 +165,15 @@ class Console:
                 urgent = now == "now" and bool(more)
                 await self._steer(more if urgent else said, when="now" if urgent else "gap")
             case _:
-                self._say(f"✗ there is no {name}; /help tells what there is", Tone.BAD)
+                self._refuse(f"there is no {name}; /help tells what there is")
 
     async def _steer(self, text: str, *, when: When = "gap") -> None:
         with suppress(SteeringQueueFull):  # the event `SteeringReceived` shows it already
             await self._session.steer(text, when=when)
+
+    def _refuse(self, why: str) -> None:
+        self._well = False
+        self._say(f"✗ {why}", Tone.BAD)
 
     def _say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         self._terminal.show((line(text, tone),))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
 
 from agentrail.cli.rendering import question_about
 from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
+from agentrail.errors import UnknownApproval
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.values.json import freeze
+
+NOBODY: Final = "nobody is here to ask"
+"""Reason of the rejection, and answer to the question, where no person can decide."""
 
 
 class PendingDecisions:
@@ -51,6 +57,18 @@ class PendingDecisions:
             await self._edited(held, text)
         else:
             await self._decide(held, text)
+
+    async def answer_for_nobody(self) -> None:
+        """Reject the call that is asked about, or answer its question, because no line comes any more."""
+        held = self._held
+        if held is None:
+            return
+        with suppress(UnknownApproval):  # it was decided elsewhere meanwhile
+            if held.kind == "question":
+                await self._session.respond(held.id, NOBODY)
+            else:
+                await self._session.reject(held.id, NOBODY, auto_resume=True)
+        self.forget(held)
 
     def _ask(self, held: HeldCall) -> None:
         self._held = held

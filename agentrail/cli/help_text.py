@@ -18,7 +18,8 @@ TRY: Final = (
 
 HELP: Final = """\
   While nothing runs, what you type is a prompt. While the agent works, it is steering: the agent
-  reads it before it goes on, and tools that can be stopped are stopped for it.
+  reads it before it goes on, and tools that can be stopped are stopped for it. Lines from a pipe or
+  a file wait until nothing runs, but for /steer: each is a prompt, or the answer to a question.
 
   Ctrl-C        stop what runs; twice within two seconds, or while nothing runs: leave
   Ctrl-D        leave

@@ -18,6 +18,9 @@ SHORT: Final = 100
 LONG: Final = 2_000
 """The most columns of an argument that are shown to a person who is to approve the call."""
 
+TOLD_BEFORE: Final = frozenset({"provider_error", "overflow"})
+"""Kinds of an abort whose reason the event before it has shown."""
+
 Show = Callable[..., Piece]
 
 
@@ -87,7 +90,8 @@ def _ended(event: e.AgentEnd) -> Piece:
 def _aborted(event: e.AgentAbort) -> Piece:
     if event.ref is None:
         return _note("nothing to stop")
-    why = f"{event.kind}: {one_line(event.reason)}" if event.reason else event.kind
+    reason = None if event.kind in TOLD_BEFORE else event.reason
+    why = f"{event.kind}: {one_line(reason)}" if reason else event.kind
     return line(f"■ stopped ({why})\n", Tone.BAD)
 
 

@@ -54,6 +54,7 @@ class Terminal:
     def __init__(self, given: TextIO, shown: TextIO) -> None:
         self.look = look_of(given, shown)
         self.keys = has_keys(given, shown)
+        self.by_hand = given.isatty()
         self.gone = False
         self._given = given.fileno()
         self._shown = shown

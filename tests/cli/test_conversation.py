@@ -153,7 +153,7 @@ def test_a_conversation_through_pipes(tmp_path: Path) -> None:
         )
         talk.say("/quit\n")
         assert talk.rest() == "Bye.\n"
-        assert talk.code() == 0
+        assert talk.code() == 1, "`/model big` and `/fly` were refused"
         assert "\x1b" not in talk.output
     assert (tmp_path / "a.txt").read_text() == "hello"
     assert (tmp_path / "b.txt").read_text() == "hi"
@@ -190,7 +190,7 @@ def test_steering_while_a_tool_runs() -> None:
     with through_pipes() as talk:
         talk.say("count to 600\n")
         talk.wait_for("  … 1 of 600\n")
-        talk.say("read notes.txt\n")
+        talk.say("/steer read notes.txt\n")
         assert "  ✗ count was stopped for what you said\n  ↳ the model reads it now\n" in talk.wait_for(
             "  ✓ read_file: "
         )
@@ -234,10 +234,47 @@ def test_the_end_of_the_input_lets_the_turn_end_first() -> None:
     assert done.stdout.endswith("is back by itself.”.\n\nBye.\n")
 
 
-def test_the_end_of_the_input_does_not_wait_for_an_answer_that_cannot_come() -> None:
+def test_the_end_of_the_input_rejects_what_nobody_can_answer_any_more() -> None:
     done = run(given="run date\n")
     assert done.returncode == 0
-    assert done.stdout.endswith("  [y]es / [n]o / [a]lways / [e]dit\nBye.\n")
+    assert done.stdout.endswith(
+        "  rejected: shell: nobody is here to ask\n  goes on (tool rejected)\n"
+        "`shell` was not allowed: “rejected by the user: nobody is here to ask”.\n\nBye.\n"
+    )
+
+
+def test_each_line_of_a_pipe_is_a_prompt_of_its_own() -> None:
+    done = run(given="read notes.txt\n\nlist the files\nread README.md\n/status\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "↳ steering" not in done.stdout
+    said = [part.partition("\n")[0] for part in done.stdout.split("\n> ")[1:]]
+    assert said == ["read notes.txt", "list the files", "read README.md"]
+    assert "  state     idle, 3 turns so far\n" in done.stdout
+    assert done.stdout.count("”.\n\n") == 3
+
+
+def test_a_line_of_a_pipe_answers_a_question_that_comes_before_its_turn() -> None:
+    done = run(given="write hello to a.txt\ny\nread a.txt\n/quit\nread notes.txt\n")
+    assert done.returncode == 0
+    assert "  approved: write_file\n" in done.stdout
+    assert "  ✓ read_file: 1 hello\n" in done.stdout
+    assert "notes.txt\n>" not in done.stdout
+    assert done.stdout.endswith("”.\n\nBye.\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "code"), [("hello\n", 0), ("/fly\nhello\n", 1), ("/model big\n", 1), ("hello\n/quit\n/fly\n", 0)]
+)
+def test_the_code_of_a_pipe_tells_whether_a_line_was_refused(given: str, code: int) -> None:
+    assert run(given=given).returncode == code
+
+
+@pytest.mark.parametrize(("args", "given"), [(("--once", "hi"), ""), ((), "hi\n")], ids=["once", "a pipe"])
+def test_a_key_that_is_missing_is_told_once(args: tuple[str, ...], given: str) -> None:
+    done = run("--model", "anthropic:claude-sonnet-5", *args, given=given)
+    assert done.returncode == 1
+    assert (done.stdout + done.stderr).count("`ANTHROPIC_API_KEY` is not set") == 1
+    assert "■ stopped (provider_error)\n" in done.stdout
 
 
 def test_lines_of_a_file_are_read(tmp_path: Path) -> None:

@@ -101,7 +101,9 @@ def test_an_abort_in_the_middle_of_a_text() -> None:
 
 LINES: list[tuple[e.Event, str]] = [
     (e.AgentAbort(None, "user"), "  nothing to stop"),
-    (e.AgentAbort("p1", "provider_error", "the key\nis wrong"), "■ stopped (provider_error: the key is wrong)\n"),
+    (e.AgentAbort("p1", "plugin", "the budget\nis used"), "■ stopped (plugin: the budget is used)\n"),
+    (e.AgentAbort("p1", "provider_error", "told by `StreamError`"), "■ stopped (provider_error)\n"),
+    (e.AgentAbort("p1", "overflow", "told by `ContextOverflow` or `CompactEnd`"), "■ stopped (overflow)\n"),
     (e.AgentEnd("p1", "max_turns", (), Usage()), "  (the turn ended: max_turns)"),
     (e.AgentResumed("tool_approved"), "  goes on (tool approved)"),
     (e.ApprovalResolved("a1", "c1", "run", "approved"), "  approved: run"),
