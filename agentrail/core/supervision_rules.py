@@ -20,7 +20,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_all", "rest_f
 """Which children are restarted after a crash: the crashed one, all, or it and those started after it."""
 
 SAME_INPUT: Final = 3
-"""A session that crashes so many times in a row on the same message is set aside."""
+"""After this many crashes in a row on the same message, a session is set aside."""
 
 FIRST_PAUSE: Final = 0.1
 """Seconds before the second restart of a session in a row; twice as long before each that follows."""

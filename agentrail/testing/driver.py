@@ -99,9 +99,9 @@ class TrioDriver:
             async for work, args in self._wanted:
                 try:
                     self._answers.append((await work(*args), None))
-                except Exception as error:  # noqa: BLE001 - whoever called gets it
+                except Exception as error:  # noqa: BLE001 - `call` raises it
                     self._answers.append((None, error))
 
 
 def _channel() -> tuple[trio.MemorySendChannel[_Job], trio.MemoryReceiveChannel[_Job]]:
-    return trio.open_memory_channel[_Job](1)  # noqa: TID251 - of one job, between a test and its run
+    return trio.open_memory_channel[_Job](1)  # noqa: TID251 - it holds one job at a time

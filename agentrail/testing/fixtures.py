@@ -30,7 +30,7 @@ def _trio_fixture() -> Callable[[Opens], Opens]:
     try:
         module = import_module("pytest_trio")
     except ModuleNotFoundError:
-        return cast("Callable[[Opens], Opens]", pytest.fixture)  # a test that wants it then says that it is async
+        return cast("Callable[[Opens], Opens]", pytest.fixture)  # pytest says then that the fixture is async
     return cast("Callable[[Opens], Opens]", module.trio_fixture)
 
 
@@ -40,7 +40,7 @@ async def supervisor() -> AsyncGenerator[Supervisor]:
     from agentrail import open_supervisor  # noqa: PLC0415 - pytest loads this module in tests that have no agents
 
     async with open_supervisor(seed=0) as opened:
-        yield opened  # noqa: ASYNC119 - pytest goes on behind it, whatever becomes of the test
+        yield opened  # noqa: ASYNC119 - pytest always resumes the generator, even if the test fails
 
 
 @pytest.fixture

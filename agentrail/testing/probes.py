@@ -82,7 +82,7 @@ def _other_messages(hook: Hook, turn: int) -> tuple[Message, ...]:
 
 def _other_args(hook: Hook, turn: int) -> JsonObject:
     args = dict(hook.args) if isinstance(hook, BeforeTool) else {}
-    return {**args, "path": 7 if turn % 4 == 3 else f"other{turn % 3}"}  # noqa: PLR2004 - now and then one that misfits
+    return {**args, "path": 7 if turn % 4 == 3 else f"other{turn % 3}"}  # noqa: PLR2004 - now and then a wrong type
 
 
 ANSWERS: Final[Mapping[str, Callable[[Hook, int], Action[int]]]] = MappingProxyType(

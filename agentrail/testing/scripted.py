@@ -83,7 +83,7 @@ ELEMENT: Final = "a text, `say(…)`, `fail(…)`, `stall(…)`, or a function o
 
 
 @checked
-def call(name: str, args: Mapping[str, Json] | None = None, *, id: str = "") -> ToolCall:  # noqa: A002 - what it is
+def call(name: str, args: Mapping[str, Json] | None = None, *, id: str = "") -> ToolCall:  # noqa: A002 - the usual name
     """Return a tool call for `say(calls=[…])`; *id* is the id that the provider would give it."""
     return ToolCall("", name, freeze_object(args or {}), id)
 

@@ -113,7 +113,7 @@ def messages(draw: st.DrawFn, most: int = 5) -> tuple[Message, ...]:
             call.but(call_id=f"c{number}.{place}")
             for place, call in enumerate(draw(st.lists(tool_calls(), max_size=2)))
         )
-        least = 0 if calls else 1  # no provider takes a message with nothing in it
+        least = 0 if calls else 1  # providers accept no empty message
         thought = draw(st.lists(st.builds(Text, WORDS) | st.builds(Thinking, WORDS), min_size=least, max_size=2))
         stop = draw(st.sampled_from(StopReason))
         said.append(AssistantMessage(tuple(thought), calls, "model0", stop, draw(usages())))

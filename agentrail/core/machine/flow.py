@@ -61,10 +61,11 @@ STAGES: Final[Mapping[str, Stage]] = {
     "turn_over": endings.turn_over,
     "after_aborted_nothing": endings.after_aborted_nothing,
 }
-"""Steps of the flow that ask no plugin, by name."""
+"""Stages, which ask no plugin: the function of each, by name."""
 
 AGAIN: Final = "ask_again"
-"""Name of the stage that repeats a plugin's request after a restart; `drain` runs it itself, as it uses the flow."""
+"""Name of the stage that repeats a plugin's request after a restart. It is not in `STAGES`: `drain` calls it directly.
+"""
 
 OF_ONE_CALL: Final = frozenset({"before_tool", "on_tool_error", "after_tool"})
 """Hooks about one tool call: several of them may be paused at the same time."""

@@ -141,7 +141,7 @@ def settle(w: StepDraft, _: str) -> None:
     _steering_to_queue(w)
     if s.stopping is not None:
         s.phase = Phase.RUNNING
-        if s.subagents:  # they end first; the end of the last one calls this again
+        if s.subagents:  # they are stopped first; when the last one has ended, `settle` is called again
             stop_subagents(w)
         else:
             w.next("session_end")

@@ -77,7 +77,7 @@ def on_ended(w: StepDraft, ended: SubagentEnded) -> None:
 def bring_back(w: StepDraft, why: str, *, pause: bool) -> None:
     """After a recovery, resume the sub-agents that a call or the session needs; report the others as ended.
 
-    The sub-agent of a paused turn is resumed when the turn is: a caller may end the turn before.
+    The sub-agent of a paused turn is resumed only with the turn, because a caller may end the turn instead.
     """
     s = w.s
     kept = () if s.stopping is not None else tuple(agent for agent in s.subagents if _is_wanted(w, agent))

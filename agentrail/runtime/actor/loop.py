@@ -342,7 +342,7 @@ class Session:
         """Stop the work that an abort stops, at once and before it is journaled; *answer* comes after that."""
         if self.gone is not None or self.sleep.is_deep or self._answers.has(command):
             return
-        # Not by way of the mailbox: a commit may take a second, and what runs would go on until the abort is handled.
+        # Not through the mailbox: a commit may take a second, and running work would go on until the abort is handled.
         # tests/runtime/test_abort.py::test_it_is_cut_at_once_also_while_another_commit_is_late
         self.performer.stop_now(self.state, kill_tools)
         if self._aborting is None or self._aborting.settled:

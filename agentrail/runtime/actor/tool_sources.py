@@ -31,7 +31,7 @@ LONGEST_PAUSE: Final = 60.0
 """Longest pause before a failed source is started again, in seconds."""
 
 STEADY: Final = 60.0
-"""A source that ran for more than so many seconds before it failed begins again with the shortest pause."""
+"""A source that ran for longer than this many seconds before it failed begins again with the shortest pause."""
 
 
 class RunningSource:

@@ -34,7 +34,7 @@ BLOCKED: Final = 1.0
 """Seconds after which a running step is logged as an error, and reported as an event when it has ended."""
 
 PUT_OFF: Final = 0.01
-"""The loop puts off the alarm at most once in so many seconds; so a step is seen at most so much late."""
+"""The loop puts off the alarm at most once in this many seconds; so a slow step may be seen that much later."""
 
 AWAKE: Final = 0.25
 """Seconds after the loop has woken until it is asked whether it still makes passes, if no step begins meanwhile."""

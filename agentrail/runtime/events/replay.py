@@ -25,7 +25,7 @@ class EphemeralTail:
     def __init__(self, behind: Envelope, first: int) -> None:
         self._behind = behind
         self._first = first
-        self._at: array[int] = array("q")  # one object for the collector, however many
+        self._at: array[int] = array("q")  # one object for the garbage collector, however many times are in it
         self._said: list[Event | str] = []
 
     def __len__(self) -> int:

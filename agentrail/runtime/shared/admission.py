@@ -13,7 +13,7 @@ from collections.abc import Callable
 import trio
 
 WIDTH = 8
-"""Sessions admitted per pass. Fewer: a crowd takes longer to start. More: an abort waits longer behind it."""
+"""Sessions admitted per pass. With fewer, many prompts at once take longer to start; with more, aborts wait longer."""
 
 
 class Gate:

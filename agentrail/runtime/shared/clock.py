@@ -78,7 +78,7 @@ class Clock:
         self.now: Callable[[], float] = clock.current_time
         self.deadline: Callable[[float], float] = _same
         self.reached: Callable[[float], None] = _known
-        if not type(clock).__module__.startswith("trio."):  # Trio's own never go back, and are read for each chunk
+        if not type(clock).__module__.startswith("trio."):  # Trio's clocks never go back, and are read often
             steady = Steady(clock)
             self.now, self.deadline, self.reached = steady.now, steady.deadline, steady.reached
         day = time.time()  # noqa: TID251 - the one place where the time of day comes in

@@ -185,7 +185,7 @@ FIELDS: Final[tuple[tuple[str, Callable[[object], bool]], ...]] = (
 
 def _can_be_written(stored: StoredAnswer) -> bool:
     """Whether a stored answer and its command can be encoded, as their classes promise."""
-    from agentrail.codec import encode  # noqa: PLC0415 - few sessions are given a command id that they do not know
+    from agentrail.codec import encode  # noqa: PLC0415 - seldom needed: an unknown command id is rare
 
     try:
         encode(stored.input)

@@ -134,7 +134,7 @@ class Auditor:
         """Check that *snapshot* has the same state as the records up to it lead to."""
         states = self.book(snapshot.session_id).states
         known = states[snapshot.number - 1] if 0 < snapshot.number <= len(states) else None
-        text = f"the snapshot of `{snapshot.session_id}` behind record {snapshot.number} is not what the records tell"
+        text = f"the snapshot of `{snapshot.session_id}` at record {snapshot.number} is not the state of its records"
         self._verdict.demand(snapshot.state == known, "snapshots", text)
 
     def _enter(self, book: Book, record: Record) -> None:
@@ -172,7 +172,7 @@ class Auditor:
         if isinstance(given, TimerFired) and book.out.timers.get(given.timer, arrival.at + 1) <= arrival.at:
             del book.out.timers[given.timer]
         if isinstance(given, SessionReturned):
-            book.out = Outstanding()  # the process has ended, and everything with it
+            book.out = Outstanding()  # a restart: all work ended with the old process
         _closed(book.out, given)
         done = step(before, arrival, judge)
         for effect in done.effects:
@@ -186,7 +186,7 @@ class Auditor:
         if isinstance(given, AbortSent | StopSent) and before.turn is not None:
             after = done.state.turn
             over = after is None or after.ended is not None or after.ref != before.turn.ref
-            self._verdict.demand(over, "abort", f"behind {given} the turn {before.turn.ref} is open")
+            self._verdict.demand(over, "abort", f"after {given} the turn {before.turn.ref} is open")
         return done
 
     def _said(self, book: Book, given: AnyInput, done: Step) -> None:
@@ -215,7 +215,7 @@ class Auditor:
         if isinstance(given, COMMANDS) or now != book.instant:
             book.instant, book.unasked = now, 0
         book.unasked += 1
-        text = f"`{book.session_id}` writes {book.unasked} records at one instant, and nobody speaks to it: {given}"
+        text = f"`{book.session_id}` writes {book.unasked} records at one instant, without any call: {given}"
         self._verdict.demand(book.unasked <= MOST_UNASKED, "quiet", text)
 
     def _hears(self, book: Book, event: Event, after: State) -> None:

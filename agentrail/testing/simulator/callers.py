@@ -115,7 +115,7 @@ class SimulatedCaller:
             told = f"{await handle.prompt(text, command=command)}"
         except (PromptWasDropped, QueueFull) as refused:
             told = f"{refused}"
-        except AgentrailError:  # about the journal or the session, and not what the id is answered
+        except AgentrailError:  # an error of the journal or the session, and not the answer to the id
             return
         (_, before) = self.stage.answers.setdefault((handle.id, command), (text, told))
         self.stage.demand(told == before, "answers", f"{command} was answered {before!r}, and now {told!r}")
@@ -151,7 +151,7 @@ async def _asks(caller: SimulatedCaller, handle: SessionHandle) -> None:
 async def _floods(caller: SimulatedCaller, handle: SessionHandle) -> None:
     if not caller.stage.fires("mailbox_flood"):
         return
-    async with trio.open_nursery() as nursery:  # noqa: TID251 - the callers are gone when all are answered
+    async with trio.open_nursery() as nursery:  # noqa: TID251 - its tasks end when all calls are answered
         for number in range(FLOOD):
             nursery.start_soon(_one_of_many, handle, f"flood {number}")
 
@@ -173,7 +173,7 @@ async def _clears(caller: SimulatedCaller, handle: SessionHandle) -> None:
     known = [(text, command) for (owner, command), (text, _) in caller.stage.answers.items() if owner == handle.id]
     said = [(caller.text(), f"{caller.name}-clear-{caller.said}") for _ in range(3)]
     sent = [*said, *([caller.stage.choice("again", caller.name, caller.said).pick(known)] if known else ())]
-    async with trio.open_nursery() as nursery:  # noqa: TID251 - the callers are gone when all are answered
+    async with trio.open_nursery() as nursery:  # noqa: TID251 - its tasks end when all calls are answered
         for text, command in sent:
             nursery.start_soon(caller.insists, handle, text, command)
         await trio.lowlevel.checkpoint()

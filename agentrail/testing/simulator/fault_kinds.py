@@ -33,13 +33,13 @@ class Fault(Value):
 
 FAULTS: Final = (
     # the model
-    Fault("model_transient", "a request fails in a way that may work the next time", 250),
+    Fault("model_transient", "a request fails, and another try may work", 250),
     Fault("model_permanent", "a request fails for good", 150),
     Fault("model_overflow", "the provider says that the context is too long", 200),
     Fault("model_stalls", "a response begins and does not go on", 150),
     Fault("model_cut", "a response ends in the middle", 250),
     Fault("model_raises", "the adapter breaks", 150),
-    Fault("model_garbage", "the response is no response, or asks for what is not there", 300),
+    Fault("model_garbage", "the response is of a wrong type, or calls unknown tools", 300),
     Fault("model_deaf", "the adapter does not end at once when it is cancelled", 300),
     Fault("model_uncounted", "the provider does not say what was used", 400),
     # tools
@@ -52,47 +52,45 @@ FAULTS: Final = (
     Fault("tool_chatters", "a tool reports progress without end", 200),
     # plugins and services
     Fault("plugin_raises", "a hook raises", 60),
-    Fault("plugin_lies", "a hook answers what is no answer", 60),
-    Fault("plugin_slow", "a hook takes its time", 80),
+    Fault("plugin_lies", "a hook returns what is no valid answer", 60),
+    Fault("plugin_slow", "a hook takes long", 80),
     Fault("service_raises", "a service that a plugin calls breaks", 300),
     Fault("service_hangs", "a service that a plugin calls never answers", 300),
     # the journal
-    Fault("journal_slow", "a record takes its time", 300),
+    Fault("journal_slow", "writing a record takes long", 300),
     Fault("journal_full", "there is no space for a record", 60),
-    Fault(
-        "journal_breaks", "a mistake in the journal's code breaks the writing of a record, and nothing was written", 12
-    ),
-    Fault("journal_breaks_behind", "such a mistake comes up when the record was written", 12),
+    Fault("journal_breaks", "a mistake in the journal's code raises before a record is written", 12),
+    Fault("journal_breaks_behind", "a mistake in the journal's code raises after a record was written", 12),
     Fault("journal_away", "the journal cannot be used for up to three seconds", 8),
     Fault("writing_fails", "a record cannot be written", 20),
-    Fault("writing_fails_behind", "a record cannot be written, says the journal, and it was", 20),
+    Fault("writing_fails_behind", "the journal reports that a record could not be written, but it was", 20),
     Fault("claiming_fails", "a session cannot be claimed", 150),
     Fault("journal_unreadable", "records cannot be read", 40),
     Fault("answer_unreadable", "a command id cannot be looked up", 150),
     Fault("snapshot_fails", "a snapshot cannot be kept or read", 150),
     Fault("listing_fails", "the journal cannot list its sessions", 400),
-    Fault("commit_unknown", "nobody knows whether a record was written, and it was not", 4),
-    Fault("commit_unknown_kept", "nobody knows whether a record was written, and it was", 4),
+    Fault("commit_unknown", "the journal cannot say whether a record was written; it was not", 4),
+    Fault("commit_unknown_kept", "the journal cannot say whether a record was written; it was", 4),
     Fault("fenced", "another owner claims a session", 6),
     # actors and the process
     Fault("actor_breaks", "the actor raises before a step", 12),
-    Fault("actor_breaks_behind", "the actor raises behind a step, before its record is written", 12),
+    Fault("actor_breaks_behind", "the actor raises after a step, before its record is written", 12),
     Fault("message_poisoned", "a message breaks the actor each time that it is handled", 4),
     Fault("effect_breaks", "the actor raises before it carries out an effect", 12),
-    Fault("process_dies", "the process is gone, and another one opens the journal", 12),
+    Fault("process_dies", "the process dies, and another one opens the journal", 12),
     # time
     Fault("clock_jumps", "seconds pass at once", 60),
     Fault("clock_turned_back", "the next process finds an earlier time of day", 1000),
     # subscribers
-    Fault("subscriber_slow", "a subscriber takes its time over each event", 400),
-    Fault("subscriber_leaves", "a subscriber leaves in the middle, and comes back to where it was", 60),
+    Fault("subscriber_slow", "a subscriber takes long for each event", 400),
+    Fault("subscriber_leaves", "a subscriber leaves, and subscribes again from its last cursor", 60),
     # callers
     Fault("command_twice", "a command is sent again under its id", 400),
     Fault("queue_cleared", "an abort clears the queue while prompts are in the mailbox, and they are sent again", 400),
     Fault("command_reused", "another command is sent under an id", 150),
     Fault("caller_leaves", "a caller is cancelled while it waits", 250),
     Fault("mailbox_flood", "a hundred prompts come at once", 40),
-    Fault("meddling", "somebody aborts, steers, decides or stops in the middle of a step", 40),
+    Fault("meddling", "a caller aborts, steers, decides or stops while the session is at work", 40),
 )
 """All kinds of faults; `Simulator(faults=[…])` picks some of them by name, and then each run has all of those."""
 

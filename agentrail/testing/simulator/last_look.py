@@ -56,10 +56,10 @@ def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> No
         wanted = any(stage.chaos.counts[fault] for fault in ON_PURPOSE.get(kind, ()))
         stage.demand(wanted, "crashes", f"`{name}` crashed: {report.reason.text}, {report.reason.where}")
         mine = kind != "Fenced" or report.done == "given_up"
-        stage.demand(mine, "restarts", f"`{name}`, which is somebody else's now, is {report.done}")
+        stage.demand(mine, "restarts", f"`{name}`, which another owner has claimed, is {report.done}")
         if report.kind == "session" and report.done in ("restarted", "set_aside"):
             crashes.setdefault(name, []).append(report)
-    if policy.strategy == "one_for_one" and len(supervisor.crashes()) < 100:  # noqa: PLR2004 - so many are kept
+    if policy.strategy == "one_for_one" and len(supervisor.crashes()) < 100:  # noqa: PLR2004 - a supervisor keeps 100
         for name, reports in crashes.items():
             for place in range(len(reports)):
                 _check_restart(stage, policy, name, reports[: place + 1])
@@ -104,7 +104,7 @@ async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[]
     began = trio.current_time()
     longest = REST + stage.watch.behind
     with trio.move_on_after(longest) as scope:
-        while not (await _all_rest(supervisor, janitor) and quiet()):  # noqa: ASYNC110 - nobody tells of a session's rest
+        while not (await _all_rest(supervisor, janitor) and quiet()):  # noqa: ASYNC110 - no event says that it rests
             await trio.sleep(0.1 if trio.current_time() < began + REST else REST)
     if scope.cancelled_caught:
         stuck = [f"{handle.id}: {handle.status()}" for handle in _living(supervisor) if _busy(handle)]
@@ -122,7 +122,7 @@ async def _stays_quiet(stage: Stage, supervisor: Supervisor) -> None:
     await trio.sleep(QUIET)
     for name, before in written.items():
         more = stage.auditor.book(name).records - before
-        stage.demand(more <= 1, "quiet", f"`{name}` has written {more} records in {QUIET:g} s, and nobody spoke to it")
+        stage.demand(more <= 1, "quiet", f"`{name}` has written {more} records in {QUIET:g} s, without any call")
 
 
 def _living(supervisor: Supervisor, *also: str) -> list[SessionHandle]:

@@ -55,7 +55,7 @@ class CheckingListener:
         self._ends()
 
     def _demand(self, holds: bool, rule: str, text: str) -> None:
-        self._stage.demand(holds, rule, f"{self._name} of `{self._handle.id}`, behind {tuple(self._at)}: {text}")
+        self._stage.demand(holds, rule, f"{self._name} of `{self._handle.id}`, after {tuple(self._at)}: {text}")
 
     def _hears(self, envelope: Envelope) -> None:
         event = envelope.event

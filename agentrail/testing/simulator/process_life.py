@@ -133,7 +133,7 @@ class Life:
         calm: bool,
     ) -> None:
         """Run callers and listeners until the time is over, a rule is broken, or the process is to die."""
-        async with trio.open_nursery() as nursery:  # noqa: TID251 - whoever plays is gone with it
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - the tasks of a life end with it
             for over in (broken, doom):
                 nursery.start_soon(_ends, over, nursery.cancel_scope)
             nursery.start_soon(Watchman(self._stage, supervisor).run)

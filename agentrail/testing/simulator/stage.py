@@ -117,4 +117,4 @@ class Stage:
         text = f"{call_id} of `{session_id}` runs for the {book.ran[call_id]}. time, started {len(starts)} times"
         self.demand(book.ran[call_id] <= len(starts), "witness", text)
         same = any(canonical(start.args) == canonical(args) for start in starts[-1:])
-        self.demand(same, "witness", f"{call_id} of `{session_id}` runs with {args}, which nobody wrote down")
+        self.demand(same, "witness", f"{call_id} of `{session_id}` runs with {args}, which are not in the journal")

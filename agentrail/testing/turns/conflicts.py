@@ -271,7 +271,7 @@ def shrink(
 
 
 def _without_one(plugins: tuple[Attachable, ...]) -> Iterator[tuple[Attachable, ...]]:
-    if len(plugins) > 3:  # noqa: PLR2004 - halves first, where that saves time
+    if len(plugins) > 3:  # noqa: PLR2004 - of larger sets try halves first, to save time
         half = len(plugins) // 2
         yield plugins[:half]
         yield plugins[half:]

@@ -75,7 +75,7 @@ class Choose:
         """Return true in *of* cases out of a hundred."""
         return self.below(100) >= 100 - of
 
-    def turn(self, about: Hashable, below: int) -> int:  # noqa: ARG002 - `InTurn` looks at it
+    def turn(self, about: Hashable, below: int) -> int:  # noqa: ARG002 - `InTurn` uses it
         """Return a number from 0 to *below* - 1; `InTurn` returns each once for *about* before any comes again."""
         return self.below(below)
 

@@ -87,7 +87,7 @@ class Ledger:
         self._turns(after)
         self._prompts(after)
         if before.phase is Phase.ENDED:
-            demand(not step.events and not step.effects and after == before, "something came behind the end")
+            demand(not step.events and not step.effects and after == before, "something came after the end")
             return
         seen = Seen(before, arrival, step)
         check_promises(seen)
@@ -105,7 +105,7 @@ class Ledger:
                     agreed = call.hold.args if given.args is None else given.args
                     self.consents[call.call_id] = canonical(agreed)
         for envelope in step.events:
-            demand(not self.ended, f"{envelope.event} comes behind the end")
+            demand(not self.ended, f"{envelope.event} comes after the end")
             if not _of_a_subagent(envelope):
                 self._hears(envelope.event)
 
@@ -337,7 +337,7 @@ def _outstanding(after: State, out: Outstanding) -> None:
         demand(strays == ending, f"quarantined {strays}, outstanding {ending}")
     else:
         demand(not out.live_calls and not out.timers and out.closed, "the session has ended and something runs")
-        demand(len(out.reports) == 1, "nobody was told whether the session started")
+        demand(len(out.reports) == 1, "the start of the session was not reported, or twice")
     if after.phase is not Phase.NEW:
         demand(after.opening == (not out.reports), "the start and its report differ")
     if after.phase is Phase.STREAMING and after.request is not None:

@@ -211,7 +211,7 @@ class World:
             case TimerFired(timer=timer):
                 self._fires(timer)
             case SessionReturned():
-                self.out = Outstanding()  # the process has ended, and everything with it
+                self.out = Outstanding()  # a restart: all work ended with the old process
             case ChangeToolsSent(attach=attach, revision=revision):
                 for spec in attach:
                     self.judge.tool(spec.name, revision, fits)

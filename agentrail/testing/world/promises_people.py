@@ -56,7 +56,7 @@ def _aborts(seen: Seen) -> None:
     for call in seen.running:
         immune = call.spec is not None and call.spec.immune
         wanted = given.kill_tools == "none" or (given.kill_tools == "killable" and immune)
-        demand(wanted == (call.call_id in lingers), f"{call} goes on: {not wanted}, behind {given}")
+        demand(wanted == (call.call_id in lingers), f"{call} goes on: {not wanted}, after {given}")
     if before.request is not None and given.partial.text:
         texts = [message.text for message in after.history if isinstance(message, AssistantMessage)]
         demand(given.partial.text in texts, f"{given.partial.text!r} had come and is not kept")
@@ -87,7 +87,7 @@ def _steers(seen: Seen) -> None:
     order = [*taken, *(prompt.ref for prompt in after.queue)]
     behind = {prompt.ref for prompt in before.queue}
     first = next((place for place, ref in enumerate(order) if ref in behind), len(order))
-    demand(not set(order[first:]) & set(refs), f"steering {refs} comes behind the prompts that wait: {order}")
+    demand(not set(order[first:]) & set(refs), f"steering {refs} comes after the prompts that wait: {order}")
 
 
 def _says_first(seen: Seen) -> None:

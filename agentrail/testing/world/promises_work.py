@@ -88,7 +88,7 @@ def _doubts(seen: Seen) -> None:
     for name, args in wanted:
         known = any(doubt.covers(name, args) for doubt in after.in_doubt)
         runs = any(other == name and is_same(args, given) for other, given in again)
-        demand(known or runs, f"{name} {args} may have taken effect, and nobody remembers")
+        demand(known or runs, f"{name} {args} may have taken effect, and no doubt is kept")
 
 
 def _unsafe(call: Call) -> bool:
@@ -100,7 +100,7 @@ def _lingers(seen: Seen) -> None:
     if isinstance(seen.given, SessionReturned) and isinstance(seen.step.answer, Done):
         told = {event.call_id for event in seen.events if isinstance(event, ToolExecutionEnd) and event.late}
         lost = {stray.call_id for stray in seen.before.lingering} - told
-        demand(not lost, f"{lost} went on in the background, and nobody is told of their end")
+        demand(not lost, f"{lost} went on in the background, and their end is not reported")
 
 
 # Requests and usage
@@ -169,7 +169,7 @@ def _compacts(seen: Seen) -> None:
         mine = before.compaction is not None and before.compaction.compaction_id == given.compaction_id
         demand(mine or after.history is before.history, "a compaction that was given up replaces the history")
     if after.turn is not None and after.turn.ended is None:
-        demand(after.turn.mark <= len(after.history), "the turn began behind its own end")
+        demand(after.turn.mark <= len(after.history), "the turn began after its own end")
         demand(after.round <= after.setup.options.max_turns, f"round {after.round} is one too many")
 
 
