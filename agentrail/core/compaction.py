@@ -9,7 +9,7 @@ from agentrail.values.messages import Message, Origin, ToolMessage, UserMessage,
 
 
 def rounds(messages: Sequence[Message]) -> list[list[Message]]:
-    """Split *messages* into rounds; a response and the results of its calls stay together."""
+    """Split *messages* into groups: tool results stay with the message before them, any other begins a group."""
     found: list[list[Message]] = []
     for message in messages:
         if isinstance(message, ToolMessage) and found:

@@ -55,6 +55,6 @@ def on_woke(w: StepDraft, _: SessionWoke) -> None:
 
 
 def can_sleep(state: State) -> bool:
-    """Whether a session may hibernate: it has no work under way and no sub-agent; calls may wait for a person."""
+    """Whether a session may hibernate: it is idle without work under way, and is no sub-agent; calls may be held."""
     busy = state.at_work or state.quarantined or state.queue or state.changes or state.paused
     return state.phase is Phase.IDLE and not (state.asleep or busy or state.setup.path)

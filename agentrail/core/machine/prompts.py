@@ -109,7 +109,7 @@ def accept(w: StepDraft, parts: tuple[Part, ...]) -> None:
 
 
 def _supersede(w: StepDraft) -> None:
-    """End a turn that waits for a person, because the user sent a new prompt instead."""
+    """End a turn that rests, for a person or since a restart, because the user sent a new prompt instead."""
     why = "superseded by a new message of the user"
     for call in w.s.waiting_calls:
         release(w, call, "superseded", why)

@@ -10,20 +10,23 @@ from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
 
 REPEAT_TIMEOUT = 120.0
-"""Seconds that a person has to decide; the same as for a plugin's hold."""
+"""Seconds that a person has to decide about a repeated call; the same as for a plugin's hold."""
 
 REPEAT_HINT = "the same call was stopped before and may have taken effect; find out before you let it run again"
-"""What the person who decides about such a call is told."""
+"""The hint for the person who decides about a repeated call."""
 
 MOST: Final = 32
 """Most doubts per session; beyond it, doubts about the oldest one's tool are merged into one about all its calls."""
 
 HOLDER = "on_repeat_unknown"
-"""Shown as holder of such a call: the name of the option, as no plugin holds it."""
+"""Shown as the holder of a repeated call: the name of the option, because no plugin holds it."""
 
 
 def doubt_about(w: StepDraft, call: Call) -> Doubt | None:
-    """Return the doubt that arises if *call* is stopped now; `None` if its tool is safe to repeat."""
+    """Return the doubt that arises if *call* is stopped now.
+
+    `None` if its tool is not of the class `unsafe`, or if the option `on_repeat_unknown` does not hold repeated calls.
+    """
     unsafe = call.spec is None or call.spec.effect is EffectClass.UNSAFE
     holds = w.s.setup.options.on_repeat_unknown == "hold"
     return Doubt(call.call_id, call.name, call.args) if unsafe and holds else None
@@ -51,7 +54,10 @@ def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
 
 
 def is_in_doubt(w: StepDraft, name: str, args: JsonObject) -> bool:
-    """Whether an equal call may have taken effect; a call safe to repeat counts only if it was itself stopped."""
+    """Whether an equal call was stopped and may have taken effect.
+
+    A doubt that was merged from several calls counts only for a tool of the class `unsafe`.
+    """
     doubts = w.s.in_doubt
     if not doubts:
         return False
@@ -61,7 +67,7 @@ def is_in_doubt(w: StepDraft, name: str, args: JsonObject) -> bool:
 
 
 def clear_up(w: StepDraft, name: str, args: JsonObject) -> None:
-    """Forget the doubt about a call that a person approved; a doubt that covers many calls stays."""
+    """Forget the doubt about exactly this call, as it runs again or gets a new doubt; a merged doubt stays."""
     doubts = w.s.in_doubt
     if doubts:
         w.s.in_doubt = tuple(one for one in doubts if one.args is None or not one.covers(name, args))

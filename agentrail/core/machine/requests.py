@@ -20,7 +20,7 @@ from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
 
 
 def next_round(w: StepDraft, _: str) -> None:
-    """Begin the next round of the turn, or end it at its limit."""
+    """Begin the next round, or end the turn if it has had `max_turns` rounds."""
     s = w.s
     if s.turn is None:
         return
@@ -146,7 +146,7 @@ def _why_compact(w: StepDraft) -> str | None:
 
 
 def want_compaction(w: StepDraft, reason: str, *, forced: bool) -> None:
-    """Ask the plugins about a compaction, then start it; this also settles earlier requests for one."""
+    """Plan a compaction, about which the plugins are asked first; one that was asked for earlier is done with it."""
     w.s.compact_wanted = None
     w.s.compaction = Compaction(w.make_id("k"), reason, forced=forced)
     w.next("before_compact")

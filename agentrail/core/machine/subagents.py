@@ -23,7 +23,7 @@ FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, UserResponded)
 
 
 def on_started(w: StepDraft, started: SubagentStarted) -> None:
-    """Record a sub-agent that has started."""
+    """Record and report a sub-agent that has started; stop it at once if the session is stopping."""
     s = w.s
     s.subagents = (*s.subagents, Subagent(started.child, started.call_id, started.agent, started.background))
     w.emit(SubagentStart(started.call_id, started.child, started.description, started.agent, started.background))
@@ -32,7 +32,7 @@ def on_started(w: StepDraft, started: SubagentStarted) -> None:
 
 
 def on_reported(w: StepDraft, reported: SubagentReported) -> None:
-    """Report events of a sub-agent, and count its usage since the last report."""
+    """Report events of a sub-agent, count its usage since the last report, and note whether it waits for a person."""
     found = _find(w, reported.child)
     if found is None or reported.heard < found.heard:
         return

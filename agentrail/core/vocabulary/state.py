@@ -316,7 +316,7 @@ class State(Value):
 
     @property
     def resting(self) -> bool:
-        """Whether the open turn can only be continued by a person's decision."""
+        """Whether the open turn rests: it goes on only after a person's decision, or after `resume`."""
         return self.phase is Phase.IDLE and self.turn is not None
 
     @property

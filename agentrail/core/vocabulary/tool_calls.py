@@ -122,7 +122,7 @@ TO_START = frozenset({CallStatus.RULING, CallStatus.READY, CallStatus.FAILED})
 
 
 PAGE: Final = 64
-"""Calls per page of a `CallList`: so many are copied when one of them changes."""
+"""Calls per page of a `CallList`; if one call changes, its page is copied."""
 
 _NEW: Final = object.__new__
 
@@ -229,7 +229,7 @@ class Batch(Value):
     calls: CallList
     """The calls, in the order of the response."""
     decisions: tuple[tuple[str, bool], ...] = ()
-    """Decisions of people about its calls: what was decided, and whether the model is to go on."""
+    """Decisions of people about calls of the batch: each with its kind, and whether the model is to be asked again."""
     texts: tuple[tuple[str, str], ...] = ()
     """Texts of plugins to append when all results are there: pairs of hook and text."""
 
@@ -245,9 +245,9 @@ class Doubt(Value):
     call_id: str
     """Id of the call, or of the first one if there are several."""
     name: str
-    """Name of the tool; `ANY_TOOL` if it covers several."""
+    """Name of the tool; `ANY_TOOL` if the doubt covers calls of several."""
     args: JsonObject | None
-    """Arguments of the call; `None` if it covers calls with any arguments."""
+    """Arguments of the call; `None` if the doubt covers calls with any arguments."""
 
     def covers(self, name: str, args: JsonObject) -> bool:
         """Whether a call of tool *name* with *args* would repeat the doubtful one."""

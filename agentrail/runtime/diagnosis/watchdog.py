@@ -31,7 +31,7 @@ SLOW: Final = 0.05
 """Seconds after which a running step is logged, with the stack of its thread."""
 
 BLOCKED: Final = 1.0
-"""Seconds after which a running step is logged as an error, and reported as an event when it has ended."""
+"""Seconds after which a running step is logged as an error; a step without plugins is reported as slow from then on."""
 
 PUT_OFF: Final = 0.01
 """The loop puts off the alarm at most once in this many seconds; so a slow step may be seen that much later."""

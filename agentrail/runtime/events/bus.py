@@ -134,7 +134,7 @@ class Bus:
         self._subscriptions = tuple(other for other in self._subscriptions if other is not subscription)
 
     def rest(self) -> None:
-        """Drop the buffer and keep only the position, while the session hibernates."""
+        """Drop the last event and keep only its number, while the session hibernates."""
         self._before, self._last, self._whispers = self.cursor.seq, None, None
 
     def close(self) -> None:
@@ -338,7 +338,7 @@ class Subscription:
                 self._barred = None
 
     def _out(self, envelope: Envelope) -> Envelope:
-        """Return what was read again; a gap is no place in the stream."""
+        """Return *envelope*, which was read again; it is the subscriber's new position, unless it is a `Gap`."""
         if not isinstance(envelope.event, Gap):
             self._last_out = envelope
         return envelope

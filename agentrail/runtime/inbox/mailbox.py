@@ -23,9 +23,9 @@ MAX_MESSAGES = 64
 MAX_BYTES = 1024 * 1024
 """Most bytes that the waiting messages of callers in a lane may have together."""
 PATIENCE = 64
-"""More urgent messages handled in a row before one of the user's lane is."""
+"""Letters of the other lanes that are handled in a row while the user lane has letters; then one of those is next."""
 LETTERS_PER_PASS = 16
-"""Letters that are received without a wait, after which the rest of the program has its turn.
+"""Letters that are received without a wait; after them, all other tasks run once.
 
 A letter takes 0.1 to 0.3 ms, so others wait for 2 to 5 ms; a checkpoint takes 0.01 ms, which is 0.5 % of 16 letters.
 """
@@ -376,7 +376,7 @@ class Mailbox:
         self._reader = None
         return trio.lowlevel.Abort.SUCCEEDED
 
-    # Emptying
+    # The end
 
     def close(self, answer: Answer) -> None:
         """Answer all waiting letters with *answer*, and all that still come."""

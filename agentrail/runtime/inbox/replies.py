@@ -62,7 +62,7 @@ class Reply(Value):
 
     @property
     def text(self) -> str:
-        """Text of the model's last message."""
+        """Text of the model's last message in the turn; empty if there is none."""
         said = [message.text for message in self.messages if isinstance(message, AssistantMessage)]
         return said[-1] if said else ""
 

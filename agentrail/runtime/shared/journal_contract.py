@@ -48,7 +48,7 @@ class HeldToContract:
         head = expected + len(records)
         told: object = await self._journal.append(claim, expected, records)
         if not _is(told, head):
-            log.error("the journal tells of head %s behind record %d", shown(told), head)
+            log.error("the journal returned head %s when record %d was written", shown(told), head)
         return head
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:

@@ -88,7 +88,7 @@ class Lane:
         return sum(map(len, self._waiting.values()))
 
     def rests(self, now: float) -> bool:
-        """Whether the lane can be dropped: no request is out, waits, or was sent in the last minute."""
+        """Whether the lane can be dropped: it is open, and no request is out, waits, or was sent in the last minute."""
         counts = self._out or self._waiting or (self._minute and self._minute[-1].at + MINUTE > now)
         return not counts and self._closed_until <= now
 

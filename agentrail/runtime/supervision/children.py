@@ -105,7 +105,7 @@ class SessionBody:
             reach(Failpoint.LEFT)
 
     def forget(self) -> None:
-        """Free the memory of an ended session but for its `status`, if the journal does not keep it."""
+        """Free the memory of a session that is gone, except for its `status`, if the journal does not keep sessions."""
         session = self.session
         if session.house.forget is not None:
             session.house.forget(session.session_id)
@@ -251,7 +251,7 @@ def session_of(child: Child | None) -> Session | None:
 
 
 def not_started(child: Child, error: BaseException | None) -> bool:
-    """Whether *child* never became ready: its starter gets the error then, and it is not restarted."""
-    if isinstance(child.body, SessionBody):  # a session waits for its journal before it is ready
+    """Whether *child* ended before it could be used: its starter gets the error then, and it is not restarted."""
+    if isinstance(child.body, SessionBody):  # a session can be used when its start is written to the journal
         return child.body.session.state.opening or isinstance(error, JournalUnavailable)
     return child.restarts == 0 and not child.ready.settled

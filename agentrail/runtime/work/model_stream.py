@@ -69,10 +69,10 @@ class UsageMeter:
             self.said += len(chunk.text)
 
     def used(self, *, cut: bool) -> Usage:
-        """Return what was used so far.
+        """Return the usage so far, estimated where the provider has not reported it.
 
-        A request that is *cut* has been read once anything has come, be it no word; one that has failed by itself
-        before its first word has cost nothing, as far as anybody knows.
+        If the request is *cut*, its input counts as soon as the provider has sent anything, even a ping. If it failed
+        by itself before its first word, nothing counts that the provider has not reported.
         """
         written = tokens(self.said - self._counted)
         if self._usage is None and not written and not (cut and self._answered):
