@@ -70,50 +70,50 @@ class ListOf(Value):
     """Shape of a list or tuple of any length, with items of one shape."""
 
     item: Shape
-    """The shape."""
+    """The shape of each item."""
     into: type[list[object] | tuple[object, ...]] = list
-    """What the function gets."""
+    """The type that the function gets: `list` or `tuple`."""
 
 
 @value
 class TupleOf(Value):
-    """A fixed number of shapes."""
+    """Shape of a tuple with a fixed number of items, each with its own shape."""
 
     items: tuple[Shape, ...]
-    """The shapes in order."""
+    """The shapes of the items, in order."""
 
 
 @value
 class DictOf(Value):
-    """Any keys, and one shape for what they lead to."""
+    """Shape of a dict with any keys, and values of one shape."""
 
     item: Shape
-    """The shape."""
+    """The shape of each value."""
 
 
 @value
 class OneOf(Value):
-    """Whatever of several shapes fits first."""
+    """Shape of a union: a value of one of several shapes; the first that fits is used."""
 
     members: tuple[Shape, ...]
-    """The shapes in the order they were written."""
+    """The shapes, in the order in which they were written."""
 
 
 @value
 class Bounded(Value):
-    """A shape with bounds and a description."""
+    """A shape with bounds and a description, from `Annotated`."""
 
     shape: Shape
-    """The shape."""
+    """The shape without the bounds."""
     bounds: tuple[Bound, ...]
-    """What must hold too."""
+    """The bounds that a value must also fulfil."""
     description: str | None
-    """What the model reads about it."""
+    """The description for the model; `None` if there is none."""
 
 
 @value
 class RecordShape(Value):
-    """A class with fields: attrs, a dataclass or a `TypedDict`."""
+    """Shape of an object with the fields of a class: attrs, a dataclass or a `TypedDict`."""
 
     cls: type
     """The class."""
@@ -148,7 +148,7 @@ _ELSE: Final = (
 
 
 def shape_of(annotation: object, at: ShapePlace) -> Shape:
-    """Return the shape of *annotation*; raise `BadTool` if it has none, naming the place *at* which it stands."""
+    """Return the shape of *annotation*; raise `BadTool` if it has none, with its place *at* in the message."""
     if annotation is None or any(annotation is kind for kind in _SCALARS):
         return Scalar(annotation) if isinstance(annotation, type) else NOTHING
     origin, args = get_origin(annotation), get_args(annotation)
@@ -175,7 +175,7 @@ def is_record(kind: type) -> bool:
 
 
 def name_of(annotation: object) -> str:
-    """Return *annotation* as it was written, nearly."""
+    """Return *annotation* as text, nearly as it was written."""
     return annotation.__name__ if isinstance(annotation, type) and get_origin(annotation) is None else str(annotation)
 
 
@@ -230,7 +230,7 @@ def _distinct(pairs: Iterable[tuple[Choosable, object]]) -> ChoiceShape:
 
 
 def _union(members: list[Shape]) -> Shape:
-    """Join *members*; choices become one."""
+    """Return the shape of a union of *members*; if all are choices or `None`, one choice of all their values."""
     pairs: list[tuple[Choosable, object]] = []
     for member in members:
         if isinstance(member, ChoiceShape):

@@ -1,7 +1,7 @@
 """Bounds on a value, written beside its type: `Annotated[int, Range(ge=1, le=100)]`.
 
-A bound is given in two forms: as keywords of JSON Schema, and as a test of a value. Like the keywords, it applies
-to some types only, and values of other types pass: `Annotated[int | None, Range(ge=1)]` admits `None`.
+Each bound can be written as keywords of JSON Schema (`keywords`) and checked for a value (`holds`). Like the keywords,
+it applies to some types only, and values of other types pass: `Annotated[int | None, Range(ge=1)]` admits `None`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Range(Authored):
     """The number must be less than this."""
 
     def flaw(self) -> str | None:
-        """Say what is wrong with the bound itself."""
+        """Return why the bound is invalid, in words that follow "which"; `None` if it is valid."""
         limits = (self.ge, self.gt, self.le, self.lt)
         return None if all(one is None or math.isfinite(one) for one in limits) else "has a limit that is not finite"
 
     def keywords(self, kind: str) -> JsonObject:
-        """Return what it says about the JSON type *kind*."""
+        """Return the bound as keywords of JSON Schema for the JSON type *kind*; empty if it does not apply to it."""
         if kind not in {"integer", "number"}:
             return EMPTY
         said = {"minimum": self.ge, "exclusiveMinimum": self.gt, "maximum": self.le, "exclusiveMaximum": self.lt}
@@ -70,12 +70,12 @@ class Length(Authored):
     """The largest length; `None` if any length is allowed."""
 
     def flaw(self) -> str | None:
-        """Say what is wrong with the bound itself."""
+        """Return why the bound is invalid, in words that follow "which"; `None` if it is valid."""
         fine = self.min >= 0 and (self.max is None or self.max >= self.min)
         return None if fine else "admits nothing"
 
     def keywords(self, kind: str) -> JsonObject:
-        """Return what it says about the JSON type *kind*."""
+        """Return the bound as keywords of JSON Schema for the JSON type *kind*; empty if it does not apply to it."""
         if kind not in _LENGTHS:
             return EMPTY
         least, most = _LENGTHS[kind]
@@ -92,17 +92,17 @@ class Length(Authored):
 
 @value
 class Pattern(Authored):
-    """A regular expression that a text must match. It is searched anywhere in it, so anchor it with `^` and `$`."""
+    """A regular expression that must match somewhere in a text; with `^` and `$` it must match the whole text."""
 
     regex: str
     """The regular expression, in the syntax of `re`, without back-references and atomic groups."""
 
     def flaw(self) -> str | None:
-        """Say what is wrong with the bound itself."""
+        """Return why the expression is invalid, in words that follow "which"; `None` if it is valid."""
         return flaw_of(self.regex)
 
     def keywords(self, kind: str) -> JsonObject:
-        """Return what it says about the JSON type *kind*."""
+        """Return the bound as keywords of JSON Schema for the JSON type *kind*; empty if it does not apply to it."""
         return {"pattern": self.regex} if kind == "string" else EMPTY
 
     def holds(self, found: object) -> bool:

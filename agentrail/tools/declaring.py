@@ -22,7 +22,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class ToolOptions(TypedDict, total=False):
-    """Options that a tool may declare; `ToolSpec` has their meanings and defaults."""
+    """The options that a tool may declare; `ToolSpec` documents them and has the defaults."""
 
     timeout: float
     immune: bool
@@ -105,7 +105,7 @@ def _properties(spec: ToolSpec) -> Mapping[str, object]:
 
 
 def _subjects(spec: ToolSpec) -> tuple[str, ...]:
-    """Return the argument names in the spec's `subject`; one that is no text becomes `""`, which no tool has."""
+    """Return the argument names in the spec's `subject`; one that is no text becomes `""`, which no argument has."""
     given = cast("object", spec.subject)
     names = cast("tuple[object, ...]", given) if isinstance(given, tuple) else (given,)
     return tuple(name if isinstance(name, str) else "" for name in names) or ("",)

@@ -25,7 +25,7 @@ class Missing(Enum):
 
 MISSING: Final = Missing.MISSING
 _FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
-"""attrs types `Factory` as a function for type checkers, so its class is taken from an instance."""
+"""The class of `attrs.Factory`, taken from an instance, because type checkers see `Factory` as a function."""
 
 
 @value
@@ -42,17 +42,17 @@ class ArgumentField(Value):
     """One property of a JSON object: a field of a class, or a parameter of a function."""
 
     name: str
-    """Key in the JSON object."""
+    """The key in the JSON object."""
     shape: Shape
-    """Shape of the value."""
+    """The shape of the value."""
     at: ShapePlace
-    """Place of the annotation, for error messages."""
+    """The place of the annotation, for error messages."""
     required: bool = True
-    """Whether the key must be there."""
+    """Whether the key must be given."""
     description: str | None = None
-    """Description for the model; `None` if nothing was written."""
+    """The description for the model; `None` if there is none."""
     default: Json | Missing = MISSING
-    """Default as JSON; `MISSING` if there is none, or JSON cannot hold it."""
+    """The default as JSON; `MISSING` if there is none, or it cannot be written as JSON."""
 
 
 def fields_of(cls: type, at: ShapePlace) -> tuple[ArgumentField, ...]:
@@ -81,7 +81,7 @@ def summary_of(cls: type) -> str:
 
 
 def hints_of(subject: object, at: ShapePlace) -> dict[str, object]:
-    """Return the annotations of *subject*, a class or a function, evaluated; refuse those that raise."""
+    """Return the evaluated annotations of *subject*, a class or function; raise `BadTool` if evaluating them fails."""
     try:
         return get_type_hints(subject, include_extras=True)
     except Exception as why:  # noqa: BLE001 - an annotation is code, which may raise anything
@@ -98,7 +98,7 @@ def _unqualified(hint: object) -> object:
 
 
 def as_default(given: object) -> Json | Missing:
-    """Return *given* as JSON; `MISSING` if JSON cannot hold it."""
+    """Return the default *given* as JSON; `MISSING` if there is none, or it cannot be written as JSON."""
     try:
         return MISSING if given is MISSING else freeze(_plain(given))
     except NotJson:
@@ -137,7 +137,10 @@ def _slots(cls: type, hints: Mapping[str, object]) -> Iterator[_Slot]:
 
 
 def _is_required(hint: object, otherwise: bool) -> bool:
-    """Whether the key must be there, read from the hint: `__required_keys__` misses hints that were strings."""
+    """Whether the key must be given, by its evaluated *hint*, or *otherwise* if that does not say.
+
+    `__required_keys__`, which gives *otherwise*, is wrong for annotations that are strings.
+    """
     origin = get_origin(hint)
     if origin is ReadOnly:
         return _is_required(get_args(hint)[0], otherwise)

@@ -1,6 +1,6 @@
-"""The decorator `tool`, and the objects that it makes of functions.
+"""The decorator `tool`, and the tools that it makes of functions.
 
-Also turns the value that a function returns into the result of a call.
+`as_result` turns the value that a function returns into the result of a call.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ R = TypeVar("R")
 
 
 class Made(Generic[P, R]):
-    """Base of the tools that the decorator makes, of async and of sync functions."""
+    """Base class of the tools that the decorator makes of async and sync functions."""
 
     spec: ToolSpec
-    """Description of the tool: name, schema, timeouts, effect class."""
+    """The specification of the tool: name, description, schema, options."""
     __name__: str
 
     def __init__(self, fn: Callable[P, R], spec: ToolSpec, signature: Signature) -> None:
@@ -111,7 +111,7 @@ class Made(Generic[P, R]):
 
 @final
 class FunctionTool(Made[P, Coroutine[object, object, R]]):
-    """A tool made of an async function; a program can still call it like that function."""
+    """A tool made of an async function; a program can call it like the function."""
 
     async def _call(self, given: dict[str, object], _: ToolContext, /) -> object:
         return await cast("Callable[..., Coroutine[object, object, R]]", self._fn)(**given)
@@ -119,7 +119,7 @@ class FunctionTool(Made[P, Coroutine[object, object, R]]):
 
 @final
 class SyncTool(Made[P, R]):
-    """A tool made of a sync function, run in a worker thread; a program can still call it like that function."""
+    """A tool made of a sync function, which runs in a worker thread; a program can call it like the function."""
 
     async def _call(self, given: dict[str, object], ctx: ToolContext, /) -> object:
         def work() -> object:
@@ -133,7 +133,7 @@ class SyncTool(Made[P, R]):
 
 
 class Decorator(Protocol):
-    """Type of `tool(…)` with options: a decorator that makes a tool of a function."""
+    """The type of `tool(…)` with options: a decorator that makes a tool of a function."""
 
     @overload
     def __call__(self, fn: Callable[P, Coroutine[object, object, R]], /) -> FunctionTool[P, R]: ...  # type: ignore[overload-overlap]  # the first that fits counts
@@ -157,11 +157,11 @@ def tool(*, name: str | None = None, **options: Unpack[ToolOptions]) -> Decorato
 def tool(
     fn: Callable[..., object] | None = None, /, *, name: str | None = None, **options: Unpack[ToolOptions]
 ) -> object:
-    """Make a tool of a function: `@tool`, or `@tool(timeout=30)` with what it declares.
+    """Make a tool of a function: `@tool`, or with options `@tool(timeout=30)`.
 
-    Name (unless *name* is given), description and schema of the arguments come from the function. A plain
-    return is an `Ok`; raising `ToolError` is an `Err`. A sync function runs in a worker thread. Raises `BadTool` if no
-    tool can be made of the function.
+    The name (unless *name* is given), the description and the schema of the arguments are read from the function. A
+    value that it returns is the result of the call; raising `ToolError` gives a failed result. A sync function runs in
+    a worker thread. Raise `BadTool` if no tool can be made of the function.
     """
 
     def decorate(fn: Callable[..., object]) -> object:

@@ -106,7 +106,10 @@ class _Writer:
         return schema
 
     def _name(self, cls: type, at: ShapePlace) -> str:
-        """Return the name of *cls* under `$defs`; set before its fields are read, because it may contain itself."""
+        """Return the name of *cls* under `$defs`; add its definition at the first call.
+
+        The name is set before the fields are read, because the class may contain itself.
+        """
         if cls not in self._names:
             name, twin = cls.__name__, 1
             while name in self.definitions:
@@ -121,7 +124,7 @@ class _Writer:
 
 
 def _any_of(schemas: list[dict[str, Json]]) -> dict[str, Json]:
-    """Return a schema that accepts what any of *schemas* accepts; bare types are merged into a list of types."""
+    """Return a schema that accepts values that one of *schemas* accepts; if all are bare types, a list of types."""
     if {} in schemas:
         return {}
     bare = [schema["type"] for schema in schemas if schema.keys() == {"type"}]

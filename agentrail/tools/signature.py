@@ -25,14 +25,14 @@ _UNNAMED: Final = {
 
 @value
 class Signature(Value):
-    """The description of a function for the model, and the reader that turns JSON arguments into the function's."""
+    """The description of a function for the model, and the reader of its JSON arguments."""
 
     description: str
     """The function's description for the model."""
     parameters: JsonObject
     """The JSON Schema of its arguments."""
     read: Arguments
-    """Turns the JSON arguments of a call into keyword arguments of the function."""
+    """Function that turns the JSON arguments of a call into keyword arguments of the function."""
     context: str | None
     """Name of the parameter that gets the `ToolContext`; `None` if there is none."""
     misfits: tuple[type[Exception], ...] = (ArgumentMisfitError, NotTakenError)

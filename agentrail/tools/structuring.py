@@ -1,7 +1,8 @@
-"""Converts JSON to the annotated types of a function, strictly: the one coercion is from an integer to a `float`.
+"""Converts JSON to the annotated types of a function, strictly: only an integer is converted, to a `float`.
 
-A reader takes a JSON value and returns the Python one, or raises. It accepts what the schema of its shape accepts.
-Lists and dicts are copied, so a tool may change them. A class is called with its fields as keyword arguments.
+A reader is a function from a JSON value to the Python value; it raises if the value does not fit. It accepts the same
+values as the schema of its shape. Lists and dicts are copied, so a tool may change them. A class is called with its
+fields as keyword arguments.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class ArgumentMisfitError(ValueError):
 
 
 class NotTakenError(ValueError):
-    """A class refused its fields by an exception, although they fit the schema."""
+    """A class raised an exception when it was called with its fields, although they fit the schema."""
 
     def __init__(self, problem: object, name: str) -> None:
         super().__init__(f"`{name}`: {problem}")
@@ -79,7 +80,7 @@ def reader_of(shape: Shape) -> Reader:
 
 
 def object_reader(fields: Iterable[ArgumentField]) -> Arguments:
-    """Return a reader of a JSON object with these *fields*; keys that are not given are not in its result."""
+    """Return a reader of a JSON object with these *fields*; optional fields that are not given are left out."""
     fields = tuple(fields)
     readers = {field.name: reader_of(field.shape) for field in fields}
     required = frozenset(field.name for field in fields if field.required)

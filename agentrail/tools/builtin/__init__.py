@@ -1,6 +1,6 @@
-"""The built-in tools. They reach files, commands and the web only through the session's sandbox, jobs and web port.
+"""The built-in tools. They use files, commands and the web only through the ports in the call's `ToolContext`.
 
-`standard_tools` returns all of them.
+`standard_tools` returns all of them, except the tools for sub-agents.
 """
 
 from __future__ import annotations

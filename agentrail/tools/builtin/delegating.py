@@ -14,9 +14,10 @@ from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import Err, NotStarted, Ok, Probed, ToolResult, ToolSpec, ok
 
 WAIT: Final = 300.0
-"""Seconds that `task_result` waits for an answer."""
+"""The most seconds that `task_result` waits for an answer."""
 
 MAX_SHOWN: Final = 200
+"""The most characters of a task's description."""
 
 
 class TaskTool:
@@ -39,7 +40,10 @@ class TaskTool:
         return ok(said, freeze_object({"task": started.child}))
 
     async def probe(self, key: str) -> Probed:  # noqa: ARG002, ASYNC124 - the key is not needed, and tools are async
-        """Return that the interrupted call may run again: a sub-agent that it had started is found, and goes on."""
+        """Return `NotStarted`, so that an interrupted call runs again.
+
+        That is safe: if the first run had started a sub-agent, the second one finds it and waits for its answer.
+        """
         return NotStarted()
 
 
@@ -74,7 +78,7 @@ def _parameters(agents: tuple[str, ...]) -> JsonObject:
 
 
 def agents_of(ctx: ToolContext) -> Agents:
-    """Return the sub-agents of the call's session."""
+    """Return the port for the sub-agents of the call's session; raise `ToolError` if it has none."""
     return refuse("this session has no sub-agents") if ctx.agents is None else ctx.agents
 
 
@@ -113,5 +117,5 @@ async def task_cancel(task: Annotated[str, Length(min=1, max=200)], ctx: ToolCon
 
 
 def task_tools(agents: Mapping[str, str], timeout: float) -> tuple[Tool, ...]:
-    """Return the tools for sub-agents, given the *agents* of a session (name to description); none without agents."""
+    """Return the tools for sub-agents; *agents* maps their names to descriptions. None if there are no agents."""
     return (TaskTool(agents, timeout), task_list, task_result, task_cancel) if agents else ()

@@ -1,6 +1,6 @@
 """The tools `write_file` and `edit_file`.
 
-Also finds the lines most like a text that `edit_file` did not find, to help the model correct its call.
+If `edit_file` does not find the text to replace, it shows the most similar lines, so that the model can correct itself.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from agentrail.tools.function import tool
 from agentrail.values.tools import Ok, ok
 
 PIECE: Final = 16 * 1024
-"""Bytes that are compared without a checkpoint; between two pieces, other tasks run."""
+"""The number of bytes that are compared at once; between two pieces, other tasks run."""
 
 MAX_COMPARED: Final = 1024 * 1024
-"""Bytes of a file that are compared at most."""
+"""The most bytes of a file that are compared."""
 
 MAX_ANCHOR: Final = 200
-"""Characters of a line that are compared at most."""
+"""The most characters of a line that are compared."""
 
 MAX_SHOWN: Final = 12
-"""Similar lines that are shown at most."""
+"""The most similar lines that are shown."""
 
 NEAR: Final = 0.5
-"""Smallest similarity of two lines, from 0 to 1, for which a line is shown."""
+"""The similarity of two lines, from 0 to 1, above which a line is shown."""
 
 
 async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
@@ -69,7 +69,7 @@ def _pairs(line: str) -> frozenset[str]:
 
 
 SHOWN_PLACES = 10
-"""Line numbers that are shown if the text to replace occurs more than once."""
+"""The most line numbers that are shown if the text to replace occurs more than once."""
 
 
 @tool(timeout=30, effect="idempotent", parallel=False, subject="path", requires=("files",))
@@ -119,7 +119,7 @@ async def edit_file(  # noqa: D417 - the model does not see `ctx`
 
 
 async def _help(sandbox: Sandbox, path: str, old: str) -> str:
-    """Return why *old* cannot be replaced, with the similar lines or the places where it occurs."""
+    """Return why *old* cannot be replaced, with the lines where it occurs, or the most similar lines."""
     data = (await sandbox.read(path, 0, MAX_FILE)).data
     places = list(numbered(data, old.encode()))
     if places:

@@ -10,26 +10,26 @@ from agentrail.tools.builtin.workspace import MAX_TEXT, refuse, shown
 from agentrail.values.value import Value, value
 
 PIECE: Final = 64 * 1024
-"""Bytes of a piece that is read at once."""
+"""The number of bytes that are read at once."""
 
 MAX_LINE: Final = 2000
-"""Characters of a line that are shown."""
+"""The most characters of a line that are shown."""
 
 
 @value
 class Lines(Value):
-    """Some lines of a file."""
+    """Some lines of a file that follow each other."""
 
     first: int
-    """The number of the first one, from 1."""
+    """The number of the first line in `lines`, counted from 1."""
     lines: tuple[str, ...]
-    """The lines, without their ends."""
+    """The lines, without their line ends."""
     known: int
-    """Number of lines of the file that were read through."""
+    """The number of lines from the beginning of the file that were read."""
     is_whole: bool
-    """Whether the file was read through to its end, so that `known` is its number of lines."""
+    """Whether the file was read to its end, so that `known` is its number of lines."""
     size: int
-    """How many bytes the file has."""
+    """The size of the file in bytes."""
 
     @property
     def last(self) -> int:
@@ -91,7 +91,7 @@ class _Window:
 
 
 async def lines_of(sandbox: Sandbox, path: str, first: int, most: int) -> Lines:
-    """Return up to *most* lines from line *first* on, fewer if they are long; refuse a file that is no text."""
+    """Return up to *most* lines from line *first* on, fewer if they are long; raise `ToolError` if it is no text."""
     window = _Window(first, most)
     position, size = 0, 0
     while not window.is_full:

@@ -14,15 +14,17 @@ from agentrail.tools.function import tool
 from agentrail.values.tools import Ok, ok
 
 MAX_LINE: Final = 500
-"""Characters of a line that are shown."""
+"""The most characters of a line that are shown."""
 
 UNLESS: Final = "; what `.gitignore` names is left out unless `include_ignored` is set"
+"""A hint that is added to an answer without results."""
 
 MARKS: Final = {Kind.FOLDER: "/", Kind.LINK: "@", Kind.OTHER: "?"}
+"""The characters that `list_dir` appends to names of entries that are no files."""
 
 
 @tool(timeout=60, effect="pure", subject="pattern", requires=("files",))
-async def grep(  # noqa: D417, PLR0913, PLR0917 - the model does not see `ctx`; each is one thing to say about a search
+async def grep(  # noqa: D417, PLR0913, PLR0917 - the model does not see `ctx`; a search has many settings
     pattern: Annotated[str, Length(min=1, max=1000)],
     ctx: ToolContext,
     path: Annotated[str, Length(min=1)] = ".",
@@ -67,7 +69,7 @@ def _searched(found: Matches) -> str:
 
 
 def _shown_matches(found: Matches, context: int) -> Iterator[str]:
-    """Yield the lines in order, each once; with *context*, `--` stands where lines are left out."""
+    """Yield the lines of the matches in order, each once; with *context*, `--` marks where lines are left out."""
     last: tuple[str, int] | None = None
     for path, matches in groupby(found.matches, lambda match: match.path):
         for number, (mark, line) in sorted(_around(matches).items()):
@@ -150,7 +152,7 @@ def _names(names: Iterable[str], *, cut: bool) -> str:
 
 
 def _fitting(lines: Iterable[str]) -> tuple[str, int]:
-    """Return as many *lines* as fit into an answer, joined, and the number of the lines left out."""
+    """Return the *lines* that fit into an answer, joined, and the number of lines left out."""
     kept: list[str] = []
     room, left_out = MAX_TEXT, 0
     for line in lines:

@@ -16,27 +16,28 @@ from agentrail.values.json import JsonObject
 from agentrail.values.tools import Err, Ok, err, ok
 
 MAX_BYTES: Final = 50 * 1024
-"""Largest output, in bytes, that the model gets whole."""
+"""The largest output, in bytes, that the model gets whole."""
 
 MAX_LINES: Final = 2000
-"""Largest output, in lines, that the model gets whole."""
+"""The largest output, in lines, that the model gets whole."""
 
 HEAD: Final = (100, 8_000)
-"""Lines and characters that are shown from the beginning of a longer output."""
+"""The most lines and the most characters that are shown from the beginning of a longer output."""
 
 TAIL: Final = (200, 16_000)
-"""Lines and characters that are shown from the end of a longer output."""
+"""The most lines and the most characters that are shown from the end of a longer output."""
 
 KEEP: Final = 1024 * 1024
-"""Bytes of an output that are kept at all, in the file under `FOLDER` too."""
+"""The most bytes of an output that are kept, also in the file in `FOLDER`: half at the beginning, half at the end."""
 
 FOLDER: Final = ".shell_output"
 """Folder for the files with outputs that are too long for an answer."""
 
 DAY: Final = 24 * 3600.0
+"""The time limit of commands in the background, in seconds."""
 
 MAX_HEARD: Final = 24_000
-"""Bytes of a job's output that one call of `shell_output` returns."""
+"""The most bytes of a job's output that one call of `shell_output` returns."""
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -75,7 +76,7 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
 
 
 def _reporter(ctx: ToolContext) -> OnOutput:
-    """Return a callback that reports the beginning of the output to subscribers while the command runs."""
+    """Return a callback that reports output to subscribers while the command runs, up to about `MAX_BYTES`."""
     told_so_far = 0
 
     def report(piece: bytes) -> None:
@@ -88,7 +89,7 @@ def _reporter(ctx: ToolContext) -> OnOutput:
 
 
 def how_it_ended(execution: Execution, timeout: float | None = None) -> str:
-    """Return how a command ended, in brackets for the model; empty if it ended well."""
+    """Return how a command ended, as text in brackets for the model; empty if it ended normally with exit code 0."""
     said: list[str] = []
     if execution.timed_out:
         said.append(f"ended after {timeout} seconds: it took too long" if timeout else "ended: it took too long")

@@ -11,7 +11,7 @@ from agentrail.tools.function import tool
 from agentrail.values.tools import Err, Ok, err, ok
 
 TIMEOUT: Final = 30.0
-"""Seconds that a page may take."""
+"""The most seconds that fetching a page may take."""
 
 FIRST_BAD_STATUS: Final = 400
 

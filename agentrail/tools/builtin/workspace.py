@@ -1,4 +1,4 @@
-"""Shared by the built-in tools: the call's sandbox, jobs and web; errors of those, and lengths, told to the model."""
+"""Shared by the built-in tools: access to the call's sandbox, jobs and web, and how errors are shown to the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentrail.ports.tool import ToolContext
 from agentrail.ports.web import Web
 
 MAX_TEXT = 28_000
-"""Characters of an answer; leaves room for a note, after it, on what was left out."""
+"""The most characters of an answer; a note on what was left out still fits after it."""
 
 
 def refuse(message: str) -> NoReturn:
@@ -23,7 +23,7 @@ def refuse(message: str) -> NoReturn:
 
 @contextmanager
 def told() -> Generator[None]:
-    """Turn errors of sandbox, jobs and web within this block into `ToolError`; any other exception passes."""
+    """Within this block, turn each `AgentrailError` into a `ToolError`, which the model gets; others pass unchanged."""
     try:
         yield
     except ToolError:
@@ -33,19 +33,19 @@ def told() -> Generator[None]:
 
 
 def sandbox_of(ctx: ToolContext) -> Sandbox:
-    """Return the sandbox of the call."""
+    """Return the sandbox of the call; raise `ToolError` if there is none."""
     return (
         refuse("there is no sandbox here, so there are no files and commands") if ctx.sandbox is None else ctx.sandbox
     )
 
 
 def jobs_of(ctx: ToolContext) -> Jobs:
-    """Return the background commands of the call's session."""
+    """Return the background commands of the call's session; raise `ToolError` if it cannot have any."""
     return refuse("nothing can run in the background here") if ctx.jobs is None else ctx.jobs
 
 
 def web_of(ctx: ToolContext) -> Web:
-    """Return the web fetcher of the call."""
+    """Return the web port of the call; raise `ToolError` if there is none."""
     return refuse("there is no way to the web here") if ctx.web is None else ctx.web
 
 

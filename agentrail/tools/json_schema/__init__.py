@@ -1,1 +1,1 @@
-"""Checks values against JSON Schema and regular expressions, in counted steps so that no check blocks the loop."""
+"""Checks values against JSON Schema and regular expressions, in counted steps, so that no check takes too long."""

@@ -1,7 +1,7 @@
-"""The keywords of JSON Schema that hold sub-schemas, such as `items` and `anyOf`: a function for each.
+"""The keywords of JSON Schema that contain sub-schemas, such as `items` and `anyOf`: a function for each.
 
-For `unevaluatedItems` and `unevaluatedProperties`, evaluated parts are computed again at each such keyword,
-as the library jsonschema does: its verdicts are the reference for ours.
+For `unevaluatedItems` and `unevaluatedProperties`, the parts that other keywords have evaluated are computed again. The
+library jsonschema does the same, and the tests compare our verdicts with its.
 """
 
 from __future__ import annotations
@@ -154,7 +154,10 @@ def _unevaluated_properties(check: Check, node: Node, found: Json, path: Path, f
 def _evaluated(
     check: Check, node: Node, found: Json, own: Callable[[Check, Node, Json], set[str | int]]
 ) -> set[str | int]:
-    """Return the items or properties of *found* that *node*, or a schema that it applies to *found*, has evaluated."""
+    """Return the items or properties of *found* that *node* evaluates, or a schema that *node* applies to *found*.
+
+    *own* returns those that one node evaluates by its own keywords.
+    """
     seen = own(check, node, found)
     inside = [*node.refs]
     for keyword in _SAME:

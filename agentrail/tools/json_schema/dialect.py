@@ -1,7 +1,7 @@
-"""Compiles a JSON Schema (draft 2020-12) into nodes; no schema is ever fetched from an address.
+"""Compiles a JSON Schema (draft 2020-12) into nodes; no schema is downloaded.
 
-Tuples are arrays, 1.0 is no integer, and `$schema` has no effect. Compiling takes counted steps: each schema
-inside becomes a node, and each reference points to a node.
+Tuples count as arrays, 1.0 is no integer, and `$schema` has no effect. Compiling takes counted steps. Each sub-schema
+becomes a node, and each reference becomes a link to a node.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.meter import Meter
 
 READY_STEPS: Final = 50_000
-"""Steps that compiling a schema may take."""
+"""The most steps that compiling a schema may take."""
 
 _NODE: Final = 10
-"""Steps that compiling one node counts for."""
+"""The steps that compiling one node counts as."""
 
 _CHILD: Final = (
     "additionalProperties",
@@ -85,14 +85,15 @@ class FlawError(ValueError):
 def node_of(schema: JsonObject, meter: Meter) -> Node:
     """Compile *schema*; raise `FlawError` if it cannot be used, `TooManyStepsError` if *meter* runs out.
 
-    *schema* must be as `json.loads` returns it: no object may occur twice in it, since schemas are found by `id()`.
+    *schema* must be as `json.loads` returns it: no Python object may occur in it twice, because schemas are looked up
+    by `id()`.
     """
     return _Maker(schema, meter).top()
 
 
 @cache
 def meta_node() -> Node:
-    """Return the compiled meta-schema."""
+    """Return the compiled meta-schema; it is compiled once."""
     return node_of(META, Meter(READY_STEPS))
 
 
@@ -139,7 +140,7 @@ class _Maker:
             todo.extend((inner, base) for inner in _inside(said))
 
     def _node(self, said: Json) -> Node:
-        """Return the node of one schema; a new node is queued, and filled later."""
+        """Return the node of one schema; a new one is empty, and queued to be filled by `top`."""
         known = self._nodes.get(id(said)) if isinstance(said, Mapping) else None
         if known is not None:
             return known
@@ -194,7 +195,7 @@ class _Maker:
             raise FlawError(f"the pattern `{said}` {why}") from why  # noqa: EM102, TRY003 - see the class
 
     def _target(self, keyword: str, ref: str, base: str) -> Node:
-        """Return the node that *ref* leads to."""
+        """Return the node that the reference *ref* names; raise `FlawError` if there is none."""
         if keyword == "$dynamicRef" and len({id(one) for one in self._resources.values()}) > 1:
             raise FlawError("`$dynamicRef` stands in a schema with an `$id` below the top; use `$ref`")  # noqa: EM101, TRY003
         try:
@@ -215,7 +216,7 @@ class _Maker:
 
 
 def _other_kinds(named: Json) -> Iterator[str]:
-    """Yield the kinds of values that are not *named*."""
+    """Yield the JSON types that the keyword `type` with the value *named* does not permit."""
     wanted = (named,) if isinstance(named, str) else cast("Sequence[str]", named)
     for kind in KINDS:
         if kind not in wanted and not (kind == "integer" and "number" in wanted):

@@ -1,4 +1,4 @@
-"""Explains to a model why its arguments do not fit a schema: where, what was found, what is wanted."""
+"""Explains to a model why its arguments do not fit a schema: the place, the value found there, and what is wanted."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from agentrail.values.json import Json
 MAX_FAULTS: Final = 5
 MAX_CHARS: Final = 500
 _LOOKED_AT: Final = 200
-"""Faults that are sorted at most; further ones are ignored."""
+"""The most faults that are sorted; further ones are ignored."""
 _FEW: Final = 3
+"""The most keys of an object that are shown."""
 _CLIPPED: Final = 120
-"""Characters that are shown of a name, or of a description of what is wanted."""
+"""The most characters that are shown of a name, or of a description of what is wanted."""
 _LEVELS: Final = 3
-"""Depth of nested schemas down to which a description of what is wanted goes."""
+"""The most levels of nested schemas that a description of what is wanted contains."""
 
 _Step: TypeAlias = str | int
 _Told: TypeAlias = tuple[tuple[tuple[bool, int, str], ...], str]
@@ -62,11 +63,11 @@ _WANTED: Final[Mapping[str, Callable[[Json], str]]] = {
     "false": lambda _: "nothing",
     "$ref": lambda said: f"`{str(said).rpartition('/')[2]}`",
 }
-"""By keyword: words for what it wants, made from the keyword's value."""
+"""For each keyword, a function from its value to a description of what it wants."""
 _BRANCHING: Final = {"anyOf": "", "oneOf": "only one of "}
-"""The keywords that want one of several schemas to fit, with the words before the list of them."""
+"""The keywords of which one of several schemas must fit, with the words before the list of schemas."""
 _TELLING: Final = ("enum", "const", "$ref", "anyOf", "oneOf", "type")
-"""The keywords that describe a schema in short, best first."""
+"""The keywords that describe a schema briefly, the best first."""
 
 
 def explain(found: Iterable[SchemaFault]) -> str | None:
@@ -192,7 +193,7 @@ def _several(said: Json) -> Sequence[Json]:
 
 
 def _either(said: Iterable[str]) -> str:
-    """Join *said* by "or", cut to what is shown."""
+    """Return the texts *said* joined by commas and "or"; those that are too long to show are left out."""
     *others, last = [*_short(said)] or ["nothing"]
     return f"{', '.join(others)} or {last}" if others else last
 

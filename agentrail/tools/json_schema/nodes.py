@@ -1,7 +1,7 @@
 """A compiled schema (`Node`), and the check of a value against it (`Check`), in counted steps.
 
-A check takes at least one step for each part of the value and of the schema that it looks at, so the steps of a meter
-bound its cost. The verdict is the same on every machine, because nothing depends on a clock.
+A check takes at least one step for each part of the value and of the schema that it uses, so a limit of steps limits
+its time. The verdict is the same on every machine, because it does not depend on a clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentrail.values.json import FrozenObject, Json
 from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_NESTED: Final = 240
-"""Depth to which schemas may be applied inside each other; each level of the deepest JSON allowed takes three."""
+"""The most schemas that may be applied inside each other; each level of the deepest JSON allowed may take three."""
 
 KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
 KIND_OF: Final[Mapping[type, str]] = {
@@ -67,9 +67,9 @@ class Node:
     def __init__(self, schema: Mapping[str, Json] | bool) -> None:
         self.schema: Mapping[str, Json] = schema if isinstance(schema, Mapping) else {}
         self.leaves: dict[str, list[tuple[str, Holds]]] = {}
-        """The checks of keywords without sub-schemas, by the JSON type that they apply to."""
+        """For each JSON type, the keywords without sub-schemas that apply to it, with their checks."""
         self.applied: dict[str, list[Apply]] = {}
-        """The checks of keywords with sub-schemas, by the JSON type that they apply to."""
+        """For each JSON type, the functions of the keywords with sub-schemas that apply to it."""
         self.children: dict[str, Node] = {}
         self.lists: dict[str, tuple[Node, ...]] = {}
         self.named: dict[str, dict[str, Node]] = {}
@@ -85,7 +85,7 @@ def never(_: Json, _meter: Meter) -> bool:
 
 
 class Check:
-    """One check of a value against a node, with the steps that are left for it."""
+    """One check of a value against a node, with the meter of the steps that are left."""
 
     __slots__ = ("meter", "nested")
 

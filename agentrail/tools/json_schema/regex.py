@@ -1,8 +1,8 @@
 """Searches text for a regular expression in counted steps; the verdicts are those of `re`.
 
-A search by `re` cannot be stopped. So `re` is used only if the worst case of its backtracking is known, and small
-enough. All other searches run here, and enter no state of the expression twice at one place of the text: their steps
-grow with the length of the expression times the length of the text.
+A search by `re` cannot be stopped. So `re` is used only if the worst case of its backtracking is known and small
+enough. All other searches run here: the expression is a graph of states, and no state is entered twice at the same
+place of the text. Their steps are at most the length of the expression times the length of the text.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from agentrail.tools.json_schema.regex_parser import Atom, Branch, LookAround, P
 from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_STATES: Final = 5_000
-"""States that the program of an expression may have."""
+"""The most states that the program of an expression may have."""
 
 CASELESS: Final = 4
-"""Characters in case-insensitive classes that `re` compiles in the time of one counted step."""
+"""The number of characters in case-insensitive classes that `re` compiles in the time of one counted step."""
 
 NATIVE_STEPS: Final = 32
-"""Steps of `re` that take the time of one counted step."""
+"""The number of steps of `re` that take the time of one counted step."""
 
 _COMPUTED: Final = 64
-"""Repetitions of a group up to which its worst case in `re` is computed; above, `re` is not used."""
+"""The most repetitions of a group for which its worst case in `re` is computed; above it, `re` is not used."""
 
 _EXPRESSIONS: Final = 512
-"""Compiled expressions that are cached."""
+"""The most compiled expressions that are cached."""
 
 
 class Regex:
-    """An expression that can be searched for in counted steps; `UnusableError` if *pattern* is none."""
+    """A regular expression that can be searched for in counted steps; raise `UnusableError` if *pattern* cannot."""
 
     __slots__ = ("_anchored", "_native", "_parts", "_program", "_size", "work")
 
@@ -49,10 +49,10 @@ class Regex:
                 raise UnusableError(f"repeats its groups more than {MAX_STATES} times; repeat them less") from None  # noqa: EM102, TRY003 - see the class
             self._program = None
         self.work = 2 * (MAX_STATES if self._program is None else self._program.size) + caseless // CASELESS
-        """Steps that compiling the expression counts for."""
+        """The steps that compiling the expression counts as."""
 
     def found_in(self, text: str, meter: Meter) -> bool:
-        """Whether *text* has a match anywhere; raise `TooManyStepsError` if that takes more steps than are left."""
+        """Whether the expression matches anywhere in *text*; raise `TooManyStepsError` if *meter* runs out of steps."""
         meter.spend(self._size)
         worst = self._worst(len(text)) if self._native is not None else math.inf
         if self._native is not None and worst <= meter.left * NATIVE_STEPS:
@@ -124,7 +124,7 @@ def _worst_of_group(inner: Parts, most: int | None, length: int) -> tuple[float,
         return math.inf, math.inf
     own, tries = _worst(inner, length)
     total = (0.0, 1.0)
-    for _ in range(most):  # either the group once more, or the parts after it
+    for _ in range(most):  # at each repetition `re` tries the group once more, or the parts after it
         total = 1 + own + tries * total[0], 1 + tries * total[1]
     return total
 
@@ -144,7 +144,7 @@ def _size(parts: Parts) -> int:
 
 
 def _is_at_start(parts: Parts) -> bool:
-    """Whether a match can begin only where the text begins."""
+    """Whether a match can begin only at the start of the text."""
     match parts[:1]:
         case (Atom(at_start=at_start),):
             return at_start
@@ -154,7 +154,7 @@ def _is_at_start(parts: Parts) -> bool:
             return False
 
 
-# The search in counted steps: it enters no state twice at one place
+# The search in counted steps, in which no state is entered twice at the same place
 
 
 class _Program:
@@ -164,9 +164,9 @@ class _Program:
 
     def __init__(self, parts: Parts, room: Meter, back: int = 0, *, wanted: bool = True) -> None:
         self.back = back
-        """For a look-behind: characters to go back before matching."""
+        """The number of characters to go back before matching; not 0 only for a look-behind."""
         self.wanted = wanted
-        """For a look-around: whether it must match, or must not."""
+        """Whether the program must match; false only for a negative look-around."""
         self._states: list[tuple[_Test, tuple[int, ...]]] = [(None, ())]
         self._start = self._add(parts, 0, room)
 
@@ -210,7 +210,7 @@ class _Program:
         return len(self._states) - 1
 
     def run(self, text: str, place: int, meter: Meter, seen: set[int]) -> bool:
-        """Whether a match begins at *place*. Pairs of state and place in *seen* have failed already: skipped."""
+        """Whether a match begins at *place*. Pairs of state and place in *seen* have failed before and are skipped."""
         states, width = self._states, len(text) + 1
         todo = [self._start * width + place]
         while todo:

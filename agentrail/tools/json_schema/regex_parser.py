@@ -1,4 +1,4 @@
-"""Parses regular expressions into parts, with the parser of `re` itself, so that both read an expression alike."""
+"""Parses regular expressions into parts, with the parser of `re`, so that they mean exactly what they mean in `re`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Final, Protocol, TypeAlias, cast
 from agentrail.values.value import Value, value
 
 MAX_PATTERN: Final = 4_096
-"""Characters that an expression may have."""
+"""The most characters of an expression."""
 
 MAX_GROUPS: Final = 50
-"""Depth of nested groups that an expression may have."""
+"""The most levels of nested groups of an expression."""
 
 MAX_CASELESS: Final = 200_000
-"""Characters in all classes of a case-insensitive expression: compiling takes `re` time for each of them."""
+"""The most characters in all classes of a case-insensitive expression; `re` takes time to compile each of them."""
 
 _Node: TypeAlias = tuple[object, object]
 
@@ -37,7 +37,7 @@ class _Tree(Protocol):
 
 
 _PARSER: Final = import_module("re._parser")
-"""The parser of `re`. It has no public name, and no other parser reads exactly what `re` reads."""
+"""The parser of `re`. It is not public, but no other parser reads expressions exactly as `re` does."""
 _parse: Final = cast("Callable[[str, int], _Tree]", _PARSER.parse)
 _ANY_NUMBER: Final = cast("int", _PARSER.MAXREPEAT)
 
@@ -72,7 +72,7 @@ class Atom(Value):
     fits: Callable[[str, int], re.Match[str] | None]
     """The method `match` of a compiled expression for this atom alone."""
     at_start: bool = False
-    """Whether it matches at the start of the text only."""
+    """Whether the atom matches only at the start of the text."""
 
 
 @value
@@ -85,7 +85,7 @@ class Branch(Value):
 
 @value
 class Repeat(Value):
-    """A part that repeats a sequence; greedy or not makes no difference to whether there is a match."""
+    """A part that repeats a sequence. Greedy or not is left out: it makes no difference to whether there is a match."""
 
     inner: Parts
     """The sequence."""
@@ -102,9 +102,9 @@ class LookAround(Value):
     inner: Parts
     """The sequence."""
     back: int
-    """Characters to go back before matching; 0 for a look-ahead."""
+    """The number of characters to go back before matching; 0 for a look-ahead."""
     wanted: bool
-    """Whether it must match, or must not."""
+    """Whether the sequence must match; if not, it must not match."""
 
 
 Part: TypeAlias = Atom | Branch | Repeat | LookAround
@@ -171,7 +171,7 @@ class _Reader:
                 raise UnusableError("refers back to a group, or does not go back into one; write it without")  # noqa: EM101, TRY003 - see above
 
     def _written(self, op: str, said: object, flags: int) -> str:
-        """Return one character or class as the source of an expression of its own."""
+        """Return the source of an expression that matches this one character or class."""
         if op == "ANY":
             return "."
         if op == "LITERAL":

@@ -15,15 +15,15 @@ from agentrail.values.meter import Meter
 
 _Number: TypeAlias = int | float
 _Maker: TypeAlias = Callable[[Json, Meter], Holds | None]
-"""Makes a keyword's check from the keyword's value, in counted steps; `None` if it checks nothing."""
+"""Function that makes a keyword's check from its value, in counted steps; `None` if such a value checks nothing."""
 
 _NUMBERS: Final = ("integer", "number")
 _FRACTION: Final = 50
-"""Steps that one exact division counts for."""
+"""The steps that one exact division counts as."""
 _EXPRESSION: Final = 200
-"""Steps that compiling the smallest regular expression counts for."""
+"""The steps that compiling the smallest regular expression counts as."""
 _WRITTEN: Final = 3
-"""Steps that turning a part of a value into text counts for."""
+"""The steps that turning one part of a value into text counts as."""
 
 
 def _compared(compare: Callable[[_Number, _Number], bool]) -> _Maker:
@@ -129,7 +129,7 @@ LEAVES: Final[Mapping[str, tuple[tuple[str, ...], _Maker]]] = {
 
 
 def expression(pattern: str, meter: Meter) -> Regex:
-    """Compile an expression; raise `UnusableError` if it is unusable, `TooManyStepsError` if steps run out."""
+    """Compile *pattern*; raise `UnusableError` if it cannot be used, `TooManyStepsError` if *meter* runs out."""
     meter.spend(_EXPRESSION + len(pattern))
     made = Regex(pattern)
     meter.spend(made.work)
@@ -145,7 +145,7 @@ def _key(found: Json, meter: Meter) -> tuple[bool, Json]:
 
 
 def _text(found: Json, meter: Meter) -> str:
-    """Return *found* as text, the same for equal JSON."""
+    """Return *found* as text, the same text for equal JSON values."""
     meter.spend(_WRITTEN)
     if isinstance(found, Mapping):
         pairs = (f"{json.dumps(name)}:{_text(found[name], meter)}" for name in sorted(found))

@@ -1,8 +1,7 @@
 """Validates the arguments of tool calls against their schema; arguments whose check takes too many steps are refused.
 
-`flat_check` is a quick check for schemas of an object with plain properties, which most tools have.
-
-It gives the same verdict as the full engine, which is only run to explain why arguments do not fit.
+`flat_check` is a quick check for schemas of an object with plain properties, which most tools have. It gives the same
+verdict as the full engine. The engine then only runs to explain why arguments do not fit.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _PROPERTY: Final = _SILENT | {"type", "enum"}
 
 
 def flat_check(schema: JsonObject) -> Fits | None:
-    """Return a quick check for *schema*; `None` if it has keywords that only the full engine knows."""
+    """Return a quick check for *schema*; `None` if the schema needs the full engine."""
     if schema.get("type") != "object" or schema.get("additionalProperties") is not False or schema.keys() - _OBJECT:
         return None
     kinds: dict[str, frozenset[type]] = {}
@@ -82,7 +81,7 @@ def _is_plain(found: Json) -> bool:
 
 
 class Validator(Protocol):
-    """A function from arguments to the reason why they do not fit a schema, or `None` if they fit."""
+    """A function from the arguments of a call to the reason why they do not fit a schema, or `None` if they fit."""
 
     def __call__(self, args: JsonObject, meter: Meter | None = None) -> str | None:
         """Check *args*; *meter* counts the steps that are left for all checks of one response."""
@@ -105,7 +104,7 @@ _TOO_LARGE: Final = f"making it ready takes more than {READY_STEPS} steps; make 
 def validator_for(spec: ToolSpec) -> Validator:
     """Return the validator of *spec*: a function from arguments to the reason they do not fit, or `None` if they fit.
 
-    The validator never raises. Beyond `flat_check`, it takes at most `CHECK_STEPS` steps, then refuses the arguments.
+    The validator never raises. If the full engine takes more than `CHECK_STEPS` steps, the arguments are refused.
     """
     return _validator(canonical(spec.parameters))
 
@@ -155,7 +154,7 @@ def _ready(schema: str) -> Node | str:
 
 
 def _faults(node: Node, found: Json, meter: Meter) -> list[SchemaFault]:
-    """Return the faults of *found*; if steps run out, those that were found until then, if any."""
+    """Return the faults of *found*. If the steps run out, return the faults so far, or raise if there are none."""
     faults: list[SchemaFault] = []
     try:
         Check(meter).apply(node, found, None, faults)
