@@ -1,4 +1,4 @@
-"""Chains of models: the first model is asked; each later one only if all before it failed to answer."""
+"""Chains of models: the first model gets the requests; each later one only if all before it failed to answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIR: Final = 2
 
 
 def is_model(found: object) -> bool:
-    """Whether *found* can serve as a model."""
+    """Whether *found* is a model: an object with a `name` and a method `stream`."""
     return callable(getattr(found, "stream", None)) and isinstance(getattr(found, "name", None), str)
 
 
@@ -30,9 +30,9 @@ def _is_pair(found: object) -> TypeGuard[tuple[str | Model, Mapping[str, Json]]]
 
 
 def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]:
-    """Return the models of a chain, each with its options; *options* belong to the first model alone.
+    """Return the models of a chain, each with its options; *options* are for the first model only.
 
-    The keys of *options* are defined by the first model's provider, so no other model is given them.
+    The provider of the first model defines the keys of *options*, so the other models do not get them.
     """
     given: list[object] = [model]
     if isinstance(model, list | tuple) and not _is_pair(model):
@@ -49,5 +49,5 @@ def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]
 
 
 def links_of(state: State) -> tuple[tuple[str, JsonObject], ...]:
-    """Return the models that a stored session uses, in the order in which they are asked, each with its options."""
+    """Return the names of the models that a stored session uses, in the order of the chain, each with its options."""
     return (state.model, state.model_options), *((spare.model, spare.options) for spare in state.spares)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:  # it brings httpx
 Factory = Callable[[str], Model]
 
 CLOSING: Final = 2.0
-"""Seconds that closing the HTTP connections may take, when the supervisor ends."""
+"""The most seconds for closing the HTTP connections when the supervisor ends."""
 
 MOST_MADE: Final = 1000
-"""Models that are cached. Names may come from users, so the cache is bounded: the oldest model is dropped."""
+"""The most models that are cached. Names may come from users, so the cache is limited: the oldest model is dropped."""
 
 FAMILIES: Final = {
     "claude": "anthropic",
@@ -35,10 +35,10 @@ FAMILIES: Final = {
     "deepseek": "deepseek",
     "grok": "xai",
 }
-"""Provider by the beginning of a model's name: used to suggest `provider:name` if the provider was left out."""
+"""The provider for the beginning of a model's name; an error suggests it if a name has no provider."""
 
 LIKE: Final = 0.8
-"""Similarity to a known provider's name, from 0 to 1, from which on an unknown name counts as misspelt."""
+"""Similarity to a known provider's name, from 0 to 1, above which an unknown name counts as misspelt."""
 
 
 def _demo(_: str) -> Model:
@@ -104,7 +104,7 @@ class Models:
             await trio.sleep_forever()
         finally:
             if self._http is not None:
-                # It is cancelled when it gets here: unshielded, no connection would be closed.
+                # Shielded: this task was cancelled, and closing the connections would be cancelled at once too.
                 with trio.move_on_after(CLOSING, shield=True):
                     await self._http.close()
 

@@ -1,9 +1,9 @@
-"""Imports the modules that a session may need before the session starts: nothing is imported while it runs.
+"""Imports the modules that a session may need before it starts, so that nothing is imported while it runs.
 
-An import blocks the event loop, and a step of a session must be short. So the call that spawns the first session pays
-for it, once in a process, and has them imported in a worker thread, while the loop goes on: the codec, the built-in
-model, which compiles its phrases, the HTTP client, the published prices, the sandboxes. Under a virtual clock (tests)
-no thread is used, because the clock would run on meanwhile.
+An import blocks the event loop, and a step of a session must be short. So the call that spawns the first session
+imports them, once per process, in a worker thread: the codec, the built-in model, which compiles its phrases, the HTTP
+client, the published prices, the sandboxes. With a virtual clock (in tests) no thread is used, because the clock would
+advance while the thread works.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ ALWAYS: Final = (
     "agentrail.runtime.inbox.known_commands",
     "agentrail.runtime.actor.journal_log",
 )
-"""Modules that any session may need: for states of plugins, ids of commands, restarts, forks."""
+"""Modules that any session may need: for states of plugins, command ids, restarts and forks."""
 
 HTTP: Final = ("httpx", "httpcore", "h11", "anyio", "certifi", "importlib.resources", "encodings.idna")
-"""The HTTP client's modules, and those that it imports itself at its first request."""
+"""The modules of the HTTP client, and those that the client would import at its first request."""
 
 _FORMATS: Final = dict.fromkeys(f"agentrail.adapters.models.{provider.format}" for provider in PROVIDERS.values())
 
 REMOTE: Final = ("agentrail.adapters.models.http", "agentrail.adapters.models.remote", *_FORMATS, *HTTP, PACKAGE)
-"""Modules that a model behind HTTP needs, with the published prices if they are installed."""
+"""Modules that a model reached by HTTP needs, and the package of published prices, if it is installed."""
 
 BUILT_IN: Final[Mapping[str, tuple[str, ...]]] = {"demo": ("agentrail.adapters.models.demo",)}
-"""Modules of the models that need no provider, by name."""
+"""Modules of the models that need no provider, by the model's name."""
 
 OURS: Final = "agentrail.plugins."
-"""Package of the plugins that ship with agentrail; none of them switches models."""
+"""The package of the built-in plugins; none of them switches models."""
 
 CHOOSING: Final = tuple(name for name, actions in MATRIX.items() if SwitchModel in actions)
 """The hooks whose plugins may return `SwitchModel`."""
@@ -61,15 +61,15 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "shell": SANDBOX,
     "network": ("agentrail.adapters.web", "agentrail.adapters.html_to_markdown", *HTTP),
 }
-"""Modules by an entry of a tool's `requires`, imported unless the specification brings its own sandbox or web."""
+"""The modules for each entry of a tool's `requires`; not imported if the specification has its own sandbox or web."""
 
 
 _brought: Final[set[str]] = set()
-"""Names of modules that were imported here already, or that are not installed."""
+"""The names of the modules that were imported by this module before, or are not installed."""
 
 
 async def bring_beside(spec: SessionSpec) -> None:
-    """Import in a worker thread what any session needs, and what the models and tools of *spec* need."""
+    """Import, in a worker thread, the modules that any session needs, and those for the models and tools of *spec*."""
     wanted = dict.fromkeys((*ALWAYS, *_of_models(spec), *_of_tools(spec, map(_described, spec.tools))))
     if missing := [name for name in wanted if name not in _brought]:
         if in_real_time():
@@ -97,13 +97,13 @@ def _may_choose(kind: type) -> bool:
 
 
 def _described(given: object) -> ToolSpec | None:
-    """Return the description of what stands among a specification's tools; `None` if it has none."""
+    """Return the `spec` of *given*, an entry of a specification's tools; `None` if it has none."""
     found: object = getattr(given, "spec", None)
     return found if isinstance(found, ToolSpec) else None
 
 
 def _of_tools(spec: SessionSpec, tools: Iterable[ToolSpec | None]) -> Iterator[str]:
-    """Yield the modules that *tools* need in the session of *spec*."""
+    """Yield the modules that *tools* need in a session of *spec*."""
     brought = {"files": spec.sandbox, "shell": spec.sandbox, "network": spec.web}
     for tool in tools:
         for need in () if tool is None else sorted(tool.requires):
@@ -111,14 +111,14 @@ def _of_tools(spec: SessionSpec, tools: Iterable[ToolSpec | None]) -> Iterator[s
 
 
 def bring(spec: SessionSpec, tools: Iterable[Tool]) -> None:
-    """Import the modules, but for those of its models, that the session of *spec* with these *tools* may need."""
+    """Import the modules that a session of *spec* with these *tools* may need, except those of its models."""
     bring_modules((*ALWAYS, *_of_tools(spec, (tool.spec for tool in tools))))
 
 
 def bring_modules(names: Iterable[str]) -> None:
-    """Import the modules *names*, each once in a process; a module of an extra that is not installed is skipped.
+    """Import the modules *names*, each once per process; the package of prices is skipped if it is not installed.
 
-    They are remembered in `_brought`: asking the import system again at each spawn would cost more.
+    Imported names are kept in `_brought`, because asking the import system at each spawn would take longer.
     """
     for name in names:
         if name not in _brought:

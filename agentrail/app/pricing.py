@@ -1,4 +1,4 @@
-"""The cost of model calls: from the session's own prices, else from the provider's answer, else from published ones."""
+"""The cost of requests: by the session's own prices, else as the provider's answer says, else by published prices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Prices: TypeAlias = Mapping[str, Price] | PriceFunction
 """The user's own prices: a mapping from names of models, or a function."""
 
 ANY: Final = Usage(1, 1)
-"""A usage of one token each, to ask whether a price is known at all."""
+"""A usage of one input and one output token, to find out whether a price is known."""
 
 
 class PriceList:
@@ -37,7 +37,7 @@ class PriceList:
         return self._cost(model, options, ANY) is not None
 
     def priced(self, model: str, options: JsonObject, usage: Usage) -> Usage:
-        """Return *usage* with its cost."""
+        """Return *usage* with its cost, or with `None` as the cost if the price is not known."""
         if usage.is_nothing:
             return usage
         cost = self._cost(model, options, usage)

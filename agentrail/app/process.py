@@ -1,4 +1,4 @@
-"""`run`: runs a whole program, stops it in order at a signal, and ends the process if that takes too long."""
+"""`run`: runs a whole program, stops it in an orderly way at a signal, and ends the process if that takes too long."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
 log = logging.getLogger("agentrail.process")
 
 GAVE_UP: Final = 70
-"""Exit status of a process that `_LastResort` ended because it did not end by itself in time."""
+"""The exit status of a process that was ended because it did not end by itself in time."""
 
 ENDING: Final = ("SIGTERM", "SIGINT", "SIGHUP")
-"""Names of the signals that end a program in order; some systems lack some of them."""
+"""The names of the signals that stop a program in an orderly way; some systems do not have all of them."""
 
 FULL_COLLECTION_AFTER: Final = 100
-"""Third threshold of `gc.set_threshold`: collections of the middle generation between two full ones (default: 10)."""
+"""Third threshold of `gc.set_threshold`: collections of the middle generation between two full ones (default 10)."""
 
 
 @checked
@@ -77,7 +77,7 @@ class _LastResort:
         self._goes_on.put(False)
 
     def cancel(self) -> None:
-        """Stop the countdown: the program has ended by itself."""
+        """Stop the countdown, because the program has ended by itself."""
         self._goes_on.put(True)
 
     def _wait(self) -> None:

@@ -1,4 +1,4 @@
-"""Reunites a stored session with the code of today: compares its plugins, tools and models with a specification."""
+"""Finds the code of a stored session: compares its plugins, tools and models with those of a specification."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from agentrail.values.json import EMPTY, Json, freeze_object
 from agentrail.values.tools import ToolSpec
 
 Others: TypeAlias = dict[str, tuple[str, ...]]
-"""By key, the plugins whose options differ from the stored ones, with the names of options that the code resets."""
+"""The plugins whose options differ from the stored ones, by key, with the names of the options that are reset."""
 
 
 def reunited(
@@ -49,10 +49,11 @@ def reunited(
     *,
     pause: bool,
 ) -> Found:
-    """Return *stored* with its code. Recorded figures and models hold; *spec* gives the code and the plugins' options.
+    """Return *stored* with its code. Figures and models are the stored ones; *spec* has the code and plugins' options.
 
-    Options of plugins that were changed at run time stay. Those that a critical plugin resets are told in the result.
-    Plugins and tools of *spec* that the session never had are added; those that it once had and removed stay removed.
+    Options of plugins that were changed at run time are kept, unless a critical plugin resets them; the result names
+    those. Plugins and tools of *spec* that the session never had are added. Those that it once had and that were
+    removed stay removed.
     """
     own: dict[str, Model] = {}
     prices = PriceList(spec.prices)
@@ -126,7 +127,10 @@ def _seated(
     others: Others,
     judge: Live,
 ) -> tuple[AttachedPlugin, object]:
-    """Return the plugin's record with the options of today, and its state; add it to *others* if its options differ."""
+    """Return the plugin's description with the options that hold now, and its state.
+
+    Add it to *others* if its options differ from the stored ones. Raise `PluginMismatch` if there is no code for it.
+    """
     place = stored.seats.index(seat)
     state = stored.plugin_states[place]
     plugin = plugins.get(seat.key)
@@ -147,10 +151,10 @@ def _seated(
 def _resolved(
     session_id: str, plugin: AnyPlugin, seat: AttachedPlugin, *, held: bool
 ) -> tuple[AnyPlugin, AttachedPlugin, tuple[str, ...]]:
-    """Return *plugin* with the options that hold, its record, and the names of the stored options that were dropped.
+    """Return *plugin* with the options that hold now, its description, and the names of stored options that do not.
 
-    Options changed at run time hold. A critical plugin drops those not pinned if its options in the code differ
-    from those at the session's start. With *held*, all stored options hold.
+    Options that were changed at run time hold. But if the options of a critical plugin in the code differ from those at
+    the session's start, its changed options are dropped, except the pinned ones. With *held*, all stored options hold.
     """
     now = options_of(plugin)
     stored = seat.options
@@ -175,14 +179,14 @@ def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping
     try:
         given = {name: decode(hints[name], found) for name, found in changed.items()}
         return updated(plugin, given)
-    except Exception as error:  # a class may refuse options as it likes
+    except Exception as error:  # a plugin class may refuse options by any exception
         raise PluginMismatch(session_id, key, f"it does not take its stored options: {error}") from error
 
 
 def _joining(
     stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int
 ) -> list[tuple[AttachedPlugin, object]]:
-    """Return the record and first state of each plugin that the session has never had."""
+    """Return the description of each plugin that the session has never had; its state is `None` until `init`."""
     had = {seat.key for seat in stored.seats} | {change.key for change in stored.changes} | {*stored.gone_plugins}
     joining: list[tuple[AttachedPlugin, object]] = []
     for key, plugin in plugins.items():
@@ -195,7 +199,7 @@ def _joining(
 def _waiting(
     stored: State, plugins: Mapping[str, AnyPlugin], held: Container[str], others: Others, judge: Live
 ) -> tuple[tuple[AttachedPlugin, ...], tuple[str, ...]]:
-    """Handle plugins that were still to be attached: return their records, and the keys of those without code now."""
+    """Return the descriptions of plugins that were still to be attached, and the keys of those without code now."""
     missing: list[str] = []
     seats: list[AttachedPlugin] = []
     for change in stored.changes:
@@ -235,7 +239,7 @@ def _compared(
 def _code(
     stored: State, tools: Mapping[str, Tool], changed: Iterable[ToolSpec], revision: int
 ) -> dict[tuple[str, int], Tool]:
-    """Return the code of the tools by name and revision; a tool that has not changed keeps its old revision."""
+    """Return the tools by name and revision; a tool that has not changed keeps its old revision."""
     others = {spec.name for spec in changed}
     kept = {
         (name, attached.revision): tools[name]

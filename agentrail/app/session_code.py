@@ -31,19 +31,19 @@ NONE_PRICED: Final = frozenset[str]()
 
 
 def judge_for(own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
-    """Return the judge of a session that knows its *own* models and those that are *known* to all."""
+    """Return the judge of a session; *own* are its own models by name, and *known* returns all others."""
     return Live(_storable, _WhyNot(own, known), prices.knows, _data)
 
 
 def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
-    """Return the plugins of *spec* with their keys; refuse two of one key."""
+    """Return the plugins of *spec* with their keys; raise an error if two have the same key."""
     keyed = [unkeyed(given) for given in spec.plugins]
     refuse_twins([key for key, _ in keyed])
     return keyed
 
 
 def surroundings(spec: SessionSpec, working_dir: str) -> SharedSurroundings:
-    """Return where the tools work."""
+    """Return the surroundings of the tools of *spec*: sandbox, web and working directory."""
     return SharedSurroundings(spec.sandbox, spec.web, working_dir, _local_sandbox, _httpx_web)
 
 
@@ -55,14 +55,14 @@ def _local_sandbox(working_dir: str) -> Sandbox:
 
 @cache
 def _httpx_web() -> Web:
-    """Return the one web fetcher for all sessions without one of their own; it is stateless, so it can be shared."""
+    """Return the web port for all sessions without their own; it keeps no state, so it can be shared."""
     from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - see above
 
     return HttpxWeb()
 
 
 def tools_of(spec: SessionSpec) -> dict[str, Tool]:
-    """Return the tools of *spec* by name, but for those that come from tool sources; refuse two of one name."""
+    """Return the tools of *spec* by name, except those of tool sources; raise `ToolExists` if two have one name."""
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
     for given in (*spec.tools, *task_tools(described, seconds(spec.max_agent_seconds) or 0.0)):
@@ -76,9 +76,10 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
 
 
 def refuse_misnamed(spec: SessionSpec, also: Iterable[str] = ()) -> None:
-    """Raise `BadOptions` if a plugin of *spec* or of its agents names a tool that none of them has; *also*: more tools.
+    """Raise `BadOptions` if a plugin of *spec* or of its sub-agents names a tool that none of them has.
 
-    A plugin may hold for sub-agents, so it may name their tools. Tools of a source, such as an MCP server, come later.
+    *also* are names of further tools. A plugin may be inherited by sub-agents, so it may name their tools. The names of
+    tools from a source, such as an MCP server, are not known yet.
     """
     _refuse_misnamed(spec, also, spec.max_agent_depth)
 
@@ -103,7 +104,7 @@ def _family(spec: SessionSpec, depth: int) -> Iterator[SessionSpec]:
 
 
 def sources_of(spec: SessionSpec) -> tuple[ToolSource, ...]:
-    """Return the sources of tools of *spec*, each checked."""
+    """Return the tool sources of *spec*; raise an error if one cannot be used, or two have the same name."""
     found: dict[str, ToolSource] = {}
     for given in spec.tools:
         if isinstance(given, ToolSource):
@@ -144,7 +145,7 @@ class _WhyNot:
 def chosen(
     outfit: SessionCode, known: Callable[[str], Model], model: ModelChain, options: JsonObject
 ) -> SwitchModelSent:
-    """Return the machine's input that switches to a chain; raise unless all its models exist and take their options."""
+    """Return the input that switches to a chain; raise an error unless all its models exist and take their options."""
     links: list[Spare] = []
     for link, own_options in chain_of(model, options):
         name = own_model(outfit, link)
@@ -159,7 +160,7 @@ def chosen(
 
 
 class LateValidator:
-    """Checks arguments of a tool; the real validator is built at the first check."""
+    """Checks the arguments of calls of a tool; the validator itself is built at the first check."""
 
     __slots__ = ("_check", "_tool")
 

@@ -33,15 +33,15 @@ _NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
 
 @named_value
 class SessionSpec(Options):
-    """Describes a session to start. Everything but the model has a default; the figures are those of `Options`."""
+    """Describes a session to start. All fields except `model` have a default; limits and times are in `Options`."""
 
     model: ModelChain = ""
-    """The model: a name such as `demo` or `anthropic:…`, or a `Model` object; several in a list: a chain.
+    """The model: a name such as `demo` or `anthropic:…`, or a `Model` object; a list of several is a chain.
 
-    A model of a chain is asked when those before it cannot answer; one with options is a pair: `(name, options)`.
+    A model of a chain gets a request if those before it cannot answer. One with options is a pair: `(name, options)`.
     """
     name: str = ""
-    """What the specification is called: by it, `open_supervisor(specs=…)` finds the code of a stored session."""
+    """The name of the specification, by which `open_supervisor(specs=…)` finds the code of a stored session."""
     tools: Sequence[object] = ()
     """Tools: decorated functions, objects with `spec` and `execute`, and MCP servers."""
     plugins: Sequence[Attachable] = ()
@@ -51,26 +51,26 @@ class SessionSpec(Options):
     working_dir: str = "."
     """Folder in which the tools work."""
     sandbox: Sandbox | None = None
-    """The sandbox that confines the file and shell tools; `None`: a `LocalSandbox` of the working directory."""
+    """The sandbox of the file and shell tools; `None` if it is a `LocalSandbox` of the working directory."""
     web: Web | None = None
-    """The fetcher of web pages for tools; `None`: the built-in one, which refuses private addresses."""
+    """The fetcher of web pages for tools; `None` if it is the built-in one, which refuses private addresses."""
     user_data: Mapping[str, Json] = EMPTY
-    """Anything of yours: plugins and tools see it, plugin events carry it."""
+    """Your own data: plugins and tools can read it, and events of plugins contain it."""
     prompt_mode: Literal["full", "task", "minimal", "none"] = "full"
     """How much of the system prompt is sent: `full`, `task`, `minimal` or `none`."""
     model_options: Mapping[str, Json] = EMPTY
-    """Options for the model's provider; in a chain, for the first model's."""
+    """Options for the model's provider; in a chain, for that of the first model."""
     prices: Prices = NO_PRICES
-    """What models cost: a `Price` for each name, or a function of a name and a `Usage`; else what is published."""
+    """The prices of models: a `Price` by name, or a function of a name and a `Usage`; for others, published prices."""
     services: Mapping[str, Service] = _NO_SERVICES
     """Async functions that plugins may call by `Ask(CallService(…))`."""
 
     agents: Mapping[str, SessionSpec] = NO_AGENTS
-    """Sub-agents that the session may start with the tool `task`, by name; each inherits what its spec leaves out."""
+    """The sub-agents that the tool `task` may start, by name; each inherits what its spec leaves out."""
     description: str = ""
-    """For a sub-agent: its description, which the model that may start it reads."""
+    """The description of a sub-agent, by which the parent's model chooses it."""
     returns: Mapping[str, Json] = EMPTY
-    """For a sub-agent: the JSON Schema of an object that its answers must fit; if empty, answers are text."""
+    """The JSON Schema of an object that answers of a sub-agent must fit; if empty, its answers are text."""
 
     def but(self, **changes: object) -> Self:
         """Return a copy with *changes*."""
@@ -79,7 +79,7 @@ class SessionSpec(Options):
 
     @property
     def options(self) -> Options:
-        """The figures alone, without model, tools and plugins: the part that is stored with the session."""
+        """The limits, times and other settings of `Options` alone, which are stored with the session."""
         changed = _changed(self)
         if not changed:
             return DEFAULTS
@@ -94,7 +94,7 @@ class SessionSpec(Options):
 
 
 def _check_alone(spec: SessionSpec) -> None:
-    """Raise `BadSpec` if *spec* itself could not run; its sub-agents are not looked at."""
+    """Raise `BadSpec` if a session of *spec* could not run; its sub-agents are not checked."""
     if not spec.model:
         raise BadSpec("model", MISSING)
     for model, _ in chain_of(spec.model, spec.model_options):
@@ -120,7 +120,7 @@ def _check_alone(spec: SessionSpec) -> None:
 
 
 def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: int) -> None:
-    """Raise `BadSpec` if one of *agents* cannot be a sub-agent; agents of agents too, down to the nesting limit."""
+    """Raise `BadSpec` if one of *agents* cannot be a sub-agent; their own sub-agents too, down to the nesting limit."""
     for name, agent in agents.items() if depth else ():
         if not isinstance(cast("object", name), str) or NAME.fullmatch(name) is None:
             raise BadSpec("agents", f"have one called {name!r}; use 1 to 64 letters, digits, `_` and `-`")
@@ -134,9 +134,9 @@ def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: i
 
 
 def _changed(spec: SessionSpec) -> dict[str, object]:
-    """Return the figures of *spec* by name, but for those that are (by identity) the default.
+    """Return the fields of `Options` in *spec* that are not (by identity) the default, by name.
 
-    Most specifications set few figures, and a default needs no check at each spawn.
+    Most specifications set few of them, and a default needs no check at each spawn.
     """
     figures = zip(Options.__fields__, FIGURES(spec), DEFAULT_FIGURES, strict=True)
     return {name: found for name, found, default in figures if found is not default}
@@ -144,7 +144,7 @@ def _changed(spec: SessionSpec) -> dict[str, object]:
 
 @lru_cache(maxsize=64)
 def _shared(own: Options) -> Options:
-    """Return one shared object equal to *own*: many sessions have the same figures, so memory holds them once."""
+    """Return a shared object equal to *own*: many sessions have equal options, which are kept in memory once."""
     return own
 
 
@@ -186,7 +186,7 @@ def _check_flag(name: str, found: object) -> None:
 
 
 def _check_figure(name: str, found: object, least: float) -> None:
-    """Raise `BadSpec` if *found* is not of its default's type, or is too small or too large."""
+    """Raise `BadSpec` if *found*, a number in `Options`, has another type than its default, or is out of its limits."""
     default = getattr(DEFAULTS, name)
     whole = isinstance(default, int) or name == "context_window"
     plain = number(found)
@@ -200,7 +200,7 @@ def _check_figure(name: str, found: object, least: float) -> None:
 
 
 def _cut(name: str, found: object) -> object:
-    """Return a figure as it is stored: a plain number, and a time is cut to ten years."""
+    """Return a field of `Options` as it is stored: numbers as plain numbers, times cut to ten years."""
     plain = number(found)
     if plain is None:
         return found
@@ -213,7 +213,7 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 DEFAULTS = Options()
 
 FIGURES: Final = cast("Callable[[Options], tuple[object, ...]]", attrgetter(*Options.__fields__))
-"""Returns all figures of a specification as a tuple, in the order of `Options`."""
+"""Function that returns the fields of `Options` as a tuple, in their order."""
 
 DEFAULT_FIGURES: Final = FIGURES(DEFAULTS)
 
@@ -269,13 +269,13 @@ AT_LEAST: Mapping[str, float] = {
     "hibernate_after": 0.001,
     "shutdown": 0,
 }
-"""The smallest allowed value of each figure."""
+"""The smallest allowed value of each number in `Options`."""
 
 MOST: Final = 2**53
-"""The largest allowed value of any figure that is no time."""
+"""The largest allowed value of any number in `Options` that is not a time."""
 
 MOST_CALLS: Final = 512
-"""Largest `max_calls_per_response`: one step decides on all calls of a response, and must not block the loop."""
+"""The largest `max_calls_per_response`: one step decides on all calls of a response, and must not take long."""
 
 AT_MOST: Mapping[str, float] = {
     "compact_at": 1,
@@ -283,7 +283,7 @@ AT_MOST: Mapping[str, float] = {
     "max_argument_items": MAX_ITEMS,
     "max_calls_per_response": MOST_CALLS,
 }
-"""The largest allowed value of the figures that have one of their own."""
+"""The largest allowed value of numbers whose limit is not `MOST`."""
 
 TIMES: Final = frozenset(
     {
@@ -298,7 +298,7 @@ TIMES: Final = frozenset(
         "tool_grace",
     }
 )
-"""The figures that are times in seconds; a time longer than ten years is cut to ten years."""
+"""The fields of `Options` that are times in seconds; a time longer than ten years is cut to ten years."""
 
 PRICES_NEEDED: Final = ("input", "output")
 """The prices that every `Price` given by a user must have."""

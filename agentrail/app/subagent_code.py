@@ -1,4 +1,4 @@
-"""Makes the state and the code of sub-agents: what comes from their own specification, what from the parent session."""
+"""Makes the state and the code of sub-agents, from their own specification and from that of the parent session."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SILENT: Final = "it has ended without a word"
 
 
 def recipes(spec: SessionSpec, build: Build) -> Mapping[str, Recipe]:
-    """Return, by name, a recipe for each sub-agent of *spec*."""
+    """Return a recipe for each sub-agent of *spec*, by name."""
     return {name: AgentRecipe(agent, spec, build) for name, agent in spec.agents.items()}
 
 
@@ -63,7 +63,7 @@ class AgentRecipe:
     def make(
         self, task: Task, path: tuple[str, ...], parent: State, outfit: SessionCode, now: int
     ) -> tuple[State, SessionCode]:
-        """Return first state and code of a sub-agent; what its specification leaves out comes from the parent."""
+        """Return the first state and the code of a new sub-agent; it inherits what its specification leaves out."""
         spec, shared = self._spec(task, parent, outfit, now)
         agent = self._agent
         stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE
@@ -82,7 +82,7 @@ class AgentRecipe:
             "max_agents": min(agent.max_agents, own.max_agents),
             "max_agent_depth": min(agent.max_agent_depth, own.max_agent_depth - 1),
             "max_agent_seconds": min(agent.max_agent_seconds, own.max_agent_seconds),
-            "hibernate_after": None,  # its parent waits for it, so it must not be set aside
+            "hibernate_after": None,  # its parent waits for it, so it must not hibernate
         }
         if task.background:  # a task in the foreground is limited by the timeout of its tool call
             limits = (agent.max_turn_seconds, own.max_agent_seconds)
@@ -112,7 +112,7 @@ class AgentRecipe:
         return f"{prompt}\n\nYour last message must be JSON alone, an object that fits this schema:\n{schema}"
 
     def read(self, text: str) -> Ok | str:
-        """Return the sub-agent's answer from its last *text*, or why that text does not fit `returns`."""
+        """Return *text*, the last of the sub-agent, as its answer, or the reason why it does not fit `returns`."""
         if not self._returns:
             return ok(text.strip() or SILENT)
         try:

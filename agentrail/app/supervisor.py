@@ -54,7 +54,7 @@ Specs: TypeAlias = Mapping[str, Callable[[], SessionSpec]]
 """Functions that build specifications, by the name of the specification."""
 
 Restart: TypeAlias = Literal["permanent", "transient", "temporary"]
-"""When a child is started again: always, after a crash, or never."""
+"""When a child that has ended is started again: always, only after a crash, or never."""
 
 RESTARTS: tuple[Restart, ...] = ("permanent", "transient", "temporary")
 RECOVERIES = ("continue", "pause")
@@ -103,10 +103,11 @@ class Supervisor:
         restart: Literal["transient", "temporary"] = "transient",
         recovery: Literal["continue", "pause"] = "continue",
     ) -> SessionHandle:
-        """Bring a session back from the journal, and go on with what was under way; raise an error if that cannot be.
+        """Start a stored session again, continue its unfinished work, and return its handle.
 
-        Its model, options and figures are the stored ones. Its code comes from *spec*, or from `specs` by the name
-        that its specification had. With *recovery* `"pause"`, an unfinished turn waits for `session.resume()`.
+        Its model and options are the stored ones. Its code comes from *spec*, or from `specs` by the name of its
+        specification. With *recovery* `"pause"`, an unfinished turn waits for `session.resume()`. Raise an error if the
+        session is not stored, or the code does not fit.
         """
         if spec is not None:
             _check_spec(spec)
@@ -144,10 +145,10 @@ class Supervisor:
         at: int | None = None,
         id: str | None = None,  # noqa: A002 - what users call it
     ) -> SessionHandle:
-        """Start a session that has the history of a stored one, up to record *at*, or up to the last one.
+        """Start a new session with the history of a stored one, up to record *at* or to its last record.
 
-        The origin need not run: a session that has ended or was set aside can be forked too. Code comes from *spec*,
-        or else from the running origin, or else from `specs` by the name that the origin's specification had.
+        The origin need not run: a session that has ended or was set aside can be forked too. The code comes from
+        *spec*, else from the running origin, else from `specs` by the name of the origin's specification.
         """
         if spec is not None:
             _check_spec(spec)
@@ -174,8 +175,8 @@ class Supervisor:
     ) -> None:
         """Run an async function as a child of this supervisor, and return when it is ready.
 
-        A function with a parameter `task_status` must call `task_status.started()` when it is ready, in *start_timeout*
-        seconds. To stop it, it is cancelled and then has *shutdown* seconds to end.
+        A function with a parameter `task_status` must call `task_status.started()` within *start_timeout* seconds, when
+        it is ready. To stop it, it is cancelled and then has *shutdown* seconds to end.
         """
         _check_choice("restart", restart, RESTARTS)
         await self._node.start(growing.service(service, name, restart, shutdown, start_timeout))
@@ -212,7 +213,7 @@ class Supervisor:
         return self._sessions.handles()
 
     def tree(self) -> ChildView:
-        """Return this supervisor and everything under it: states, restarts, mailboxes."""
+        """Return a view of this supervisor and all its descendants: their states, restarts and mailboxes."""
         return self._node.tree_view()
 
     def crashes(self) -> tuple[CrashReport, ...]:
@@ -221,7 +222,7 @@ class Supervisor:
 
 
 class _Code:
-    """Finds the code of one session when it is resumed or restarted. One is kept per session, so it has few fields."""
+    """Finds the code of one session when it is resumed or restarted; an object is kept for each session."""
 
     __slots__ = ("_pause", "_sessions", "_spec", "_specs")
 
@@ -306,11 +307,11 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
                 yield Supervisor(sessions, sessions.root, specs or {})
             finally:
                 stuck = await _left(roof, sessions, stop_within)  # noqa: ASYNC102 - `_left` bounds its own time
-    except BaseException as error:  # noqa: BLE001, ASYNC103 - it is raised below, with what else there is
+    except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below, together with errors of the closing
         problems.append(error)
     problems += [error for error in (roof.error, stuck) if error is not None]
     if len(problems) > 1 and isinstance(problems[0], trio.Cancelled):
-        del problems[0]  # the error of the closing says more
+        del problems[0]  # the error of the closing is raised instead of the cancellation
     if len(problems) > 1:
         raise BaseExceptionGroup(SEVERAL, problems)
     if problems:

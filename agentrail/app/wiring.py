@@ -1,6 +1,6 @@
-"""Puts the parts together: builds what all sessions of a supervisor share, and the state and code of each session.
+"""Connects the parts: builds the objects that all sessions of a supervisor share, and each session's state and code.
 
-Also checks the arguments for other children of a supervisor: services, and supervisors below it.
+Also makes the other children of a supervisor, services and supervisors, from checked arguments.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from agentrail.values.messages import Message
 from agentrail.values.usage import Limit
 
 MOST_RESTARTS: Final = 2**31
-"""Cap for numbers of restarts and of sessions; larger arguments are cut to it."""
+"""The largest number of restarts, and of sessions admitted at once; larger arguments are cut to it."""
 
 
 def policy(strategy: str, max_restarts: int, period: float) -> Policy:
-    """Return the restart policy of a supervisor; raise if an argument is unusable."""
+    """Return the restart policy of a supervisor; raise an error for an invalid argument."""
     if strategy not in STRATEGIES:
         raise BadChoice.among("strategy", strategy, STRATEGIES)
     restarts, within = number(max_restarts), seconds(period)
@@ -73,7 +73,7 @@ def service(run: Service, name: str, restart: str, shutdown: float, start_timeou
 
 
 def time_of(name: str, found: object) -> float:
-    """Return the argument *found* as seconds, cut to ten years; raise `WrongType` if it is no time."""
+    """Return *found*, the argument *name*, as seconds, cut to ten years; raise `WrongType` if it is no time."""
     plain = seconds(found)
     if plain is None:
         raise WrongType(name, shown(found), "seconds, 0 or more")
@@ -91,7 +91,7 @@ def width_of(found: object) -> float:
 
 
 def supervisor(above: SupervisorNode, name: str, policy: Policy, restart: str) -> tuple[SupervisorNode, Child]:
-    """Return a new supervisor, and the `Child` record with which the one *above* runs it."""
+    """Return a new supervisor, and the `Child` record with which *above*, its parent, runs it."""
     node = SupervisorNode(above.tree, policy, (*above.path, name))
     return node, Child(node, Ward(name, restart), math.inf)
 
@@ -106,7 +106,7 @@ def wired(
     gate_width: float | None,
     limits: Mapping[str, Limit],
 ) -> Sessions:
-    """Return the `Sessions` of a new supervisor; starts the tasks that all sessions share in *nursery*."""
+    """Return the `Sessions` of a new supervisor; start the tasks that all sessions share in *nursery*."""
     registry = Models(models, secrets)
     registry.check_limited(limits)
     own = MemoryJournal()
@@ -118,7 +118,7 @@ def wired(
         compactor=_compact,
         gate=Gate() if gate_width is None else Gate(width_of(gate_width)),
         limits=limits,
-        random_=random.Random(seed),  # noqa: S311 - jitter, no secrets
+        random_=random.Random(seed),  # noqa: S311 - used for random delays, not for secrets
     )
     house.watchdog.start()
     nursery.start_soon(house.timers.run)
@@ -141,7 +141,7 @@ class Builder:
     def new(
         self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None
     ) -> tuple[State, SessionCode]:
-        """Return the first state and the code of a new session; *shared*: the surroundings of its parent's tools."""
+        """Return the first state and the code of a new session; *shared* are the surroundings of its parent's tools."""
         return outfitted(child, spec, self._known, path, shared)
 
     def found(self, spec: SessionSpec) -> FindCode:
@@ -161,7 +161,7 @@ def outfitted(
     path: tuple[str, ...] = (),
     shared: SharedSurroundings | None = None,
 ) -> tuple[State, SessionCode]:
-    """Return the first state and the code of a new session; *shared*: sandbox and web of a sub-agent's parent."""
+    """Return the first state and the code of a new session; *shared* are sandbox and web of a sub-agent's parent."""
     own: dict[str, Model] = {}
     prices = PriceList(spec.prices)
     judge = judge_for(own, known, prices)
