@@ -23,7 +23,7 @@ class CallModel(Authored):
     prompt: str
     """The prompt."""
     model: str | None = None
-    """Name of the model; `None`: the session's model."""
+    """Name of the model; `None` if it is the session's."""
     system: str = ""
     """System prompt for this request."""
 
@@ -72,7 +72,7 @@ class Failed(Value):
     """Answer to an `Ask` that failed."""
 
     error: str
-    """What went wrong."""
+    """The reason of the failure."""
 
 
 @value
@@ -113,7 +113,7 @@ Emitted: TypeAlias = Emission | Event
 
 @value
 class Action(Authored, Generic[S_co]):
-    """What a hook returns; the subclasses are the actions."""
+    """Base class of the actions, which the methods of plugins return."""
 
     kind: ClassVar[str] = ""
     short_circuits: ClassVar[bool] = False
@@ -270,13 +270,13 @@ class HoldTool(Action[S_co], Generic[S_co]):
     kind = "hold_tool"
 
     hint: str
-    """What the person should know before deciding."""
+    """Text for the person who decides: what the call would do."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
     timeout: float | None = 120.0
-    """Seconds to wait for a decision; `None`: no limit."""
+    """Seconds to wait for a decision; `None` if there is no limit."""
     family: str | None = None
-    """Command family that "approve always" would let pass; `None`: no such approval is possible."""
+    """Command family that "approve always" would let pass; `None` if no such approval is possible."""
 
 
 @value
@@ -300,11 +300,11 @@ class Ask(Action[S_co], Generic[S_co]):
     kind = "ask"
 
     request: AskRequest
-    """What to carry out."""
+    """The request to carry out."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
     deadline: float = 10.0
-    """Seconds that it may take."""
+    """The most seconds that the request may take."""
 
 
 AnyAction: TypeAlias = (

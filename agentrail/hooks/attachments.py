@@ -17,18 +17,18 @@ from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.value import Value, value
 
 LIKE: Final = 0.7
-"""Similarity (0 to 1) from which a tool name in a plugin's options counts as a misspelt one."""
+"""Similarity (0 to 1) to an existing tool's name from which a tool name in a plugin's options counts as misspelt."""
 UNLIKE: Final = 0.4
-"""Least similarity (0 to 1) of a name that an error offers as the one that was meant."""
+"""The least similarity (0 to 1) of a tool's name that an error suggests."""
 MOST_SAID: Final = 2**31
-"""Largest absolute value of a priority or a version."""
+"""The largest absolute value of a priority or a version."""
 STATE_LIMIT: Final = 64 * 1024
-"""Bytes that the state of one plugin may take when it is written."""
+"""The most bytes of a plugin's state as JSON."""
 
 
 @value
 class AttachedPlugin(Value):
-    """Description of a plugin in a session: everything but its code and its state."""
+    """Description of a plugin in a session as data, without its code and its state."""
 
     key: str
     """Name of the plugin in the session, unique there."""
@@ -41,7 +41,7 @@ class AttachedPlugin(Value):
     hooks: frozenset[str]
     """Names of the hooks that it implements."""
     version: int = 1
-    """Version of its state, as in its class; `upgrade` is called if a stored one is older."""
+    """Version of its state, from its class; `upgrade` is called if the stored version is lower."""
     revision: int = 0
     """How often its options were updated in this session."""
     options: JsonObject = EMPTY
@@ -49,7 +49,7 @@ class AttachedPlugin(Value):
     money_limit: MoneyLimit | None = None
     """Its limit on the session's cost, if it sets one."""
     changed: JsonObject = EMPTY
-    """Values in the code of the options that were changed at run time, to notice when the code changes."""
+    """For the options that were changed at run time: their values in the code, to notice when the code changes."""
     pinned: tuple[str, ...] = ()
     """Names of run-time options that are kept even if the code changes."""
 
@@ -90,7 +90,10 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
 
 
 def updated_seat(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str], *, pin: bool) -> AttachedPlugin:
-    """Return *new*, the description after its options *names* were changed at run time on top of *old*."""
+    """Return *new*, with a note of the options *names* that were changed at run time; *old* is the description before.
+
+    With *pin*, they are kept even if the code changes.
+    """
     kept = [name for name in names if name in old.options and name in new.options]
     changed = {**{name: old.options[name] for name in kept}, **old.changed}
     pinned = {*old.pinned, *kept} if pin else {*old.pinned} - {*kept}
@@ -125,7 +128,7 @@ def _plain(found: object) -> tuple[object] | None:
 
 
 def in_order(seats: tuple[AttachedPlugin, ...]) -> tuple[int, ...]:
-    """Return the indices of *seats* in the order in which they are asked: by priority, then as registered."""
+    """Return the indices of *seats* in the order in which the plugins are asked: by priority, then as given."""
     return tuple(sorted(range(len(seats)), key=lambda place: seats[place].priority))
 
 

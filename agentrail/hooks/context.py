@@ -1,7 +1,4 @@
-"""`Context`: the read-only view of the session that hooks get; with the limits that plugins set on its cost.
-
-The money that a session may spend, as the plugins that limit it say: so any plugin can know what is left.
-"""
+"""`Context`: the read-only view of the session that plugins get; `MoneyLimit`: a plugin's limit on a session's cost."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ class MoneyLimit(Value):
     max_usd: float
     """Largest cost, in US dollars."""
     shared: bool = False
-    """For a sub-agent: whether costs of the other sessions that share its parent's limit count too."""
+    """Whether costs of other sessions count too: those that share the limit of a sub-agent's parent."""
 
     def left(self, usage: Usage, elsewhere: Usage) -> float | None:
         """Return the US dollars left under this limit; `None` if the cost so far is not known."""
@@ -40,19 +37,19 @@ class Context(Value):
     prompt_mode: str = "full"
     """How much of the system prompt the session gets: `full`, `task`, `minimal` or `none`."""
     turn: int = 0
-    """Number of the open turn, 0 before the first."""
+    """Number of the open turn; 0 before the first turn."""
     round: int = 0
-    """Number of the round (request) in this turn, 0 before the first."""
+    """Number of the round (request) in this turn; 0 before the first request."""
     usage: Usage = NOTHING_USED
     """Usage of the session so far."""
     turn_usage: Usage = NOTHING_USED
     """Usage of the open turn so far."""
     elsewhere: Usage = NOTHING_USED
-    """For a sub-agent that shares a money limit: usage of the other sessions since this one began."""
+    """Usage of other sessions since this one began, if this is a sub-agent that shares a limit with them."""
     price_known: bool = False
     """Whether the prices of the model and its fallback models are known, so that costs can be counted."""
     budget_left: float | None = None
-    """US dollars left under the tightest limit of a plugin; `None` if there is no limit, or the cost is unknown."""
+    """US dollars left under the lowest limit of a plugin; `None` if there is no limit, or the cost is unknown."""
     todos: tuple[Todo, ...] = ()
     """The session's list of things to do."""
     sections: tuple[tuple[str, str], ...] = ()
@@ -62,13 +59,13 @@ class Context(Value):
     subagents: tuple[str, ...] = ()
     """The names of the sub-agents it may start."""
     user_data: JsonObject = EMPTY
-    """Data from the caller of `spawn`."""
+    """The `user_data` of the session's specification."""
     memory_contents: JsonObject = EMPTY
     """Contents of memory files, by path."""
     last_assistant_reply: str | None = None
     """The text of the last response."""
     approved_always: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of tool and command family that need no approval any more."""
+    """Pairs of tool and command family that a person approved for always."""
     now_ms: int = 0
     """Time of the input that is being handled, in milliseconds since 1970."""
     parent: str | None = None
@@ -76,7 +73,7 @@ class Context(Value):
 
     @property
     def total_tokens(self) -> int:
-        """Tokens that the session has used, read and written."""
+        """Number of tokens that the session has used, input and output together."""
         return self.usage.total_tokens
 
     @property

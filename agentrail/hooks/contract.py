@@ -25,7 +25,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "describe": (),
     }
 )
-"""Arguments of each method of a plugin that is not a hook."""
+"""The arguments of each method of a plugin that is not a hook."""
 PROPERTIES: Final = ("key", "money_limit", "tools_named")
 CONSTANTS: Final = ("priority", "critical", "version")
 LIKE: Final = 0.85
@@ -98,7 +98,7 @@ def _check_arguments(
 ) -> None:
     try:
         signature = inspect.signature(function, follow_wrapped=False)
-    except (TypeError, ValueError):  # a callable of C says nothing of its arguments
+    except (TypeError, ValueError):  # a function written in C may have no signature
         return
     try:
         signature.bind(*bound)
@@ -127,7 +127,7 @@ def _unfit(function: object) -> str:
 
 
 def check_members(cls: type, home: str) -> None:
-    """Raise `BadPlugin` if a member of *cls* holds something mutable, as all its objects would share it.
+    """Raise `BadPlugin` if a member of *cls* is mutable or contains something mutable; all its objects share it.
 
     Classes defined in module *home* (the contract itself) are not checked.
     """
@@ -163,7 +163,7 @@ def _init_of(cls: type) -> Callable[..., None]:
 
 
 class SignatureOfInit:
-    """Descriptor: shows the signature of `__init__` as that of the class, as its `__new__` only checks arguments."""
+    """Descriptor that gives a class the signature of its `__init__`; that of `__new__` takes any arguments."""
 
     def __get__(self, _: object, cls: type) -> inspect.Signature:
         """Return the signature of the `__init__` of *cls*."""

@@ -1,4 +1,4 @@
-"""Finding mutable parts of a plugin: in members of its class, in functions, and in the values of its options."""
+"""Finds mutable parts of a plugin: in members of its class, in functions, and in the values of its options."""
 
 from __future__ import annotations
 
@@ -39,11 +39,14 @@ class _Part:
     found: object
     where: str
     option: bool = False
-    """Whether it belongs to an option, which may hold values only; elsewhere any object but a container is allowed."""
+    """Whether it belongs to an option, which must be an immutable value; elsewhere only containers are refused."""
 
 
 def why_changeable(member: object, *, option: bool = False) -> str | None:
-    """Say what of *member* is mutable and what to use instead; `None` if nothing is. An *option* must be a value."""
+    """Return which part of *member* is mutable, with what to use instead; `None` if no part is.
+
+    An *option* must be an immutable value as a whole.
+    """
     waiting = [_Part(member, "is a {}", option)]
     seen: set[int] = set()
     while waiting:
@@ -66,7 +69,7 @@ def why_changeable(member: object, *, option: bool = False) -> str | None:
 
 
 def _parts(part: _Part) -> list[_Part] | None:
-    """Return what *part* contains, to be checked next; `None` if it is an option and not an immutable value."""
+    """Return the parts of *part*, to be checked next; `None` if it belongs to an option and is no immutable value."""
     found = part.found
     inner = "has a {}" if part.where == "is a {}" else part.where
     match found:
@@ -126,7 +129,7 @@ def _fields(found: object) -> Mapping[str, object] | None:
 
 
 def _is_compared(found: object) -> bool:
-    """Whether the class of *found* defines a hash over its contents, by which it promises to be immutable."""
+    """Whether *found* is hashable by a hash of its own class, which is taken as a promise to be immutable."""
     if type(found).__hash__ is object.__hash__:
         return False
     try:
@@ -162,9 +165,9 @@ def is_own_setter(owner: type, name: str, member: object) -> bool:
 
 
 def can_set(owner: object, name: str, found: object) -> bool:
-    """Whether the attribute *name* of *owner* can be assigned; tried with its present value, so nothing changes."""
+    """Whether the attribute *name* of *owner* can be assigned; tried with its value *found*, so nothing changes."""
     try:
         setattr(owner, name, found)
-    except Exception:  # noqa: BLE001 - each kind of frozen class has an error of its own
+    except Exception:  # noqa: BLE001 - each kind of frozen class raises another error
         return False
     return True

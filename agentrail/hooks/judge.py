@@ -1,7 +1,7 @@
-"""`Judge`: asks plugins for the machine, which is pure and cannot run code of others itself.
+"""`Judge`: runs plugins for the machine, which is pure and does not run foreign code itself.
 
-A live session asks its plugins (`Live`), recovery reads recorded rulings (`Recorded`), a back-test asks other plugins.
-The machine cannot tell them apart.
+In a live session the judge runs the session's plugins (`Live`). At recovery it returns recorded rulings (`Recorded`).
+In a back-test it runs other plugins. The machine cannot tell them apart.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PluginRow(Value):
     states: tuple[object, ...]
     """State of each plugin, in the same order."""
     among: frozenset[str] | None = None
-    """Keys of the plugins to ask; `None`: all."""
+    """Keys of the plugins to ask; `None` if all are."""
 
 
 class Judge(Protocol):
@@ -59,29 +59,29 @@ class Judge(Protocol):
         gathered: Gathered = NOTHING_GATHERED,
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
-        """Ask the plugins of *row* about *hook*, from *place* on, and return their combined ruling."""
+        """Run *hook* of the plugins of *row*, from *place* on, and return their combined ruling."""
         ...
 
     def learn(
         self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]
     ) -> Ruling:
-        """Show *events* to plugins with `on_event`; *failures* is how often each has failed in this turn."""
+        """Pass *events* to plugins with `on_event`; *failures* counts, by key, their failures in this turn."""
         ...
 
     def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
-        """Call `init` of a new plugin: its first state."""
+        """Call `init` of a new plugin; the ruling has its first state."""
         ...
 
     def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
-        """Call `on_options` of a plugin with new options: its state from now on."""
+        """Call `on_options` of a plugin with its *new* options; the ruling has its new state."""
         ...
 
     def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
-        """Call `upgrade` of a plugin whose stored state is of an earlier version."""
+        """Call `upgrade` of a plugin whose stored state is of an earlier version; the ruling has its new state."""
         ...
 
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
-        """Check whether *args* fit the schema of *tool*, with at most *chars* characters and *items* keys and items."""
+        """Check whether *args* fit the schema of *tool*, and have at most *chars* characters and *items* items."""
         ...
 
 

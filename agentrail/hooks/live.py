@@ -43,13 +43,17 @@ from agentrail.values.meter import Meter
 Validator = Callable[[JsonObject, Meter], str | None]
 
 MAX_FAILURES: Final = 3
-"""Failures of `on_event` after which a plugin gets no more events until the next turn."""
+"""The number of failures of `on_event` after which a plugin gets no more events until the next turn."""
 
 UNHEARD: Final[frozenset[type[Event]]] = frozenset({PluginSlow})
-"""Events about slow or failing listeners; never shown to `on_event`, as each report could cause the next one."""
+"""The events that are never passed to `on_event`.
+
+`PluginSlow` reports a slow `on_event`. If it were passed to `on_event`, that might be slow again, and so on for ever.
+`PluginError` needs no such exception, because `MAX_FAILURES` limits it.
+"""
 
 _UNREAD: Final = ""
-"""Only key in the arguments of a call whose JSON was broken; a model adapter puts the text under it."""
+"""The only key of arguments that were no valid JSON; a model adapter puts the invalid text under it."""
 
 Data = Callable[[object], Json]
 """Function that returns a plugin's stored state as JSON."""
@@ -68,12 +72,12 @@ def no_price(_: str, _options: JsonObject) -> bool:
 
 
 def as_it_is(state: object) -> Json:
-    """Default `Data`: return the state itself. Enough where no state outlives the process."""
+    """Default `Data`: return the state itself. It is enough if no state is stored."""
     return cast("Json", state)
 
 
 class Live:
-    """Runs plugins and validators. It keeps only their code, by key and revision; states belong to the session."""
+    """Runs plugins and validators. It holds only their code, by key and revision; the session holds their states."""
 
     __slots__ = (
         "_data",
@@ -140,7 +144,7 @@ class Live:
         gathered: Gathered = NOTHING_GATHERED,
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
-        """Ask the plugins of *row* about *hook*, from *place* on, and return their combined ruling."""
+        """Run *hook* of the plugins of *row*, from *place* on, and return their combined ruling."""
         entries = self._entries(row.seats).get(hook.moment)
         if entries is None:
             return UNRULED[hook.moment]
@@ -162,7 +166,7 @@ class Live:
     def learn(
         self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]
     ) -> Ruling:
-        """Show *events* (but those of `UNHEARD`) to plugins with `on_event`, each until it has failed too often."""
+        """Pass *events* (except those of `UNHEARD`) to plugins with `on_event`, each until it has failed too often."""
         ctx = context()
         states: dict[int, object] = {}
         errors: list[Event] = []
@@ -206,7 +210,7 @@ class Live:
         ctx: Context,
         logs: list[tuple[str, str, JsonObject]],
     ) -> object:
-        """Show one event to a plugin's `on_event`, and return the plugin's new state."""
+        """Pass one event to a plugin's `on_event`; return the plugin's new state, and add its log line to *logs*."""
         heard: object = listener.on_event(envelope, state, ctx)
         if isinstance(heard, Log):
             line = cast("Log[object]", heard)
@@ -220,17 +224,17 @@ class Live:
         return heard
 
     def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
-        """Call `init` of a new plugin: its first state."""
+        """Call `init` of a new plugin; the ruling has its first state."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("init", seat, lambda: plugin.init(context()))
 
     def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
-        """Call `on_options` of a plugin with new options: its state from now on."""
+        """Call `on_options` of a plugin with its *new* options; the ruling has its new state."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("on_options", seat, lambda: plugin.on_options(new, state))
 
     def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
-        """Call `upgrade` of a plugin whose stored state is of an earlier version."""
+        """Call `upgrade` of a plugin whose stored state is of an earlier version; the ruling has its new state."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("upgrade", seat, lambda: plugin.upgrade(self._data(state)))
 
@@ -249,7 +253,7 @@ class Live:
         return Ruling(hook, states=((0, state),))
 
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
-        """Check whether *args* fit the schema of *tool*, with at most *chars* characters and *items* keys and items."""
+        """Check whether *args* fit the schema of *tool*, and have at most *chars* characters and *items* items."""
         more = excess(args, chars, items)
         if len(args) == 1 and _UNREAD in args:
             limits = f"{MAX_DEPTH} levels or {MAX_ITEMS} keys and items"
@@ -262,6 +266,6 @@ class Live:
 
 
 def _reason(refusal: PluginRefused) -> str:
-    """Return the reason of *refused* as text, even if the plugin gave something else."""
+    """Return the reason in *refusal* as text, even if the plugin gave another type."""
     found: object = refusal.args[0] if refusal.args else ""
     return mended(found)[:MOST_WORDS] if type(found) is str else shown(found)

@@ -17,7 +17,7 @@ from agentrail.values.value import Value, value
 
 @value
 class Hook(Value):
-    """Base of the hooks: a moment of the session at which plugins may act."""
+    """Base class of the hooks: a moment of the session at which plugins may act."""
 
     moment: ClassVar[str] = ""
     about: ClassVar[str] = ""
@@ -130,7 +130,7 @@ class BeforeTool(Hook):
     approved: bool = False
     """Whether a person approved the call with exactly these arguments."""
     final: bool = False
-    """Whether a security plugin is asked again, because a later plugin replaced the arguments."""
+    """Whether a critical plugin is asked again, because a later plugin replaced the arguments."""
 
 
 @value

@@ -1,4 +1,4 @@
-"""Pipeline: runs one hook through the plugins in order, and combines their actions into a ruling."""
+"""`Pipeline`: runs one hook of all plugins in order, and combines their actions to a ruling."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze
 from agentrail.values.value import Value, value
 
 MAX_ASKS: Final = 8
-"""How often one plugin may return `Ask` in one pipeline."""
+"""The most times that one plugin may return `Ask` in one run of a hook."""
 
 NO_USER_DATA: Final = "_no_user_data"
 
@@ -60,14 +60,14 @@ WHEN_CRITICAL_BREAKS: Final[Mapping[str, Verdict]] = {
     "before_steering": Verdict.ABORT,
     "before_plugin_opts_update": Verdict.ABORT,
 }
-"""Verdict if a critical plugin fails, by hook; `PASS`: the failure is only reported."""
+"""The verdict if a critical plugin fails, by hook; `PASS` means that the failure is only reported."""
 
 Method = Callable[[Hook, object, Context], object]
 Storable = Callable[[object], str | None]
 ModelCheck = Callable[[str, JsonObject], str | None]
-"""Function that says why a model of this name cannot be used; `None` if it can."""
+"""Function that returns why the model of this name cannot be used with these options; `None` if it can."""
 PriceCheck = Callable[[str, JsonObject], bool]
-"""Function that says whether the price of a model of this name is known."""
+"""Function that returns whether the price of the model of this name, with these options, is known."""
 
 
 Complain = Callable[[AttachedPlugin, str, str, BaseException | None], None]
@@ -75,7 +75,7 @@ Complain = Callable[[AttachedPlugin, str, str, BaseException | None], None]
 
 
 def nobody_listens(_seat: AttachedPlugin, _hook: str, _problem: str, _error: BaseException | None) -> None:
-    """No-op `Complain`: the ruling holds the error too."""
+    """No-op: a `Complain` that logs nothing; the ruling contains the error too."""
 
 
 @value
@@ -91,7 +91,7 @@ class PluginEntry(Value):
 
 
 class Pipeline:
-    """One run of one hook, until all plugins were asked, one decided alone, or one asked for something."""
+    """One run of one hook, until all plugins were asked, one ended it, or one paused it by `Ask` or `HoldTool`."""
 
     def __init__(
         self,
@@ -118,7 +118,10 @@ class Pipeline:
         self.final = False
 
     def run(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling:
-        """Ask the plugins *entries*, from *place* on, and return the ruling."""
+        """Ask the plugins *entries*, from *place* on, and return the ruling.
+
+        If a plugin has replaced the arguments of a call, critical plugins that were asked before it are asked again.
+        """
         if not place.final:
             stopped = self._ask(entries, place)
             if stopped is not None and stopped.verdict is not Verdict.SKIP:
@@ -150,7 +153,7 @@ class Pipeline:
                     if not went_on.emits and (went_on.state is UNCHANGED or went_on.state is before):
                         continue
                 stopped = self._take(entry, answer)
-            # A hook is sync: no cancellation of ours can come out of it, and whatever does is the plugin's own:
+            # A hook is sync, so no cancellation of its task can be raised in it; any exception is the plugin's own:
             # tests/runtime/test_hostile_errors.py::test_what_a_hook_raises_ends_nothing_but_itself
             except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported, never hidden
                 stopped = self._broken(entry, crash(error), error)
@@ -210,7 +213,7 @@ class Pipeline:
             else emission
             for emission in given
         )
-        for event in made:  # read once: an iterable of the plugin may differ next time
+        for event in made:  # checked in the tuple: an iterable of the plugin may give other events if read again
             if not is_reportable(event):
                 raise BrokenPlugin(entry.seat.key, self.hook.moment, f"it emits {shown(event)}")
         return made
@@ -353,7 +356,7 @@ _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
 """How each action changes the pipeline; one that returns a ruling ends or pauses it."""
 
 _COUNT_AT_LAST: Final = frozenset({Continue, BlockTool, HoldTool, Abort, ReplaceToolArgs, Ask})
-"""Actions that take effect when a security plugin is asked again about replaced arguments; others are ignored then."""
+"""Actions that take effect when a critical plugin is asked again about replaced arguments; others are ignored then."""
 
 
 def _with_replaced(hook: Hook, gathered: Gathered) -> Hook:

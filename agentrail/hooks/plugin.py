@@ -1,7 +1,8 @@
-"""`Plugin`, the base class of plugins: one method per hook. The return annotation declares which actions it accepts.
+"""`Plugin`, the base class of plugins, with one method for each hook.
 
-A plugin is immutable: options and pure methods. It keeps nothing, reads no clock and does no I/O. What it remembers is
-its state, which the session holds, journals and passes back at each call.
+The return annotation of a method declares which actions the hook accepts. A plugin is immutable: it has options and
+pure methods, reads no clock and does no I/O. To remember something it returns a new state. The session keeps and stores
+the state, and passes it to each call.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ ON_EVENT: Final = "on_event"
 
 
 class Priority(IntEnum):
-    """Bands of priorities, each with its lowest number; plugins with lower numbers are asked first."""
+    """Ranges of priorities, each named by its lowest number; plugins with lower numbers are asked first."""
 
     SECURITY = 0
     CORE = 100
@@ -80,13 +81,13 @@ class Log(Authored, Generic[S]):
     message: str
     """Text of the line."""
     fields: JsonObject
-    """Data to log beside the text."""
+    """Data to log in addition to the text."""
     state: S
     """The plugin's new state."""
 
 
 class AnyPlugin:
-    """Base of all plugins, whatever the type of their state; a list of plugins is a `list[AnyPlugin]`."""
+    """Base class of all plugins, without the type of their state; a list of plugins is a `list[AnyPlugin]`."""
 
     __slots__ = ()
 
@@ -95,7 +96,7 @@ class AnyPlugin:
     version: ClassVar[int] = 1
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Raise `BadPlugin` for a class with a misspelt hook, or one that cannot be called: it would guard nothing."""
+        """Raise `BadPlugin` for a class with a misspelt hook, or with one that cannot be called: it would never run."""
         super().__init_subclass__(**options)
         if cls.__module__ != __name__:
             check_class(cls, HOOK_NAMES, __name__)
@@ -104,14 +105,14 @@ class AnyPlugin:
     if not TYPE_CHECKING:  # type checkers know the options from the fields
 
         def __new__(cls, *given: object, **named: object) -> Self:
-            """Raise `UnknownField` for an option that is not there, with the nearest one."""
+            """Raise `UnknownField` for an unknown option; the error suggests the most similar one."""
             refuse_unknown_options(cls, given, named)
             return super().__new__(cls)
 
         __signature__ = SignatureOfInit()
 
     def __setattr__(self, name: str, new: object) -> None:
-        """Raise an error: a plugin is immutable, as sessions share it and its decisions are replayed."""
+        """Raise `BadPlugin`: a plugin is immutable, because sessions share it and its decisions are replayed."""
         raise BadPlugin(type(self).__name__, f"its `{name}` cannot be set; {FROZEN}")
 
     @property
@@ -121,12 +122,12 @@ class AnyPlugin:
 
     @property
     def money_limit(self) -> MoneyLimit | None:
-        """Limit that this plugin sets on the session's cost, if any. `ctx.budget_left` tells what is left."""
+        """The plugin's limit on the session's cost; `None` if it sets none. `ctx.budget_left` is what is left."""
         return None
 
     @property
     def tools_named(self) -> tuple[str, ...]:
-        """Names of tools in this plugin's options; a session without such a tool refuses the plugin."""
+        """The names of tools in the plugin's options; a session that lacks one of them refuses the plugin."""
         return ()
 
     def describe(self) -> str | JsonObject:
@@ -152,14 +153,15 @@ class Plugin(AnyPlugin, Generic[S]):
         raise BadPlugin(type(self).__name__, "it has a new version and no `upgrade`")
 
     def inherited(self, state: S, ctx: Context) -> AnyPlugin | None:
-        """Return the plugin that a new sub-agent gets from this one; `None`: none. By default, itself if it guards.
+        """Return the plugin that a new sub-agent gets from this one, or `None` if it gets none.
 
-        A plugin that limits something returns what is left of the limit.
+        By default a sub-agent gets the plugin itself if its priority is that of security. A plugin with a limit returns
+        one with the rest of the limit.
         """
         return self if self.priority < Priority.CORE else None
 
     def on_event(self, event: Envelope, state: S, ctx: Context) -> S | Log[S]:
-        """Called for each durable event of the session."""
+        """Called for each durable event of the session: return the new state, or a `Log` with it."""
         return state
 
     def session_start(
@@ -267,7 +269,7 @@ class Keyed(Authored):
 
 @value
 class Remainder(Keyed):
-    """A limit for a sub-agent: what was left of its parent's limit when it began. Later changes do not count."""
+    """A plugin for a sub-agent, with the rest of its parent's limit at its start; later changes do not count."""
 
 
 Attachable: TypeAlias = AnyPlugin | Keyed

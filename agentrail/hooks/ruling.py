@@ -1,4 +1,4 @@
-"""`Ruling`: the combined decision of the plugins at one hook. It is journaled, so that a replay runs no plugin."""
+"""`Ruling`: the combined decision of the plugins at one hook. It is stored, so that a replay needs no plugins."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Switch(Value):
 
 @value
 class Gathered(Value):
-    """What the plugins of one pipeline have decided so far, beside the verdict."""
+    """The decisions of the plugins in one run of a hook so far, except the verdict."""
 
     texts: tuple[str, ...] = ()
     """Texts of `Intervene`, in the order of the plugins."""
@@ -62,7 +62,7 @@ class Gathered(Value):
     emits: tuple[Event, ...] = ()
     """Events to emit when the pipeline ends, even if it ends in an abort."""
     asks: tuple[tuple[str, int], ...] = ()
-    """How often each plugin has returned `Ask` in this pipeline."""
+    """How many times each plugin has returned `Ask` in this run: pairs of key and number."""
 
 
 NOTHING_GATHERED: Final = Gathered()
@@ -70,12 +70,12 @@ NOTHING_GATHERED: Final = Gathered()
 
 @value
 class Place(Value):
-    """Where a pipeline begins or continues."""
+    """The place where a run of a hook begins or continues."""
 
     seat: int = 0
     """Index of the plugin to ask next."""
     final: bool = False
-    """Whether this is the second pass, in which security plugins rule on replaced arguments."""
+    """Whether this is the second pass, in which critical plugins rule on replaced arguments."""
     asked: AskRequest | None = None
     """Request that this plugin made with `Ask`, if the pipeline continues after one."""
     answer: AskAnswer | None = None
@@ -87,23 +87,23 @@ START: Final = Place()
 
 @value
 class Pause(Value):
-    """Why a pipeline was paused, and what it waits for."""
+    """A pause in a run of a hook: what it waits for, and where it continues."""
 
     place: Place
     """Where it continues."""
     request: AskRequest | None = None
     """Request to carry out; `None` if a person must decide."""
     deadline: float | None = None
-    """Seconds that it may take."""
+    """The most seconds that this may take; `None` if there is no limit."""
     hint: str = ""
-    """What the person should know before deciding."""
+    """Text for the person who decides: what the call would do."""
     family: str | None = None
     """Command family that "approve always" would let pass."""
 
 
 @value
 class Ruling(Value):
-    """Combined decision of the plugins in one run of a pipeline."""
+    """The combined decision of the plugins in one run of a hook."""
 
     hook: str
     """Name of the hook, or `init`, `on_options`, `on_event`, `check`."""
@@ -122,13 +122,13 @@ class Ruling(Value):
     errors: tuple[Event, ...] = ()
     """A `plugin_error` event for each plugin that failed."""
     pause: Pause | None = None
-    """Where the run was paused, if it was."""
+    """The pause of the run; `None` if it was not paused."""
     logs: tuple[tuple[str, str, JsonObject], ...] = ()
     """Log lines from `on_event`: level, message, fields."""
 
 
 UNRULED: Final = {name: Ruling(name) for name in HOOK_NAMES}
-"""Ruling on a hook that no plugin implements."""
+"""The ruling on each hook if no plugin implements it."""
 
 FITS: Final = Ruling("check")
 """Ruling on arguments that fit the schema."""

@@ -51,7 +51,7 @@ REPORTABLE: Final = frozenset(
         SecurityAudit,
     }
 )
-"""Catalogue events that a plugin may emit; all others state what the session itself did."""
+"""The events of the catalogue that a plugin may emit; all others report what the session itself did."""
 
 
 def _is_text(found: object) -> bool:
@@ -126,11 +126,11 @@ _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = 
         Ask: {"request": _is_request, "deadline": _is_seconds},
     }
 )
-"""Fields to check, by action; arguments of calls are checked where they are frozen."""
+"""For each action, the fields to check, with the check; `ReplaceToolArgs.args` is checked when it is frozen."""
 
 
 def why_malformed(answer: Action[object]) -> str | None:
-    """Say which field of *answer* has a wrong type, `None` if none has; raise `NotJson` for what JSON cannot hold."""
+    """Return which field of *answer* has a wrong type, or `None`; raise `NotJson` for a value that is not JSON."""
     for field, fits in _WANTED.get(type(answer), {}).items():
         found: object = getattr(answer, field)
         if not fits(found):
@@ -175,7 +175,7 @@ def _are_texts(found: object) -> bool:
 _FIELDS: Final[Mapping[str, Callable[[object], bool]]] = MappingProxyType(
     {"str": _is_text, "int": _is_whole, "Json": _is_json, "tuple[str, ...]": _are_texts}
 )
-"""Check of an event's field, by its annotation."""
+"""The check of an event's field, by the field's annotation."""
 
 
 def _is_emit(found: object) -> bool:
