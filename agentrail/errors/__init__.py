@@ -1,4 +1,4 @@
-"""Every exception that agentrail raises on purpose, grouped by who must act."""
+"""All exceptions that agentrail raises on purpose, grouped by who has to act."""
 
 from agentrail.errors.branches import (
     AgentrailError,

@@ -1,7 +1,7 @@
-"""What all errors have in common, and the five branches: who must act?
+"""The base class of all errors, and its five subclasses, one for each answer to the question: who has to act?
 
-A leaf takes facts and owns its wording: what was attempted, what was found, what to do. Errors are values: two of the
-same class with the same facts are equal, so an answer that refuses can be stored and compared.
+An error class takes facts as arguments and has the text itself, in `wording`: what was attempted, what was found, what
+to do. Two errors of one class with the same facts are equal, so an error can be stored as an answer and compared.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import ClassVar, TypeVar
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return *names* as an error message shows them."""
+    """Return *names* as one text for an error message, each in backquotes; `none` if there are none."""
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the one of *names* that *name* is most like, `None` if it is like none."""
+    """Return the most similar of *names* to *name*; `None` if none is similar enough."""
     from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
 
     return next(iter(get_close_matches(name, list(names), 1)), None)
 
 
 def meant(name: str, names: Iterable[str], all_of_them: str) -> str:
-    """Return the advice for a misspelt *name*: the nearest of *names*, or *all_of_them*, listed, if none is near."""
+    """Return advice for an unknown *name*: the most similar of *names*, or *all_of_them* and the list of all names."""
     known = sorted(names)
     near = nearest(name, known)
     return f"did you mean `{near}`?" if near else f"{all_of_them} {listed(known)}"
 
 
 class AgentrailError(Exception):
-    """Catch this to catch anything that agentrail raises on purpose."""
+    """Base class of all errors that agentrail raises on purpose; catch it to catch them all."""
 
     wording: ClassVar[str] = ""
 
@@ -48,28 +48,28 @@ class AgentrailError(Exception):
 
 
 class UsageError(AgentrailError):
-    """You can fix it: the call was wrong."""
+    """The call was wrong: its caller can fix it."""
 
 
 class RefusedError(AgentrailError):
-    """A person, a plugin or a limit said no; the reason is theirs."""
+    """A person, a plugin or a limit has refused; the error has their reason."""
 
 
 class OutsideError(AgentrailError):
-    """Something outside failed: a model, a tool, a process."""
+    """Something outside of agentrail failed: a model, a tool, a process."""
 
 
 class InfrastructureError(AgentrailError):
-    """Whoever runs this can fix it: the journal failed, or the disk or the server under it."""
+    """The journal failed, or its disk or server: the operator of the program can fix it."""
 
 
 class BrokenContractError(AgentrailError):
-    """We or a plugin broke a promise; please report it to whoever wrote it."""
+    """The code of agentrail, of a plugin or of an adapter breaks its contract; please report it to its author."""
 
 
 E = TypeVar("E", bound=AgentrailError)
 
 
 def fresh(error: E) -> E:
-    """Return *error* anew, so that each caller has a traceback of its own."""
+    """Return a copy of *error*, so that each caller who gets it has a separate traceback."""
     return type(error)(*error.args)

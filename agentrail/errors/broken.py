@@ -1,4 +1,4 @@
-"""A promise was broken, by us or by a plugin."""
+"""Errors for a broken contract: in the code of agentrail, of a plugin or of a journal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from agentrail.errors.branches import BrokenContractError
 
 
 class BrokenPlugin(BrokenContractError):
-    """A plugin answered what its hook does not accept, or raised."""
+    """A plugin returned an action that its hook does not accept, or raised an exception."""
 
     wording = "plugin `{0}` in `{1}`: {2}"
 
@@ -26,7 +26,7 @@ class StateNotStorable(BrokenContractError):
 
 
 class LeftItsRow(BrokenContractError):
-    """A step did what its row of the transition table does not allow."""
+    """A step of the machine did something that its row of the transition table does not allow."""
 
     wording = "a step on `{1}` in state `{0}` left its row of the table: {2}; please report this"
 
@@ -35,7 +35,7 @@ class LeftItsRow(BrokenContractError):
 
 
 class ReplayDiffers(BrokenContractError):
-    """The records of a session do not lead to the same step again."""
+    """Replaying a record of a session gives another result than the record has."""
 
     wording = "session `{0}`, record {1}: the replay differs in {2}"
 
@@ -44,7 +44,7 @@ class ReplayDiffers(BrokenContractError):
 
 
 class BrokenJournal(BrokenContractError):
-    """A journal raised what says that its code is wrong, not that its disk or its server failed."""
+    """A journal raised an exception that means a bug in its code, not a failure of its disk or server."""
 
     wording = (
         "the journal was to {0} and raised {1}; where it cannot be used just now a journal raises a "

@@ -1,4 +1,4 @@
-"""The call was wrong: a supervisor cannot have such a child, or be such a supervisor."""
+"""Errors in calls about the children of a supervisor, or in the arguments of a supervisor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ChildExists(UsageError):
 
 
 class BadSupervisor(UsageError):
-    """A supervisor cannot be made of these figures."""
+    """The numbers for the restarts of a supervisor are invalid."""
 
     wording = "cannot supervise with max_restarts={0} and period={1}; give 0 or more restarts in more than 0 seconds"
 
@@ -35,7 +35,7 @@ class UnknownChild(UsageError):
 
     @classmethod
     def among(cls, child: str, there: Iterable[str]) -> UnknownChild:
-        """Make one that lists the children."""
+        """Return an error that lists the existing children."""
         return cls(child, listed(there))
 
 
@@ -49,5 +49,5 @@ class UnknownTask(UsageError):
 
     @classmethod
     def among(cls, child: str, there: Iterable[str]) -> UnknownTask:
-        """Make one that lists those that are known."""
+        """Return an error that lists the known sub-agents."""
         return cls(child, listed(there))

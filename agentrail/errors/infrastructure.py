@@ -1,4 +1,4 @@
-"""The journal failed, or the disk or the server under it."""
+"""Errors of the journal, and of its disk or server."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from agentrail.errors.branches import InfrastructureError
 
 
 class JournalError(InfrastructureError):
-    """The journal could not do it."""
+    """An operation of the journal failed."""
 
 
 class JournalUnavailable(JournalError):
-    """The journal cannot be used now: sessions wait for it, and who calls them meanwhile is refused."""
+    """The journal cannot be used now. Sessions wait until it can, and refuse calls meanwhile."""
 
 
 class JournalFailed(JournalUnavailable):
-    """The journal could not do one thing; the next time it may."""
+    """One operation of the journal failed; it may succeed if it is tried again."""
 
     wording = (
         "the journal could not {0} ({1}); see that its disk or server can be reached, and try again: "
@@ -26,7 +26,7 @@ class JournalFailed(JournalUnavailable):
 
 
 class BadJournal(JournalUnavailable):
-    """What a journal returns is not what the port allows."""
+    """A method of a journal returned a value that the protocol `Journal` does not allow."""
 
     wording = "the journal's `{0}` returned {1} where {2} is wanted; report this to whoever wrote the journal"
 
@@ -35,7 +35,7 @@ class BadJournal(JournalUnavailable):
 
 
 class JournalFull(JournalUnavailable):
-    """Nothing was written; it can be tried again when there is space."""
+    """The journal cannot write now, for instance because its disk is full; nothing was written, so try again later."""
 
     wording = "the journal cannot write ({0}); nothing was accepted; free some space"
 
@@ -44,7 +44,7 @@ class JournalFull(JournalUnavailable):
 
 
 class NotWrittenYet(JournalError):
-    """What `stop`, or an `abort` with a command id, was to stop has stopped; its record waits for the journal."""
+    """A `stop`, or an `abort` with a command id, has taken effect, but the journal has not taken its record yet."""
 
     wording = (
         "what was going on in `{0}` has stopped, and that is not written yet: {1}; it is written as soon as it can be, "
@@ -56,7 +56,7 @@ class NotWrittenYet(JournalError):
 
 
 class Fenced(JournalError):
-    """Somebody else owns the session now."""
+    """Another owner has claimed the session, so this one may no longer write its records."""
 
     wording = "session `{0}` was claimed by another owner (epoch {1}); this one must stop writing"
 
@@ -65,7 +65,7 @@ class Fenced(JournalError):
 
 
 class CommitUnknown(JournalError):
-    """Whether the records were written is not known; the process must not go on."""
+    """It is not known whether the records were written, so this process must not continue with its state."""
 
     wording = "the outcome of a commit is unknown ({0}); restart from the journal"
 
@@ -74,7 +74,7 @@ class CommitUnknown(JournalError):
 
 
 class BadRecord(JournalError):
-    """A record cannot be read."""
+    """A record in the journal is damaged or missing."""
 
     wording = "record {1} of session `{0}` cannot be read: {2}"
 
@@ -101,7 +101,7 @@ class JournalUnusable(JournalUnavailable):
 
 
 class BadArchive(JournalError):
-    """A file is not a whole session."""
+    """A file that is to be imported is not a complete, unchanged export of a session."""
 
     wording = "cannot import `{0}`, line {1}: {2}"
 
@@ -110,7 +110,7 @@ class BadArchive(JournalError):
 
 
 class JournalLinked(JournalInUse):
-    """A journal has more than one name: what is written under one would be lost under the other."""
+    """The file of a journal has more than one name; records written under one would be lost under the other."""
 
     wording = (
         "the journal `{0}` has another name{1}, and SQLite keeps a log beside each; "

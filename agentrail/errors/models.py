@@ -1,4 +1,4 @@
-"""A request to a model failed: one class for each thing that can be done about it."""
+"""Errors of requests to models: one class for each cause that needs another reaction."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ class ModelError(OutsideError):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds the provider asks us to wait."""
+        """Seconds to wait before the next attempt, as the provider asks; `None` if it does not."""
         wanted = self.args[1]
         return wanted if isinstance(wanted, int | float) and not isinstance(wanted, bool) else None
 
 
 class TransientModelError(ModelError):
-    """It may work the next time."""
+    """A request failed for a reason that may pass; the same request is tried again."""
 
 
 class PermanentModelError(ModelError):
-    """It will not work the next time either."""
+    """A request failed for a reason that will not pass; the same request is not tried again."""
 
 
 class ContextTooLong(ModelError):
     """The conversation is longer than the model can read."""
 
 
-# It will not work the next time either
+# Errors that are not tried again
 
 
 class KeyMissing(PermanentModelError):
-    """There is no key for the provider."""
+    """No API key for the provider is set."""
 
     wording = "there is no key for this provider: {0} is not set; set it, or name another one by the option `api_key`"
 
 
 class KeyRefused(PermanentModelError):
-    """The provider does not know the key."""
+    """The provider refuses the API key as unknown or invalid."""
 
     wording = "the provider refuses the key: {0}; check the variable that it is read from"
 
 
 class KeyWanted(PermanentModelError):
-    """The server wants a key, and none was sent."""
+    """The server demands an API key, and none was sent."""
 
     wording = (
         "the server wants a key, and none was sent: {0}; name one by the option `api_key`, "
@@ -57,31 +57,31 @@ class KeyWanted(PermanentModelError):
 
 
 class AccessDenied(PermanentModelError):
-    """The key is known, but may not do this."""
+    """The provider knows the API key, but does not allow the request with it."""
 
     wording = "the provider does not let this key do it: {0}"
 
 
 class QuotaSpent(PermanentModelError):
-    """There is no money or quota left."""
+    """The account at the provider has no money or quota left."""
 
     wording = "the provider wants to be paid: {0}"
 
 
 class RequestRefused(PermanentModelError):
-    """The provider does not take the request as it is."""
+    """The provider refuses the request as invalid."""
 
     wording = "the provider does not take this request: {0}"
 
 
 class ModelMissing(PermanentModelError):
-    """The provider has no such model, or no such address."""
+    """The provider has no model of this name, or nothing at this URL."""
 
     wording = "the provider does not have this model or address: {0}; check the name of the model and `base_url`"
 
 
 class ServerMissing(PermanentModelError):
-    """Nothing listens at the address of the provider."""
+    """No server listens at the URL of the provider: the connection was refused."""
 
     wording = (
         "the connection to the provider is refused: {0}; start the server, or correct `base_url` or the proxy that the "
@@ -90,7 +90,7 @@ class ServerMissing(PermanentModelError):
 
 
 class ProxyRefused(PermanentModelError):
-    """The proxy between us and the provider does not let the request through."""
+    """The HTTP proxy on the way to the provider refuses the request."""
 
     wording = (
         "the proxy that the environment names does not let the request through: {0}; correct its address, name and "
@@ -100,7 +100,7 @@ class ProxyRefused(PermanentModelError):
 
 
 class CertificateRefused(PermanentModelError):
-    """The certificate of the provider, or of a proxy, is not valid for us."""
+    """The TLS certificate of the provider, or of a proxy, cannot be verified."""
 
     wording = (
         "the certificate of the server cannot be trusted: {0}; name the authority that has signed it by "
@@ -109,13 +109,13 @@ class CertificateRefused(PermanentModelError):
 
 
 class WrongEndpoint(PermanentModelError):
-    """What answers at the address is not the API that was asked for."""
+    """The server at the URL answers, but not with the API of the provider."""
 
     wording = "this is not the API of the provider: {0}; check `base_url`"
 
 
 class EncodingRefused(PermanentModelError):
-    """The answer is packed in a way that was not asked for and that we cannot read."""
+    """The answer is compressed in a way that was not asked for and cannot be unpacked."""
 
     wording = (
         "the provider's answer cannot be read: {0}; have the server, or the proxy in between, send it as it is, or by "
@@ -124,22 +124,22 @@ class EncodingRefused(PermanentModelError):
 
 
 class BadResponse(PermanentModelError):
-    """What the model answers, or counts, is not what the port allows."""
+    """A `Model` returned a response or a usage that the protocol does not allow."""
 
     wording = "the model's answer cannot be taken: {0}; the fault is in the code of this `Model`"
 
 
 class BadModelOptions(PermanentModelError):
-    """The options for the provider cannot be used."""
+    """The options of a model are invalid, or not possible together."""
 
     wording = "cannot use these model options: {0}"
 
 
-# It may work the next time
+# Errors that are tried again
 
 
 class RateLimited(TransientModelError):
-    """Too many requests, or too many tokens, in a short time."""
+    """The provider's rate limit was reached: too many requests or tokens in a short time."""
 
     wording = "the provider's limit is reached: {0}"
 
@@ -151,7 +151,7 @@ class Overloaded(TransientModelError):
 
 
 class ProviderFailed(TransientModelError):
-    """The provider reports a fault of its own."""
+    """The provider reports an internal error."""
 
     wording = "the provider failed: {0}"
 
@@ -163,7 +163,7 @@ class NoFirstByte(TransientModelError):
 
 
 class NoNextByte(TransientModelError):
-    """The answer began and then did not go on."""
+    """The answer began, and then nothing more came in time."""
 
     wording = "the provider's answer did not go on: {0}"
 
@@ -175,12 +175,12 @@ class ConnectionFailed(TransientModelError):
 
 
 class StreamGarbled(TransientModelError):
-    """The stream holds what is not of its format."""
+    """The stream contains data that does not follow its format."""
 
     wording = "the provider's stream cannot be read: {0}"
 
 
 class StreamEndedEarly(TransientModelError):
-    """The stream ended before the answer did."""
+    """The stream ended before the answer was complete."""
 
     wording = "the provider's stream ended early: {0}"

@@ -1,4 +1,4 @@
-"""Something outside failed: a tool, a file, a process."""
+"""Errors of things outside of agentrail: tools, files, processes, web pages, other tasks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from agentrail.errors.branches import OutsideError
 
 MAX_STUCK: Final = 20
-"""Tasks and threads that an error shows; it has all of them."""
+"""The most tasks and threads that the text of `SupervisorStuck` names; `stuck` has all of them."""
 
 
 class ToolError(OutsideError):
-    """Raise it in a tool to answer `Err`: the model sees the text."""
+    """A call of a tool failed; raise it in a tool, and the model gets the text as the call's error result."""
 
     wording = "{0}"
 
@@ -29,7 +29,7 @@ class NotReadable(OutsideError):
 
 
 class FileFailed(OutsideError):
-    """The file system could not do it."""
+    """An operation on a file or folder failed."""
 
     wording = "cannot {0} `{1}`: {2}"
 
@@ -44,7 +44,7 @@ class FileMissing(FileFailed):
 
 
 class CommandFailed(OutsideError):
-    """A command could not be started or watched; it says nothing of what the command itself answered."""
+    """A command could not be started. A command that ran and failed raises no error; its exit code says so."""
 
     wording = "cannot run `{0}`: {1}"
 
@@ -71,7 +71,7 @@ class WebFailed(OutsideError):
 
 
 class McpFailed(OutsideError):
-    """An MCP server could not be started, or ended."""
+    """An MCP server could not be started, or has ended."""
 
     wording = "the MCP server `{0}` is not there: {1}"
 
@@ -80,7 +80,7 @@ class McpFailed(OutsideError):
 
 
 class SessionCrashed(OutsideError):
-    """The session ended by an error of its own."""
+    """The session has ended because of an error in its task."""
 
     wording = "session `{0}` crashed: {1}"
 
@@ -89,7 +89,7 @@ class SessionCrashed(OutsideError):
 
 
 class SupervisorFailed(OutsideError):
-    """A supervisor has stopped its children, because they crashed too often or one could not be started again."""
+    """A supervisor has ended with its children, because they crashed too often or one could not be started again."""
 
     wording = "supervisor `{0}` failed: {1}; its crash reports say more"
 
@@ -98,7 +98,7 @@ class SupervisorFailed(OutsideError):
 
 
 class SupervisorStuck(OutsideError):
-    """A supervisor was left although something under it had not ended; all of it is in `stuck`, with its place."""
+    """A supervisor was closed although some of its tasks or threads had not ended; `stuck` names them."""
 
     wording = (
         "the supervisor was left after {0} s, but some of its tasks and threads go on: {1}; what was durable stays so; "
@@ -125,7 +125,7 @@ class StartTooSlow(OutsideError):
 
 
 class SubscriberTooSlow(OutsideError):
-    """A subscriber did not keep up, and asked to be disconnected then."""
+    """A subscriber was too slow, and had chosen to be disconnected in that case."""
 
     wording = "this subscriber fell behind; subscribe again with `since=({0}, {1})`"
 
@@ -134,13 +134,13 @@ class SubscriberTooSlow(OutsideError):
 
     @property
     def cursor(self) -> tuple[int, int]:
-        """The cursor to go on from, for `subscribe(since=…)`."""
+        """The cursor at which to continue, for `subscribe(since=…)`."""
         seq, n = self.args
         return seq, n
 
 
 class SourceFailed(OutsideError):
-    """A source of tools did not start, so nothing of it was attached."""
+    """A source of tools, such as an MCP server, did not start, so none of its tools was attached."""
 
     wording = "cannot attach the tools of `{0}`: {1}; nothing was attached, so it can be tried again"
 

@@ -1,4 +1,4 @@
-"""A person, a plugin or a limit said no."""
+"""Errors for refusals: by a person, a plugin, a sandbox or a limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from agentrail.errors.branches import RefusedError
 
 
 class PluginRefused(RefusedError):
-    """A plugin does not want to run here: raise it, with the reason, in `init` or `on_options`."""
+    """A plugin refuses to run in this session; plugins raise it, with the reason, in `init` or `on_options`."""
 
     wording = "plugin `{1}` refuses: {0}"
 
@@ -15,7 +15,7 @@ class PluginRefused(RefusedError):
 
 
 class SessionRefused(RefusedError):
-    """A plugin, or an abort, ended the start of a session."""
+    """A plugin, or an abort, refused the start of a session."""
 
     wording = "session `{0}` does not start: {1} ended `session_start`: {2}"
 
@@ -33,7 +33,7 @@ class PromptWasRejected(RefusedError):
 
 
 class PromptWasDropped(RefusedError):
-    """A queued prompt was dropped before it was taken."""
+    """A queued prompt was removed from the queue before its turn began."""
 
     wording = "prompt `{0}` was dropped from the queue: {1}"
 
@@ -42,7 +42,7 @@ class PromptWasDropped(RefusedError):
 
 
 class TurnAborted(RefusedError):
-    """The turn that was waited for was aborted."""
+    """The turn that the caller waited for was aborted."""
 
     wording = "the turn of prompt `{0}` was aborted ({1}): {2}"
 
@@ -69,7 +69,7 @@ class SteeringQueueFull(RefusedError):
 
 
 class MailboxFull(RefusedError):
-    """As much waits for the session as may: prompts, or what is said to the open turn, or aborts with command ids."""
+    """The mailbox of a session is full: of prompts, of messages to the open turn, or of aborts with command ids."""
 
     wording = (
         "the mailbox of `{0}` is full ({1} messages, {2} bytes): nothing was posted; "
@@ -81,7 +81,7 @@ class MailboxFull(RefusedError):
 
 
 class ToolChanged(RefusedError):
-    """A held call's tool is no longer the one that was asked about."""
+    """The tool of a held call was detached or replaced after the question about the call was asked."""
 
     wording = "cannot approve `{0}`: its tool `{1}` was detached or redefined since; reject it"
 
@@ -90,7 +90,7 @@ class ToolChanged(RefusedError):
 
 
 class PathRefused(RefusedError):
-    """A sandbox does not open this path, whatever is there."""
+    """A sandbox refuses this path, whether or not there is a file."""
 
     wording = "the path {0!r} is refused: {1}"
 
@@ -99,7 +99,7 @@ class PathRefused(RefusedError):
 
 
 class CommandRefused(RefusedError):
-    """A sandbox does not run this command, or none at all."""
+    """A sandbox refuses this command, or all commands."""
 
     wording = "the command is refused: {0}"
 
@@ -108,7 +108,7 @@ class CommandRefused(RefusedError):
 
 
 class SandboxMissing(RefusedError):
-    """What is needed to confine a command is not there, so nothing was run."""
+    """A program that confines commands is missing or does not work here, so the command was not run."""
 
     wording = "nothing was run, because `{0}` cannot confine it: {1}; install it, or choose `LocalSandbox` on purpose"
 
@@ -117,7 +117,7 @@ class SandboxMissing(RefusedError):
 
 
 class WebRefused(RefusedError):
-    """An address is not fetched, whatever is there."""
+    """A URL must not be fetched, such as that of a private address."""
 
     wording = "the address {0!r} is refused: {1}"
 

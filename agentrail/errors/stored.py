@@ -1,4 +1,4 @@
-"""A stored session was asked for in a way that does not fit it."""
+"""Errors in calls about stored sessions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from agentrail.errors.usage import UnknownSession
 
 
 class SessionStored(UsageError):
-    """A session of this id is in the journal."""
+    """A session cannot be spawned with this id, because the journal has one with it."""
 
     wording = (
         "cannot spawn `{0}`: a session of this id is in the journal; if it has not ended, "
@@ -20,7 +20,10 @@ class SessionStored(UsageError):
 
 
 class SessionForgotten(UnknownSession):
-    """The session has ended, or there never was one of this id: this supervisor's journal keeps only living ones."""
+    """No session of this id is known: it has ended and was deleted, or never existed.
+
+    A supervisor without a journal of the user's own keeps only sessions that have not ended.
+    """
 
     wording = (
         "nothing is known of a session `{0}`: without a journal of your own, a supervisor forgets sessions that have "
@@ -29,7 +32,7 @@ class SessionForgotten(UnknownSession):
 
 
 class SessionAsleep(UsageError):
-    """The session sleeps, and what was asked for is in its journal only."""
+    """The session hibernates, and the data that was asked for is only in the journal."""
 
     wording = "session `{0}` sleeps, and its conversation is in the journal; `await session.wake()` first"
 
@@ -38,7 +41,7 @@ class SessionAsleep(UsageError):
 
 
 class SessionParked(UsageError):
-    """The session is in the journal, and nobody runs it here."""
+    """The session is stored in the journal, and this supervisor does not run it."""
 
     wording = "session `{0}` is in the journal and not here any more; `supervisor.resume({0!r}, spec)` goes on with it"
 
@@ -47,7 +50,7 @@ class SessionParked(UsageError):
 
 
 class UnknownRecord(UsageError):
-    """A session was asked for as it was at a time that it never had."""
+    """The session has no record with this number."""
 
     wording = "session `{0}` has no record {1}; `supervisor.stored()` tells how many it has, and they begin with 1"
 
@@ -56,7 +59,7 @@ class UnknownRecord(UsageError):
 
 
 class SpecMissing(UsageError):
-    """A session is to come back, and nobody says from which code."""
+    """A session cannot be resumed, because no specification was given for its code."""
 
     wording = (
         "cannot resume `{0}`: its specification is called {1!r}, and there is none of that name; "
@@ -68,7 +71,7 @@ class SpecMissing(UsageError):
 
 
 class PluginMismatch(UsageError):
-    """The code of a stored session does not fit its records; nothing of it was changed."""
+    """A session cannot be resumed, because the code of a plugin does not fit its records; nothing was changed."""
 
     wording = (
         "cannot resume `{0}`: plugin `{1}`: {2}; give a specification with that plugin, of this version or a later one"

@@ -1,4 +1,4 @@
-"""A tool, or what supplies tools, was defined or attached in a way that cannot work."""
+"""Errors in the definition or use of tools and of sources of tools."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentrail.errors.branches import UsageError, listed
 
 
 class BadTool(UsageError):
-    """A tool cannot be made of this."""
+    """A function or object cannot be used as a tool, or its declaration is invalid."""
 
     wording = "cannot make a tool of `{0}`: {1}"
 
@@ -35,7 +35,7 @@ class SourceExists(UsageError):
 
 
 class SourceAlone(UsageError):
-    """A source of tools is attached by a call of its own."""
+    """A source of tools was given together with other tools, but must be attached by a separate call."""
 
     wording = (
         "cannot attach the source of tools `{0}` together with others: a call attaches all or nothing, and a source is "
@@ -56,7 +56,7 @@ class UnknownTool(UsageError):
 
     @classmethod
     def among(cls, tool: str, attached: Iterable[str]) -> UnknownTool:
-        """Make one that lists what is *attached*."""
+        """Return an error that lists the *attached* tools."""
         return cls(tool, listed(attached))
 
 
@@ -70,13 +70,13 @@ class BadEdit(UsageError):
 
     @property
     def times(self) -> int:
-        """How often the text occurs."""
+        """The number of times that the text occurs."""
         times = self.args[1]
         return times if isinstance(times, int) else 0
 
 
 class BadPattern(UsageError):
-    """A pattern cannot be read."""
+    """A pattern of a search is invalid."""
 
     wording = "cannot read the pattern {0!r}: {1}"
 
@@ -85,7 +85,7 @@ class BadPattern(UsageError):
 
 
 class BadMcpServer(UsageError):
-    """What is said about an MCP server will not do."""
+    """The options given for an MCP server are invalid."""
 
     wording = "cannot use the MCP server `{0}`: {1}"
 

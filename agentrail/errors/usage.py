@@ -1,4 +1,4 @@
-"""The call was wrong: whoever made it can fix it."""
+"""Errors in a call, which its caller can fix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentrail.errors.branches import UsageError, listed, meant, nearest
 
 
 class NotJson(UsageError):
-    """A value was given where only JSON can be kept."""
+    """A value was given where only JSON can be stored, and it is not JSON."""
 
     wording = (
         "{0} is {1}, which JSON cannot hold; use text, finite numbers, booleans, None, lists and text-keyed objects"
@@ -20,7 +20,7 @@ class NotJson(UsageError):
 
 
 class BadText(UsageError):
-    """A text is not JSON that we read."""
+    """A text is not JSON, or JSON in a form that is not accepted."""
 
     wording = "cannot read this text as JSON: {0}"
 
@@ -29,7 +29,7 @@ class BadText(UsageError):
 
 
 class BadData(UsageError):
-    """JSON does not hold the value that is wanted."""
+    """JSON data does not fit the type that it is to be read as."""
 
     wording = "cannot read a `{0}`: {1} {2}"
 
@@ -47,7 +47,7 @@ class BadValue(UsageError):
 
 
 class BadMessage(UsageError):
-    """What a caller says cannot be kept."""
+    """The content of a prompt or of steering is not text, image or data that can be stored."""
 
     wording = "cannot say this: {0} is {1}; use text, or a list of `Text`, `Image` and `Data`"
 
@@ -56,7 +56,7 @@ class BadMessage(UsageError):
 
 
 class WrongType(UsageError, TypeError):
-    """An argument is not of its type."""
+    """An argument has the wrong type."""
 
     wording = "cannot take {1} as `{0}`; give {2}"
 
@@ -65,12 +65,12 @@ class WrongType(UsageError, TypeError):
 
     @classmethod
     def of(cls, argument: str, found: object, wanted: str) -> WrongType:
-        """Make one that names the type of what was *found*."""
+        """Return an error that names the type of *found*, the argument that was given."""
         return cls(argument, f"a `{type(found).__name__}`", wanted)
 
 
 class UnknownField(UsageError, TypeError):
-    """A field was given that is not there."""
+    """A field was given that the class does not have."""
 
     wording = "`{0}` has no field `{1}`; {2}"
     others: ClassVar[str] = "its fields are"
@@ -80,7 +80,7 @@ class UnknownField(UsageError, TypeError):
 
     @classmethod
     def among(cls, owner: str, field: str, fields: Iterable[str]) -> Self:
-        """Make one that names the nearest of *fields*, or all if none is near."""
+        """Return an error that names the most similar of *fields*, or all if none is similar."""
         return cls(owner, field, meant(field, fields, cls.others))
 
 
@@ -95,7 +95,7 @@ class UnknownArgument(UnknownField):
 
 
 class BadSpec(UsageError):
-    """A `SessionSpec` cannot be run."""
+    """A session cannot be started from this `SessionSpec`: a field is invalid."""
 
     wording = "cannot run this SessionSpec: its `{0}` {1}"
 
@@ -104,7 +104,7 @@ class BadSpec(UsageError):
 
 
 class BadChoice(UsageError):
-    """An argument takes one of a few words."""
+    """An argument has a value that is not among its choices."""
 
     wording = "{0}={1!r} is not a choice; use one of {2}"
 
@@ -113,12 +113,12 @@ class BadChoice(UsageError):
 
     @classmethod
     def among(cls, argument: str, found: object, choices: Iterable[str]) -> BadChoice:
-        """Make one that lists the *choices*."""
+        """Return an error that lists the *choices*."""
         return cls(argument, found, listed(choices))
 
 
 class BadId(UsageError):
-    """An id does not follow the grammar."""
+    """An id contains characters that are not allowed, or is too long or empty."""
 
     wording = "the id {0!r} is not allowed: 1 to 128 letters, digits, `.`, `_`, `-`, beginning with a letter or digit"
 
@@ -156,13 +156,13 @@ class SessionNotAlive(UsageError):
 
 
 class NotEntered(UsageError):
-    """A subscription was read before it was entered: it would never hear anything."""
+    """A subscription was read before its `async with` was entered, so it would never get an event."""
 
     wording = "cannot read this subscription yet; put the `async for` into `async with session.subscribe() as events:`"
 
 
 class AlreadyLeft(UsageError):
-    """A subscription was read after it was left: it hears nothing any more."""
+    """A subscription was read after its `async with` was left, so it gets no more events."""
 
     wording = (
         "cannot read this subscription any more: its `async with` was left; read inside of it, or subscribe again "
@@ -171,7 +171,7 @@ class AlreadyLeft(UsageError):
 
 
 class AlreadyRead(UsageError):
-    """Two tasks read one subscription: each would miss what the other gets."""
+    """Two tasks read one subscription: each would miss the events that the other gets."""
 
     wording = "another task reads this subscription; subscribe once for each reader"
 
@@ -183,7 +183,7 @@ class NoTrioRun(UsageError):
 
 
 class NotInItsRun(UsageError):
-    """A session was called from outside the Trio run that it lives in."""
+    """A session was called from outside of the Trio run of its supervisor."""
 
     wording = (
         "cannot talk to session `{0}` from here: this is another thread or another event loop; "
@@ -213,7 +213,7 @@ class UnknownModel(UsageError):
 
     @classmethod
     def among(cls, model: str, known: Iterable[str], families: Mapping[str, str]) -> UnknownModel:
-        """Make one that names the nearest of the *known*, or the provider of the family that *model* is of."""
+        """Return an error that suggests the most similar of *known*, or the provider of a family such as `claude`."""
         names = sorted(known)
         provider, colon, rest = model.partition(":")
         by_name = {name.partition(":")[0]: name for name in names}
@@ -237,7 +237,7 @@ class ModelExists(UsageError):
 
 
 class UnknownApproval(UsageError):
-    """Nothing with this id waits for a decision."""
+    """No held call and no question with this id waits for a decision."""
 
     wording = "nothing with the id `{0}` waits for a decision (waiting: {1}); see `session.status().held`"
 
@@ -246,12 +246,12 @@ class UnknownApproval(UsageError):
 
     @classmethod
     def among(cls, approval: str, waiting: Iterable[str]) -> UnknownApproval:
-        """Make one that lists what is *waiting*."""
+        """Return an error that lists the ids that are *waiting*."""
         return cls(approval, listed(waiting))
 
 
 class WrongDecision(UnknownApproval):
-    """A question was approved or rejected, or a held call answered."""
+    """The decision does not fit: a question was approved or rejected, or a held call was answered with text."""
 
     wording = "cannot {1} `{0}`: it is {2}; use {3}"
 
@@ -260,7 +260,7 @@ class WrongDecision(UnknownApproval):
 
 
 class NoFamily(UsageError):
-    """The word `always` has no meaning for this call."""
+    """A call cannot be approved for always, because the plugin that holds it named no family of commands."""
 
     wording = "cannot always approve `{0}`: the plugin that holds it named no family; approve it once"
 
@@ -287,14 +287,14 @@ class UnknownPlugin(UsageError):
 
     @classmethod
     def among(cls, plugin: str, attached: Iterable[str]) -> UnknownPlugin:
-        """Make one that names the nearest of what is *attached*, and all of it."""
+        """Return an error that lists the keys of the *attached* plugins, and suggests the most similar one."""
         known = list(attached)
         near = nearest(plugin, known)
         return cls(plugin, listed(known), f"; did you mean `{near}`?" if near else "")
 
 
 class PluginExists(UsageError):
-    """One plugin of each class per session, unless it has a key."""
+    """Two plugins of a session cannot have one key, which by default is the name of the class."""
 
     wording = "a plugin `{0}` is attached already; give the second one a `key`"
 
@@ -312,7 +312,7 @@ class BadOptions(UsageError):
 
 
 class BadPlugin(UsageError):
-    """A plugin class is not written as the contract asks."""
+    """A plugin, or its class, does not follow the contract of plugins."""
 
     wording = "plugin class `{0}`: {1}"
 
@@ -321,7 +321,7 @@ class BadPlugin(UsageError):
 
 
 class UnknownPrompt(UsageError):
-    """No such prompt is queued."""
+    """No prompt with this ref is queued."""
 
     wording = "no queued prompt has the ref `{0}`; it was taken, dropped or never queued; see `session.queued()`"
 
@@ -348,7 +348,7 @@ class Busy(UsageError):
 
 
 class IllegalInput(UsageError):
-    """An input came in a state that has no use for it."""
+    """The session cannot handle this input in its present state."""
 
     wording = "`{1}` cannot be handled in state `{0}`: {2}"
 
@@ -357,7 +357,7 @@ class IllegalInput(UsageError):
 
 
 class ExtraMissing(UsageError):
-    """What is wanted needs packages that are not installed."""
+    """A feature needs packages of an extra that are not installed."""
 
     wording = "cannot {0}: it needs packages of the extra `{1}`, which are not installed; run `{2}`"
 
