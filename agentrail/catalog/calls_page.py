@@ -11,6 +11,11 @@ def methods(source: Source, cls: type, called: str) -> list[str]:
     return joined(_call(one, called) for one in source.methods(cls))
 
 
+def contract(source: Source, cls: type, called: str) -> list[str]:
+    """Return the docstring of the protocol *cls*, and its methods with their promises."""
+    return joined((*paragraphs(cls.__doc__ or ""), methods(source, cls, called)))
+
+
 def _call(one: Callable, called: str) -> list[str]:
     return section(code(one.name), [written(one, called)], *paragraphs(one.about))
 

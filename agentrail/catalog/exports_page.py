@@ -19,9 +19,8 @@ def names(source: Source, package: ModuleType) -> list[str]:
 
 
 def _about(source: Source, name: str, found: object) -> str:
-    if isinstance(found, type | FunctionType):
+    """Return the text about *found*: its docstring, or the text under the constant, or the members of the union."""
+    if isinstance(found, type | FunctionType) or hasattr(found, "__wrapped__"):
         return summary(found.__doc__)
-    members = get_args(found)
-    if members:
-        return f"Any of {codes(sorted(getattr(one, '__name__', str(one)) for one in members))}."
-    return summary(source.constant(name)) or f"A {code(type(found).__name__)}."
+    members = [getattr(one, "__name__", str(one)) for one in get_args(found)]
+    return summary(source.constant(name)) or (f"Any of {codes(sorted(members))}." if members else "")

@@ -33,14 +33,14 @@ def _about(one: Described) -> str:
     return summary(one.about)
 
 
-def described(source: Source, cls: type) -> list[str]:
+def described(source: Source, cls: type, level: int = 3) -> list[str]:
     """Return a section about *cls*: its docstring and the table of its fields."""
-    return section(code(cls.__name__), *paragraphs(cls.__doc__ or ""), fields(source, cls))
+    return section(code(cls.__name__), *paragraphs(cls.__doc__ or ""), fields(source, cls), level=level)
 
 
-def all_described(source: Source, classes: Iterable[type]) -> list[str]:
+def all_described(source: Source, classes: Iterable[type], level: int = 3) -> list[str]:
     """Return a section about each of *classes*."""
-    return joined(described(source, cls) for cls in classes)
+    return joined(described(source, cls, level) for cls in classes)
 
 
 def summary(text: str | None) -> str:

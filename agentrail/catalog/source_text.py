@@ -98,7 +98,7 @@ class Source:
     def constant(self, name: str) -> str:
         """Return the text under the first module-level constant called *name*."""
         for module in self._texts:
-            for node, text in _with_texts(self._tree(module).body):
+            for node, text in _with_texts([*_of_module(self._tree(module))]):
                 if text and isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name:
                     return text
                 if text and isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
@@ -131,6 +131,12 @@ class Source:
             if isinstance(node, ast.ClassDef) and node.name == cls.__qualname__:
                 return node
         return None
+
+
+def _of_module(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, also those for type checkers, which stand in an `if TYPE_CHECKING:`."""
+    for node in tree.body:
+        yield from node.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" else (node,)
 
 
 def _with_texts(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:

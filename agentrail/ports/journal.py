@@ -183,7 +183,10 @@ class Journal(Protocol):
         ...
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the usable snapshot of a session; `None` if there is none (see `is_usable`)."""
+        """Return the stored snapshot of a session; `None` if there is none that can be used.
+
+        One that is newer than the last record, or was made by another version of the machine, cannot be used.
+        """
         ...
 
     async def close(self) -> None:

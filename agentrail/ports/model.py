@@ -11,6 +11,7 @@ from agentrail.values.stream import Chunk, ModelRequest, Response
 from agentrail.values.value import Value, value
 
 EmitChunk = Callable[[Chunk], None]
+"""Callback with which a model hands on each chunk when it comes; it takes no time and never fails."""
 
 
 class Model(Protocol):

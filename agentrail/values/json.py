@@ -13,7 +13,9 @@ from agentrail.values.foreign import described, items_of, named, pass_interrupt,
 
 if TYPE_CHECKING:
     Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
+    """A JSON value, frozen: an object, a list, a text, a number, a boolean or `None`."""
     JsonObject: TypeAlias = "Mapping[str, Json]"
+    """A JSON object, frozen."""
 else:  # as text, which recursion needs, they could not be found in an annotation that somebody reads at run time
     Json = NewType("Json", object)
     JsonObject = NewType("JsonObject", dict)

@@ -89,6 +89,7 @@ class PingChunk(Value):
 Chunk: TypeAlias = TextChunk | ThinkingChunk | CallChunk | UsageChunk | PingChunk
 
 PING = PingChunk()
+"""The `PingChunk`."""
 
 
 @value

@@ -14,7 +14,7 @@ import agentrail.hooks
 import agentrail.plugins
 from agentrail import SessionHandle
 from agentrail.app.spec import SessionSpec
-from agentrail.catalog import calls_page, errors_page, events_page, machine_page, plugins_page
+from agentrail.catalog import calls_page, errors_page, events_page, exports_page, machine_page, plugins_page
 from agentrail.catalog.source_text import Described, Source
 from agentrail.core.machine.table import TABLE
 from agentrail.core.vocabulary.effects import EFFECTS
@@ -25,9 +25,14 @@ from agentrail.hooks.actions import ACTIONS
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import HOOKS
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
+from agentrail.journals import Journal
+from agentrail.models import Model
+from agentrail.sandboxes import Process, Sandbox, Web
+from agentrail.tools import Tool
 from agentrail.values.events.catalogue import EVENTS
 from agentrail.values.tools import ToolSpec
-from tests.docs.sources import PACKAGE, SOURCE
+from tests.docs.sources import PACKAGE, ROOT, SOURCE
+from tests.docs.test_pages import PACKAGES
 
 DOCUMENTED = (*EVENTS, *HOOKS, *ACTIONS, *INPUTS, *EFFECTS, Context, SessionSpec, ToolSpec)
 
@@ -104,6 +109,26 @@ def test_every_call_of_the_handle_is_printed_and_says_what_it_does() -> None:
     assert {one.name for one in found} == {name for name in vars(SessionHandle) if not name.startswith("_")}
     assert [one.name for one in found if not one.about] == []
     assert len(calls_page.methods(SOURCE, SessionHandle, "session")) == 6 * len(found) - 1
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_says_what_it_is(package: str) -> None:
+    _, _, *rows = exports_page.names(SOURCE, import_module(package))
+    assert [row for row in rows if row.endswith("| |")] == []
+    assert [row for row in rows if "`. |" in row and row.split("|")[2].startswith(" A `")] == [], "the type of a value"
+
+
+@pytest.mark.parametrize("contract", [Journal, Model, Tool, Sandbox, Process, Web], ids=lambda cls: cls.__name__)
+def test_the_contracts_for_parts_of_ones_own_are_printed_with_all_promises(contract: type) -> None:
+    page = (ROOT / "docs" / "reference" / "contracts.md").read_text(encoding="utf-8")
+    found = SOURCE.methods(contract)
+    assert {one.name for one in found} == {name for name in vars(contract) if not name.startswith("_")}
+    assert [one.name for one in found if not one.about] == []
+    assert "\n".join(calls_page.contract(SOURCE, contract, contract.__name__.lower())) in page
+
+
+def test_a_text_under_a_name_for_type_checkers_is_found() -> None:
+    assert Source({"m": 'if TYPE_CHECKING:\n    A: TypeAlias = "int"\n    """An A."""\n'}).constant("A") == "An A."
 
 
 def test_texts_come_from_the_source_that_is_passed_in() -> None:

@@ -16,7 +16,10 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$")
 _NAME = re.compile(r"^\| `(\w+)` \|")
 
-PACKAGES = ("agentrail", "agentrail.plugins", "agentrail.tools", "agentrail.testing")
+PACKAGES = (
+    *("agentrail", "agentrail.journals", "agentrail.mcp", "agentrail.models", "agentrail.plugins"),
+    *("agentrail.sandboxes", "agentrail.testing", "agentrail.tools"),
+)
 
 
 def _prose(page: Path) -> list[str]:

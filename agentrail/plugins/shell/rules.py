@@ -352,3 +352,4 @@ RULES: Final = (
 )
 
 ALL_RULES: Final = frozenset(rule.name for rule in RULES)
+"""The names of all rules for commands."""
