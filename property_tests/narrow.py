@@ -1,4 +1,4 @@
-"""Sessions by hand to where chance seldom comes, for promises of the table that it would take too long to see kept."""
+"""Sessions written by hand that reach rows and effects of the transition table which random sessions seldom reach."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def _the_time_to_sleep_comes_too_late(tally: Tally) -> None:
 
 
 def narrow_paths(tally: Tally) -> None:
-    """Go all of them."""
+    """Play all of these sessions, and count their steps in *tally*."""
     _a_sub_agent_rests_with_its_turn(tally)
     _sub_agents_in_odd_moments(tally)
     _the_time_to_sleep_comes_too_late(tally)

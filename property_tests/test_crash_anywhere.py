@@ -1,8 +1,8 @@
-"""Random sessions, cut behind each of their records: what comes back is what was there, and it comes to rest.
+"""Cuts the journal of random sessions after each record, and resumes them: nothing is lost, and they come to rest.
 
-The journal of a session that lived is cut behind its first record, behind its second, and so on: each of these is what
-a crash may leave. The session comes back from it with the same code. And behind each record the state that the records
-lead to is the one that lived then, bit for bit: also where a stream was cut by an abort, by steering or by a stall.
+The journal of a finished run is cut after its first record, after its second, and so on, as crashes may leave it. The
+session is resumed from each with the same code. Also, the state that the records lead to after each record must equal
+the state that the session had then, bit for bit, even where an abort, steering or a stall cut a stream.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Saying:
 
 @frozen
 class Doing:
-    """What the caller does, after a while."""
+    """An action of the caller, and the seconds before it."""
 
     after: float
     what: str
@@ -93,7 +93,7 @@ DOINGS = st.lists(
 
 
 class Speaker:
-    """A model that answers as it is told, and then briefly."""
+    """A model that answers as *sayings* say, one for each request, and after them with one word."""
 
     name = "speaker"
 
@@ -117,7 +117,7 @@ class Speaker:
 
 
 class Slow:
-    """A tool that takes a moment; its probe finds what the last letter of the key says."""
+    """A tool that takes half a second; what its probe finds depends on the key of the call."""
 
     def __init__(self, name: str, ran: list[str]) -> None:
         self.spec = ToolSpec(name, f"a tool that is {name}", effect=TOOLS[name])
@@ -160,14 +160,14 @@ def spec(sayings: Sequence[Saying], ran: list[str]) -> SessionSpec:
 
 
 async def rested(session: SessionHandle) -> None:
-    """Wait until nothing is under way that ends without a person."""
+    """Wait until no work is under way that ends without a person's decision."""
     with trio.fail_after(100):
-        while session.inspect().at_work:  # noqa: ASYNC110 - nobody sets an event for it
+        while session.inspect().at_work:  # noqa: ASYNC110 - there is no event for it
             await trio.sleep(0.05)
 
 
 async def do(session: SessionHandle, what: str) -> None:
-    """Do something; that it is refused is an answer too."""
+    """Carry out the action *what*; a refusal is fine."""
     held = session.status().held
     try:
         match what:
@@ -190,7 +190,7 @@ async def do(session: SessionHandle, what: str) -> None:
 
 
 class Counting(MemoryJournal):
-    """A journal that says how much it holds."""
+    """A journal that keeps the number of its last record in `head`."""
 
     head = 0
 
@@ -201,14 +201,14 @@ class Counting(MemoryJournal):
 
 @frozen
 class Past:
-    """The records of a session, and the state that it had behind each."""
+    """The records of a session, and the states that it had, by the number of the last record."""
 
     records: tuple[Record, ...]
     states: dict[int, State]
 
 
 async def lived(sayings: Sequence[Saying], doings: Sequence[Doing]) -> Past:
-    """Let a session live."""
+    """Run a session with the given answers and actions until it rests; return its records and states."""
     journal, states = Counting(encode=True), dict[int, State]()
 
     async def script(_: World, session: SessionHandle) -> None:
@@ -228,7 +228,7 @@ async def lived(sayings: Sequence[Saying], doings: Sequence[Doing]) -> Past:
 
 
 def check_states(past: Past) -> None:
-    """The records lead to what lived."""
+    """Check that a replay of the records leads to the state that the session had after each."""
     state = past.records[0].opening
     assert state is not None
     for number, record in enumerate(past.records, 1):
@@ -244,7 +244,7 @@ def check_states(past: Past) -> None:
 
 
 async def came_back(past: Past, cut: int, sayings: Sequence[Saying]) -> None:
-    """Come back from the first *cut* records, and come to rest."""
+    """Resume the session from its first *cut* records, and check what it does until it rests."""
     kept = past.records[:cut]
     journal, ran = MemoryJournal(encode=True), list[str]()
     claim = await journal.claim(SESSION, "test")
@@ -266,7 +266,7 @@ async def came_back(past: Past, cut: int, sayings: Sequence[Saying]) -> None:
 
 
 def check_runs(ran: Sequence[str], kept: Sequence[Record], records: Sequence[Record]) -> None:
-    """Nothing runs again that may have done something, and nothing that a person did not agree to."""
+    """Check that no unsafe call ran again, and no `risky` call without approval."""
     assert len(set(ran)) == len(ran)
     events = [envelope.event for record in records for envelope in record.events]
     names = {f"{SESSION}/{event.call_id}": event.name for event in events if isinstance(event, ToolExecutionStart)}

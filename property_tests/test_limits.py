@@ -33,18 +33,18 @@ ENTERED: Final = (adapters, machine, mailboxes, shell, tools)
 
 @frozen
 class Edit:
-    """One place that says something else."""
+    """A mistake at a limit, made by one replacement in the source of a function."""
 
     says: str
-    """What is wrong."""
+    """What the changed function does wrong, in words."""
     where: object
-    """The function."""
+    """The function whose source is changed."""
     old: str
-    """What it says."""
+    """The text in its source that is replaced."""
     new: str
-    """What it says instead."""
+    """The text that replaces it."""
     by: tuple[str, ...]
-    """The scenes and tests that notice it, each alone."""
+    """The scenes and tests that must each notice the mistake."""
 
     def plant(self, planting: Planting) -> None:
         planting.rewrite(cast("FunctionType", self.where), self.old, self.new)
@@ -290,26 +290,26 @@ def one(scene: Scene, size: int) -> bool:
 
 
 def held(scene: Scene) -> bool:
-    """Whether a scene finds its limit as it is to be."""
+    """Whether a scene passes up to its limit, and no further."""
     return all(one(scene, scene.at + side) is (side <= scene.last) for side in SIDES)
 
 
 def fails(name: str) -> bool:
-    """Whether a scene or a test notices what is planted."""
+    """Whether the scene or test *name* fails with the planted mistake."""
     try:
         if name in BY_NAME:
             return not held(BY_NAME[name])
         test: Callable[..., Awaitable[None]] = getattr(test_runtime, name)
         given = [JournalFull("no space")] if "snapshot" in name else []
         run_in_virtual_time(partial(test, *given))
-    except Exception:  # noqa: BLE001 - whatever it raises, it has noticed; with it all groups of Trio
+    except Exception:  # noqa: BLE001 - any error counts as noticed, groups of Trio included
         return True
     return False
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.says)
 def test_an_edit_at_a_limit_is_noticed(edit: Edit) -> None:
-    """That they find nothing without it, their own run says."""
+    """Each scene or test named by the edit fails with it; without it they pass in their own runs."""
     planting = Planting()
     try:
         edit.plant(planting)

@@ -1,4 +1,4 @@
-"""Many sessions in the plausible world, driven by seeded chance: made once, looked at by several tests."""
+"""Plays many random sessions of the pure machine, from seeds: they are played once, and several tests use the tally."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from agentrail.testing.world.scenes import draw_scene
 from property_tests.narrow import narrow_paths
 
 STEPS = {"ci": 360_000, "campaign": 2_000_000}
-"""The least that is asked for is 50,000 in CI and 1,000,000 in the campaign; promises seldom kept need more."""
+"""Steps by profile. The specification asks for 50,000 and 1,000,000; rare rows of the transition table need more."""
 
 LENGTH = 75
-"""Steps of one session, at most."""
+"""How many steps one session has at most."""
 
 
 def profile() -> str:
@@ -23,7 +23,7 @@ def profile() -> str:
 
 
 def run_one(seed: int, tally: Tally | None = None, steps: int = LENGTH) -> None:
-    """Run the session of one seed, and say which it was if it breaks."""
+    """Play the session of one seed; an exception gets a note with the seed."""
     chance = random.Random(seed)
     choose = Choose(chance.randrange)
     try:
@@ -35,7 +35,7 @@ def run_one(seed: int, tally: Tally | None = None, steps: int = LENGTH) -> None:
 
 @cache
 def volume() -> Tally:
-    """Run sessions until there are steps enough; each seeks what the ones before it have not seen."""
+    """Play sessions until the profile's number of steps is reached; later ones prefer rows that were seldom reached."""
     tally = Tally()
     narrow_paths(tally)
     seed = 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)

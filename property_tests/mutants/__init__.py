@@ -1,7 +1,7 @@
-"""Breaks the machine on purpose, one thing at a time, and sees that a test notices: `python -m property_tests.mutants`.
+"""Breaks the machine on purpose, one part at a time, and checks that a test fails: `python -m property_tests.mutants`.
 
-Rows of the transition table are blanked, their promises dropped, and the effects they promise swallowed; the rules by
-which answers combine and the choices of the core are swapped, as data or in the source.
+Rows of the transition table are blanked, phases and effects removed from them, and effects swallowed. Tables of the
+core and the pipeline are changed in memory, and rules in the source.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ Break: TypeAlias = Callable[[], None]
 
 @frozen
 class Mutant:
-    """One thing that is broken."""
+    """One change that breaks the machine."""
 
     group: str
-    """What kind of thing."""
+    """Kind of the change, for the report."""
     name: str
-    """Which one, and how."""
+    """Which part is changed, and how."""
     apply: Break
-    """Breaks it, in this process."""
+    """Makes the change in this process."""
     tests: tuple[str, ...] = ()
-    """Which modules of tests are likeliest to notice."""
+    """Test modules that are run first, because they are likeliest to fail."""
 
 
 @frozen
 class Edit:
-    """A mutant made in the source, before it is imported."""
+    """A mutant made by changing the source of a module before it is imported."""
 
     module: str
-    """Which module."""
+    """Name of the module."""
     old: str
-    """What stands there, once."""
+    """Text in its source that is replaced; it must occur once."""
     new: str
-    """What stands there instead."""
+    """Text that replaces it."""
 
     @property
     def name(self) -> str:
-        """How a report names it."""
+        """Name of the edit in reports."""
         return f"{self.module.removeprefix('agentrail.')}: {_short(self.old)} → {_short(self.new)}"
 
 

@@ -23,11 +23,11 @@ STALE: Final = 2
 """The exit code if an edit does not fit the source any more: nothing was tested."""
 
 Line: TypeAlias = tuple[str, str, str | None]
-"""Group, mutant, and the test that has noticed it."""
+"""Group, name of the mutant, and the test that failed; `None` if none did."""
 
 
 def main(words: Sequence[str]) -> int:
-    """Break everything, or what is named by *words*, and report."""
+    """Test all mutants, or those that *words* name, and print a table; return the exit code."""
     wrong = list(stale())
     if wrong:
         print(*wrong, sep="\n", file=sys.stderr)
@@ -53,7 +53,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def everything(words: Sequence[str]) -> Iterator[Line]:
-    """Yield the fate of every mutant; those of the table run beside the others."""
+    """Yield the result of each mutant; those of the transition table are tested concurrently with the others."""
     load()
     context = multiprocessing.get_context("fork")
     with context.Pool(2, little_memory, maxtasksperchild=1) as pool:
@@ -77,14 +77,14 @@ def chosen_choices(words: Sequence[str]) -> list[int]:
 
 
 def fate_of_choice(place: int) -> Line:
-    """Break a choice in this process, which runs nothing else, and test."""
+    """Apply a mutant of data in this process, which runs nothing else, and run the tests."""
     mutant = all_choices()[place]
     mutant.apply()
     return mutant.group, mutant.name, notice(mutant.tests)
 
 
 def fate_of_edit(place: int) -> Line:
-    """Break the source in a child that has imported nothing yet, and test."""
+    """Apply an edit of the source in a child process, which has imported nothing yet, and run the tests there."""
     edit = EDITS[place]
     child = subprocess.run(
         [sys.executable, "-m", "property_tests.mutants.edited", str(place)],
@@ -99,16 +99,16 @@ def fate_of_edit(place: int) -> Line:
 
 
 class BrokenRunError(Exception):
-    """The process that tests an edit has failed: nobody knows whether a test would notice."""
+    """The process that tests an edit has failed, so it is unknown whether a test would notice the edit."""
 
 
 def edit_group(edit: Edit) -> str:
-    """Say what kind of thing an edit breaks."""
+    """Return the group of an edit, by its module."""
     return "figure" if edit.module.endswith("options") else "pipeline" if "hooks" in edit.module else "core"
 
 
 def fates_of_rows() -> list[Line]:
-    """Break the tables, cell by cell, and test."""
+    """Test the mutants of the matrix of actions and of the transition table."""
     return [*accepted(), *((outcome.group, outcome.name, outcome.by) for outcome in outcomes())]
 
 

@@ -1,4 +1,4 @@
-"""Mutants of data: the rules by which answers combine, and the choices of the core."""
+"""Mutants of data: changed tables of the pipeline and of the core."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ V = TypeVar("V")
 
 
 def rebind(old: object, new: object) -> Break:
-    """Return what puts *new* wherever a module of the machine knows *old*."""
+    """Return a function that replaces *old* by *new* in all modules of `core` and `hooks`."""
 
     def apply() -> None:
         for name, module in list(sys.modules.items()):
@@ -34,11 +34,11 @@ def rebind(old: object, new: object) -> Break:
 
 
 def nothing(*_: object, **__: object) -> None:
-    """Do nothing."""
+    """No-op, used in place of a handler."""
 
 
 def without(mapping: Mapping[K, V], key: K, instead: V) -> dict[K, V]:
-    """Return *mapping* with something else under *key*."""
+    """Return *mapping* with *instead* as the value of *key*."""
     return {**mapping, key: instead}
 
 
@@ -62,7 +62,7 @@ def _skips(run: pipeline.Pipeline, entry: pipeline.PluginEntry, _answer: Action[
 
 
 def folding() -> Iterator[Mutant]:
-    """Yield each rule of an action, replaced by each other one."""
+    """Yield mutants of how answers combine: an action does nothing, aborts, blocks or skips instead of its own rule."""
     apply = pipeline._APPLY  # noqa: SLF001 - this is what is broken
     others: dict[str, Callable[..., Ruling | None]] = {
         "nothing": nothing,
@@ -88,7 +88,7 @@ def folding() -> Iterator[Mutant]:
 
 
 def critical() -> Iterator[Mutant]:
-    """Yield each consequence of a broken critical plugin, replaced by each other one that the hook could have."""
+    """Yield mutants in which the failure of a critical plugin at a hook has another consequence."""
     table = pipeline.WHEN_CRITICAL_BREAKS
     for hook, verdict in table.items():
         for other in (Verdict.PASS, Verdict.ABORT, Verdict.SKIP, Verdict.BLOCK):
@@ -104,7 +104,7 @@ def critical() -> Iterator[Mutant]:
 
 
 def accepted() -> Iterator[tuple[str, str, str | None]]:
-    """Yield the fate of each cell of the matrix, turned over: group, name, and the test of that cell that notices."""
+    """Reverse for each cell of the matrix whether the action is accepted; yield group, name, and a test that fails."""
     load("tests/cells")
     for hook, kinds in plugin.MATRIX.items():
         for kind in actions.ACTIONS:
@@ -121,7 +121,7 @@ def accepted() -> Iterator[tuple[str, str, str | None]]:
 
 
 def flow() -> Iterator[Mutant]:
-    """Yield each step of the flow, left out."""
+    """Yield mutants in which a hook, a stage, a handler or a timer is ignored."""
     for hook, (begin, finish) in agenda.FLOW.items():
         for name, pair in (("never asked", (nothing, finish)), ("asked in vain", (begin, nothing))):
             yield Mutant("flow", f"{hook} is {name}", rebind(agenda.FLOW, without(agenda.FLOW, hook, pair)))
@@ -140,7 +140,7 @@ def flow() -> Iterator[Mutant]:
 
 
 def waiting() -> Iterator[Mutant]:
-    """Yield each choice of what waits for what, turned over."""
+    """Yield mutants of the sets that say what waits for what: one member removed or added."""
     for name in ("OF_ONE_CALL", "WAIT_FOR_NONE"):
         those: frozenset[str] = getattr(agenda, name)
         for hook in sorted(those):
@@ -159,7 +159,7 @@ def waiting() -> Iterator[Mutant]:
 
 
 def words() -> Iterator[Mutant]:
-    """Yield each word that is chosen by a table, replaced by another one."""
+    """Yield mutants of tables that choose a word: one word replaced by another of the same table."""
     for table in (responses.STOPS, tool_results.DOUBT, agenda.STATUS, reconfiguring.REPORTS):
         keys: list[object] = list(table)
         mapping: Mapping[object, object] = table  # type: ignore[assignment]  # of any kind
@@ -173,7 +173,7 @@ def words() -> Iterator[Mutant]:
 
 
 def figures() -> Iterator[Mutant]:
-    """Yield each figure that is no option, a little off; options are edited in their source."""
+    """Yield mutants of figures that are no options, each changed a little; options are changed in their source."""
     for owner, name in ((pipeline, "MAX_ASKS"), (live, "MAX_FAILURES"), (tool_results, "NOTICE_CHARS")):
         figure: int = getattr(owner, name)
         for other in (figure - 1, figure + 1):

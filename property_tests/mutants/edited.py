@@ -1,4 +1,4 @@
-"""One edit in a process of its own: imports the package with it, runs the tests, and says which has noticed."""
+"""Tests one edit in a process of its own: imports the edited package, runs the tests, and prints which one failed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from property_tests.mutants.edits import EDITS, Editor
 from property_tests.mutants.suite import notice
 
 LIKELIEST: Final = ("folding", "guards", "approvals", "asks")
-"""Modules of tests that notice much, behind the one that is called like what is edited."""
+"""Test modules that are run first, after the one that has the name of the edited module."""
 
 
 def main(place: int) -> None:
-    """Break, test, and print the name of the test."""
+    """Install the edit with this number, run the tests, and print the name of the first that fails, or nothing."""
     edit = EDITS[place]
     Editor(edit).install()
     import_module(edit.module)

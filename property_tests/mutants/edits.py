@@ -1,4 +1,4 @@
-"""Mutants made in the source: figures, what is accumulated, what stops a pipeline, what waits for whom."""
+"""Mutants made in the source: options, rules of the pipeline, and rules of the core."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FIGURES: Final = (
     ("compact_at: float = 0.8", "compact_at: float = 0.85"),
     ("compact_to: float = 0.5", "compact_to: float = 0.6"),
 )
-"""Every option of the machine, a little off."""
+"""Each option of the machine, its default changed a little."""
 
 IN_THE_PIPELINE: Final = (
     # what is accumulated
@@ -99,7 +99,7 @@ IN_THE_PIPELINE: Final = (
     ('FrozenObject({"user_data": ctx.user_data, **frozen})', 'FrozenObject({**frozen, "user_data": ctx.user_data})'),
     ("if NO_USER_DATA in frozen:", "if False:"),
 )
-"""The rules of the pipeline, each the other way round."""
+"""Rules of the pipeline, each reversed or left out."""
 
 IN_THE_CORE: Final = (
     ("machine.requests", 'text = "\\n\\n".join(gathered.texts)', 'text = "\\n".join(gathered.texts)'),
@@ -176,13 +176,13 @@ IN_THE_CORE: Final = (
     ("machine.step", "if not isinstance(effect, StartCall | CarryOut)", "if True"),
     ("machine.reconfiguring", 'if not (old.kind == change.kind == "update" and old.key == change.key)', "if True"),
 )
-"""What follows from the rules in the core, each the other way round."""
+"""Rules of the core, each reversed or left out."""
 
 IN_THE_JUDGE: Final = (
     ("if failed >= MAX_FAILURES:", "if False:"),
     ("broke_critical = entry.seat.key if entry.seat.critical else broke_critical", "pass"),
 )
-"""How listeners are asked, the other way round."""
+"""Rules for asking plugins with `on_event`, each reversed or left out."""
 
 EDITS: Final = (
     *(Edit(OPTIONS, old, new) for old, new in FIGURES),
@@ -193,7 +193,7 @@ EDITS: Final = (
 
 
 def edited(edit: Edit, origin: str | None) -> str:
-    """Return the source at *origin*, edited; an edit that fits no place, or two, is stale."""
+    """Return the edited source of the file *origin*; raise `StaleEditError` unless the text to replace occurs once."""
     source = Path(origin).read_text(encoding="utf-8") if origin is not None else ""
     if source.count(edit.old) != 1:
         raise StaleEditError(edit, source.count(edit.old))
@@ -201,7 +201,7 @@ def edited(edit: Edit, origin: str | None) -> str:
 
 
 def stale() -> Iterator[StaleEditError]:
-    """Yield what is wrong with each edit that does not fit the source any more."""
+    """Yield an error for each edit that does not fit the source any more."""
     for edit in EDITS:
         found = find_spec(edit.module)
         try:
@@ -211,7 +211,7 @@ def stale() -> Iterator[StaleEditError]:
 
 
 class Editor(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports one module with something else in its source."""
+    """Import hook that imports one module with its source edited."""
 
     def __init__(self, edit: Edit) -> None:
         self._edit = edit
@@ -219,7 +219,7 @@ class Editor(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Find the module that is edited, and no other."""
+        """Return the spec of the edited module; `None` for any other."""
         if fullname != self._edit.module:
             return None
         found = importlib.machinery.PathFinder.find_spec(fullname, path, target)

@@ -1,4 +1,4 @@
-"""What keeps work from being lost or done twice when sessions end and begin, each the other way round."""
+"""Edits of rules that keep work from being lost or done twice at the end and the return of a session."""
 
 from __future__ import annotations
 
@@ -100,21 +100,21 @@ COMING_BACK: Final = (
     ("machine.resting", "s.due, s.paused = (*s.paused, *s.due), ()", "s.due = (*s.paused, *s.due)"),
     ("machine.endings", "    w.s.due = w.s.paused = ()\n", "    w.s.due = ()\n"),
 )
-"""How a session comes back."""
+"""Rules for a session that comes back after a restart."""
 
 REPLAYING: Final = (
     ("machine.step", "if again.events != tuple(events):", "if False:"),
     ("machine.step", "if judge.left:", "if False:"),
     ("machine.step", "if began is not None:", "if False:"),
 )
-"""How it is rebuilt from its records."""
+"""Rules for rebuilding a session from its records."""
 
 LEFT_BEHIND: Final = (
     *("seq=0", "changes=()", "queue=()", "steering=()", "taking=None", "request=None", "compaction=None"),
     *("compact_wanted=None", "suspended=()", "quarantined=()", "lingering=()", "subagents=()"),
     *("timers=()", "paused=()", "jobs=()", "asleep=False", "stopping=None", "crashed=None"),
 )
-"""What a fork does not take over from its origin; that nothing is due between two steps is no choice of it."""
+"""Fields of the state that a fork does not take over from its origin. `due` is left out: it is empty between steps."""
 
 BRANCHING: Final = (
     *(("machine.forking", f"        {field},\n", "") for field in LEFT_BEHIND),
@@ -140,7 +140,7 @@ BRANCHING: Final = (
     ),
     ("machine.forking", "call.question.but(ref=", "call.question.but(question="),
 )
-"""How a session begins with the past of another one."""
+"""Rules for the first step of a fork."""
 
 SLEEPING: Final = (
     ("machine.actor_notes", "    if can_sleep(w.s):\n", "    if True:\n"),
@@ -162,7 +162,7 @@ SLEEPING: Final = (
     ("machine.actor_notes", "    w.s.asleep = False\n    w.emit(", "    w.emit("),
     ("machine.actor_notes", "    w.s.crashed = crashed.cause\n", ""),
 )
-"""How a session sleeps, and what is remembered of crashes."""
+"""Rules for sleep, and for what is kept of crashes."""
 
 SUBAGENTS: Final = (
     # what they do, and use
@@ -244,6 +244,6 @@ SUBAGENTS: Final = (
     ("machine.turn_clock", "        w.set_timer(TURN_TIMER, w.at + s.turn.deadline_left)\n", ""),
     ("machine.turn_clock", "        s.turn = s.turn.but(deadline_left=None)\n", ""),
 )
-"""How a parent sees its sub-agents."""
+"""Rules for a session with sub-agents."""
 
 EDITS_OF_LIVES: Final = (*COMING_BACK, *REPLAYING, *BRANCHING, *SLEEPING, *SUBAGENTS)

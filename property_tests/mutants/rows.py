@@ -1,7 +1,8 @@
-"""Mutants of the transition table: rows blanked, promises dropped, promised effects swallowed, illegal rows opened.
+"""Mutants of the transition table: rows blanked, phases and effects removed, effects swallowed, illegal rows opened.
 
-Which tests notice is found out first: each test that does steps is run once and the rows that it reaches are noted.
-What none reaches is sought in the plausible world of the session machine.
+A promise is a phase or effect that a row allows. First each test of the machine is run once, and the promises that it
+reaches are noted: it is then run against the mutants of these. Promises that no test reaches are looked for in random
+sessions.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MOST_SEEDS: Final = 10_000
 
 
 class Same(Choose):
-    """Lets a recorded arrival happen again, at its time and with its random number."""
+    """Source of choices that makes `World.apply` repeat a recorded arrival: the same time and random number."""
 
     __slots__ = ("_arrival", "_world")
 
@@ -47,25 +48,25 @@ class Same(Choose):
         self._world = world
 
     def pick(self, options: Sequence[T]) -> T:
-        """Return how long it takes until then."""
+        """Return the milliseconds from now to the recorded time."""
         return self._arrival.at - self._world.now  # type: ignore[return-value]  # a time is what is asked for
 
 
 class Reach:
-    """Which promise of the table is kept by which test."""
+    """Notes which tests reach which promises of the table."""
 
     def __init__(self) -> None:
         self.by: dict[Promise, list[Test]] = {}
         self.found: set[Promise] = set()
 
     def step(self, state: State, arrival: Arrival, judge: Judge) -> Step:
-        """Do the step, and note what it has reached."""
+        """Make the step, and note the promises that it reaches."""
         done = step(state, arrival, judge)
         self.found |= set(reached(state, arrival, done))
         return done
 
     def watch(self, test: Test) -> None:
-        """Run *test*, and note what it reaches."""
+        """Run *test*, and note it for each promise that it reaches."""
         self.found = set()
         test[1]()
         for promise in self.found:
@@ -73,11 +74,11 @@ class Reach:
 
 
 def reached(state: State, arrival: Arrival, done: Step) -> Iterator[Promise]:
-    """Yield the promises that a step has kept: its row, where it went, and each effect."""
+    """Yield the promises that a step reaches: its row (as `Value`), the phase it led to, and each effect."""
     row = (state.phase, type(arrival.input))
     yield (*row, Value)
     if any(ruling.hook == "on_event" and ruling.critical for ruling in done.rulings):
-        return  # what a listener's abort adds belongs to another row
+        return  # a critical `on_event` may have aborted: its effects belong to the row of an abort
     yield (*row, done.state.phase)
     for effect in done.effects:
         yield (*row, type(effect))
@@ -99,7 +100,7 @@ def promises() -> list[Promise]:
 
 
 def reach() -> Reach:
-    """Run the tests once."""
+    """Run all tests of the machine once, and return what they reach."""
     found = Reach()
     _install(TABLE, found.step)
     for test in steps():
@@ -109,7 +110,7 @@ def reach() -> Reach:
 
 
 def worlds_for(wanted: set[Promise]) -> dict[Promise, Test]:
-    """Drive sessions until every promise in *wanted* was seen kept, and return those that keep them."""
+    """Play random sessions until each promise in *wanted* was reached; return for each a test that reaches it."""
     found: dict[Promise, Test] = {}
     apply = World.apply
 
@@ -132,7 +133,7 @@ def worlds_for(wanted: set[Promise]) -> dict[Promise, Test]:
 
 
 def _driven(world: World, steps: int) -> Callable[[], None]:
-    """Return a test that lets the same things happen again, and checks every invariant after each."""
+    """Return a test that repeats the first *steps* inputs of *world*, and checks all invariants after each."""
 
     def test() -> None:
         again = World(world.scene)
@@ -144,19 +145,19 @@ def _driven(world: World, steps: int) -> Callable[[], None]:
     return test
 
 
-# Breaking
+# The mutants
 
 
 ROW_OPENED: Final = "row opened"
 
 
 def with_rule(phase: Phase, kind: Kind, rule: TableRule) -> Table:
-    """Return the table with another rule in one cell."""
+    """Return the table with *rule* for one phase and kind of input."""
     return {**TABLE, phase: {**TABLE[phase], kind: rule}}
 
 
 def broken(phase: Phase, kind: Kind, promise: object) -> Table:
-    """Return the table without one promise, or with a blank row."""
+    """Return the table without one promise; with `Value` as the promise, the whole row is blank."""
     rule = TABLE[phase][kind]
     if promise is Value:
         return with_rule(phase, kind, TableRule(frozenset(), frozenset(), rule.why))
@@ -176,7 +177,7 @@ def swallowing(phase: Phase, kind: Kind, effect: object) -> Machine:
 
 
 def replace(owner: object, name: str, new: object) -> None:
-    """Put *new* in the place of what *owner* calls by this name."""
+    """Set the attribute *name* of *owner* to *new*."""
     setattr(owner, name, new)
 
 
@@ -188,7 +189,7 @@ def _install(table: Table, machine_step: Machine) -> None:
 
 @frozen
 class Outcome:
-    """A mutant of the table, and who has noticed it."""
+    """A mutant of the table, and the test that failed; `None` if none did."""
 
     group: str
     name: str
@@ -196,7 +197,7 @@ class Outcome:
 
 
 def outcomes() -> Iterator[Outcome]:
-    """Yield each mutant of the table with its killer: a test, or else a session in a plausible world."""
+    """Yield each mutant of the table with the test, or the random session, that fails with it."""
     known = reach().by
     refusals = [test for test in steps() if "test_no_state_takes" in test[0]]
     left: list[Broken] = []

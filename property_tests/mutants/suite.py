@@ -1,4 +1,4 @@
-"""Runs tests against what is broken, and stops at the first that notices."""
+"""Runs the tests against a broken package, and stops at the first that fails."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Test: TypeAlias = tuple[str, Callable[[], None]]
 """The name of a test, and the test."""
 
 SECONDS: Final = 10.0
-"""Seconds of its own that a test may take."""
+"""Seconds of CPU time that a test may take."""
 MEMORY: Final = 2 * 1024**3
-"""Bytes that a process may take."""
+"""Bytes of memory that a process may take."""
 
 ROOT: Final = Path(__file__).parents[2]
 
 
 class EndlessError(BaseException):
-    """A test does not come to its end; no `Exception`, so that nothing on the way takes it for a plugin's."""
+    """A test takes too long. It is no `Exception`, so that no code on the way takes it for an error of a plugin."""
 
 
 def _stop(*_: object) -> None:
@@ -33,7 +33,7 @@ def _stop(*_: object) -> None:
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Stop a test that goes round in circles, or eats all memory: it has noticed too."""
+    """Stop a test that takes more than `SECONDS` of CPU time; this counts as a failure."""
     signal.signal(signal.SIGVTALRM, _stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS, 1.0)
     try:
@@ -43,7 +43,7 @@ def limited() -> Iterator[None]:
 
 
 def little_memory() -> None:
-    """Let this process have no more memory than the tests need."""
+    """Limit the memory of this process to `MEMORY`, so that an endless mutant fails."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
@@ -53,7 +53,7 @@ def notice(likeliest: tuple[str, ...] = ()) -> str | None:
         try:
             with limited():
                 module = importlib.import_module(f"{folder.replace('/', '.')}.{name}")
-        except (Exception, EndlessError):  # noqa: BLE001 - a module that cannot even record its scripts has noticed
+        except (Exception, EndlessError):  # noqa: BLE001 - a module that cannot be imported counts as failed
             return f"{folder}/{name}.py"
         for test, run in tests_of(module):
             if fails(run):
@@ -76,13 +76,13 @@ def modules() -> list[tuple[str, str]]:
 
 
 def steps() -> Iterator[Test]:
-    """Yield every test that does steps, by name, as something to call."""
+    """Yield each test of the machine: its name, and a function that runs it."""
     for module in load("tests/cells", "tests/core"):
         yield from tests_of(module)
 
 
 def load(*wanted: str) -> list[ModuleType]:
-    """Import every module of tests in the *wanted* folders; those of the cells register them."""
+    """Import all test modules in the *wanted* folders; importing a module of `tests/cells` registers its cells."""
     return [
         importlib.import_module(f"{folder.replace('/', '.')}.{name}")
         for folder, name in modules()
@@ -91,7 +91,7 @@ def load(*wanted: str) -> list[ModuleType]:
 
 
 def tests_of(module: ModuleType) -> Iterator[Test]:
-    """Yield the tests of *module*, one for each set of parameters; those that draw examples need a runner."""
+    """Yield the tests of *module*, one for each set of parameters, without those that Hypothesis has to run."""
     for name, test in sorted(vars(module).items()):
         if name.startswith("test_") and not hasattr(test, "hypothesis"):
             yield from _bound(module, name)
@@ -116,12 +116,12 @@ def _with(test: Callable[..., None], given: tuple[object, ...]) -> Callable[[], 
 
 
 def fails(test: Callable[[], None]) -> bool:
-    """Whether *test* notices something."""
+    """Whether *test* fails."""
     try:
         with limited():
             test()
     except KeyboardInterrupt:
         raise
-    except BaseException:  # noqa: BLE001 - whatever it raises, it has noticed; what pytest raises is no `Exception`
+    except BaseException:  # noqa: BLE001 - any error counts as failed; errors of pytest are no `Exception`
         return True
     return False

@@ -1,8 +1,9 @@
-"""Plants bugs on purpose, one at a time, and sees that a property or the simulator finds them.
+"""Plants bugs on purpose, one at a time, and checks that a property or the simulator finds each.
 
     python -m property_tests.planted [word ...]
 
-looks anew for the bugs that the words name, prints a table, and with `--write` keeps the seeds that have found them.
+plants the bugs whose names contain one of the words, searches seeds until one finds the bug, and prints a table. With
+`--write` the seeds are stored.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ FAMILIES = ("agentrail.", "property_tests.", "tests.")
 
 
 class Planting:
-    """Puts something broken in the place of what works, and puts that back."""
+    """Replaces parts of the package by broken ones, and restores them with `remove`."""
 
     def __init__(self) -> None:
         self._undo = ExitStack()
 
     def put(self, owner: object, name: str, new: object) -> None:
-        """Have something else stand under a name."""
+        """Set the attribute *name* of *owner* to *new*, until `remove`."""
         self._undo.callback(setattr, owner, name, getattr(owner, name))
         setattr(owner, name, new)
 
     def everywhere(self, old: object, new: object) -> None:
-        """Have something else stand wherever a module knows *old*, tables included."""
-        self._undo.callback(_swap, new, old, setattr)  # in modules that are imported while it is planted
+        """Replace *old* by *new* in all modules of the project, and in the dicts that they hold, until `remove`."""
+        self._undo.callback(_swap, new, old, setattr)  # modules that are imported meanwhile know *new* too
         _swap(old, new, self.put)
 
     def rewrite(self, function: FunctionType, old: str, new: str) -> None:
-        """Have a function that says *new* where *function* says *old*, once, stand wherever that is known."""
+        """Replace *function* by one whose source has the text *new* in place of *old*, which must occur once in it."""
         source = inspect.getsource(function)
         if source.count(old) != 1:
             message = f"`{function.__qualname__}` says {old!r} {source.count(old)} times: say the bug anew"
@@ -50,12 +51,12 @@ class Planting:
         self.everywhere(function, broken)
 
     def remove(self) -> None:
-        """Put back what was there."""
+        """Restore everything that was replaced."""
         self._undo.close()
 
 
 def _swap(old: object, new: object, put: Callable[[object, str, object], None]) -> None:
-    """Have *put* exchange *old* for *new* wherever a module knows it."""
+    """Call *put* for each attribute of the project's modules that is *old*, or is a dict that holds it."""
     for name, module in list(sys.modules.items()):
         if not name.startswith(FAMILIES):
             continue
@@ -69,7 +70,7 @@ def _swap(old: object, new: object, put: Callable[[object, str, object], None]) 
 
 
 def _with(table: Mapping[object, object], old: object, new: object) -> dict[object, object] | None:
-    """Return *table* with *new* in the places of *old*, if there are such places."""
+    """Return *table* with *new* in place of *old*; `None` if *old* is not in it."""
 
     def swapped(found: object) -> object:
         if isinstance(found, tuple) and type(found) is tuple:
@@ -82,23 +83,23 @@ def _with(table: Mapping[object, object], old: object, new: object) -> dict[obje
 
 @frozen
 class Bug:
-    """One bug."""
+    """A bug that can be planted."""
 
     name: str
-    """What it is called."""
+    """Name of the bug."""
     says: str
-    """What is wrong."""
+    """What the planted code does wrong, in words."""
     plant: Callable[[Planting], None]
-    """Plants it."""
+    """Function that plants the bug."""
     finder: str
-    """What finds it: a mode of the simulator; `world`, sessions in a plausible world; `together`, rows of plugins; or a
-    part that is held against another telling of it."""
+    """Name of the search that finds the bug: a mode of the simulator; `world`, random sessions of the pure machine;
+    `together`, rows of plugins; or a part in `PARTS`, which is compared with a simple model of it."""
     chosen: str = "author"
-    """Who chose it: an author of the tests, or a `reader` of the design and the code who had not seen them."""
+    """Who invented the bug: an `author` of the tests, or a `reader` of design and code who had not seen the tests."""
 
 
 class Bed:
-    """A table of bugs in the making."""
+    """Collects bugs: each is a function that plants it, decorated with `bug`."""
 
     def __init__(self) -> None:
         self.bugs: list[Bug] = []
@@ -106,7 +107,7 @@ class Bed:
     def bug(
         self, says: str, finder: str = "safety"
     ) -> Callable[[Callable[[Planting], None]], Callable[[Planting], None]]:
-        """Enter a function that plants a bug under its name."""
+        """Return a decorator that adds a function that plants a bug; the bug gets the function's name."""
 
         def enter(plant: Callable[[Planting], None]) -> Callable[[Planting], None]:
             self.bugs.append(Bug(plant.__name__, says, plant, finder))

@@ -1,7 +1,7 @@
 """`python -m property_tests.planted [--write] [--from SEED] [word ...]`: plant, search, print a table.
 
-Exits 1 if a bug is not found within `MOST_SEEDS` seeds. With `--write`, what has been found is kept in `seeds.py`,
-which CI plants again.
+Exits 1 if a bug is not found within `MOST_SEEDS` seeds. With `--write`, the seeds that found bugs are stored in
+`seeds.py`; CI plants each bug and tries its stored seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEAD = '"""Which seed has found which planted bug, and what it broke: `python -m
 
 
 def main(words: list[str]) -> int:
-    """Look for what is asked for, and report."""
+    """Search for the bugs that the command line names, and print which seed found each; return the exit code."""
     parser = ArgumentParser(prog="python -m property_tests.planted")
     parser.add_argument("words", nargs="*", help="parts of names of bugs; none: all of them")
     parser.add_argument("--write", action="store_true", help="keep the seeds that have found something")
@@ -43,7 +43,7 @@ def main(words: list[str]) -> int:
 
 
 def write(found: Mapping[str, Found], order: Iterable[str]) -> None:
-    """Keep what has been found."""
+    """Write `seeds.py`: for each bug in *found*, its seed and the rule that it broke, in the given order."""
     rows = "".join(f'    "{name}": ({found[name].seed}, "{found[name].rule}"),\n' for name in order if name in found)
     text = f"{HEAD}\n\nfrom typing import Final\n\nSEEDS: Final[dict[str, tuple[int, str]]] = {{\n{rows}}}\n"
     (Path(__file__).parent / "seeds.py").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A bug as one place of one function that says something else."""
+"""Bugs that are made by replacing one text in the source of one function."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from property_tests.planted import Bug, Planting
 
 
 class Change(NamedTuple):
-    """One place of one function."""
+    """A bug made by one replacement in the source of a function."""
 
     name: str
-    """What the bug is called."""
+    """Name of the bug."""
     says: str
-    """What is wrong."""
+    """What the changed function does wrong, in words."""
     where: object
-    """The function."""
+    """The function whose source is changed."""
     old: str
-    """What it says."""
+    """The text in its source that is replaced."""
     new: str
-    """What it says instead."""
+    """The text that replaces it."""
     finder: str
-    """What finds it."""
+    """Name of the search that finds the bug."""
 
     def bug(self) -> Bug:
-        """Return the bug; whoever reads the design and the code alone has chosen it."""
+        """Return the bug, as one that a reader of the design and the code has invented."""
         return Bug(self.name, self.says, partial(_plant, self), self.finder, chosen="reader")
 
 

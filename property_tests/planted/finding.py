@@ -1,4 +1,4 @@
-"""Looks for what a planted bug breaks."""
+"""Plants bugs and searches for a seed with which a rule, an invariant or a check is broken."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from property_tests.planted.together import broken_check
 from property_tests.volume import run_one
 
 READ: Final = (*read_turns.CHANGES, *read_core.CHANGES, *read_shell.CHANGES)
-"""What a reader of the design and the code has chosen, who had not seen the tests."""
+"""The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
 BUGS: Final = {bug.name: bug for bug in (*CORE.bugs, *SHELL.bugs, *(change.bug() for change in READ))}
 """The bugs by name."""
 
 MOST_SEEDS: Final = 500
-"""Runs within which each bug must be found."""
+"""How many seeds are tried; each bug must be found by one of them."""
 
 
 class Found(NamedTuple):
-    """What a bug has broken."""
+    """The seed that found a bug, and the rule that was broken with it."""
 
     seed: int
     rule: str
@@ -35,7 +35,7 @@ class Found(NamedTuple):
 
 @contextmanager
 def planted(bug: Bug) -> Generator[None]:
-    """Have a bug for a while."""
+    """Plant *bug* while this is open."""
     planting = Planting()
     try:
         bug.plant(planting)
@@ -45,12 +45,12 @@ def planted(bug: Bug) -> Generator[None]:
 
 
 def broken_rule(finder: str, seed: int) -> str | None:
-    """Run one seed, and return the rule that it breaks."""
+    """Run the search *finder* with one seed; return the rule that is broken, or `None`."""
     return FINDERS[finder](seed)
 
 
 def search(bug: Bug, seeds: Iterable[int]) -> Found | None:
-    """Return the first of *seeds* that finds *bug*."""
+    """Plant *bug*, and return the first of *seeds* that finds it, or `None`."""
     with planted(bug):
         for seed in seeds:
             rule = broken_rule(bug.finder, seed)
@@ -60,7 +60,7 @@ def search(bug: Bug, seeds: Iterable[int]) -> Found | None:
 
 
 def sought(start: int, name: str) -> tuple[str, Found | None]:
-    """Look for one bug, from a seed on; for a process of its own."""
+    """Search for the bug *name* with `MOST_SEEDS` seeds from *start* on; runs in a process of its own."""
     return name, search(BUGS[name], range(start, start + MOST_SEEDS))
 
 
@@ -95,4 +95,4 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     "together": _together,
     **PARTS,
 }
-"""What finds bugs, by name: takes a seed, returns the rule that it breaks."""
+"""The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""

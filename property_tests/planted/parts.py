@@ -1,4 +1,4 @@
-"""Parts against another telling of them, each from one seed: budgets, mailbox, limits, rules of supervision, forks."""
+"""Compares parts of the package with simple models, from a seed: mailbox, limits, supervision, budgets, forks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ON_PURPOSE: Final = "on purpose"
 
 
 class Lanes:
-    """A mailbox as three lists."""
+    """A simple model of the mailbox: three lists of letters."""
 
     def __init__(self) -> None:
         self.lanes: tuple[list[Letter], list[Letter], list[Letter]] = ([], [], [])
@@ -58,11 +58,11 @@ class Lanes:
 
     @property
     def bounded(self) -> tuple[list[Letter], list[Letter], list[Letter]]:
-        """What callers have put into each lane."""
+        """The letters of callers in each lane, which are bounded in number."""
         return self.lanes[0], [letter for letter in self.lanes[1] if letter.slots], self.lanes[2]
 
     def aborts(self, mailbox: Mailbox, choose: Choose, name: str) -> bool:
-        """Post an abort, and return whether what serves for it does all that it does."""
+        """Post an abort; return whether it was put in its lane, refused rightly, or joined to one that covers it."""
         abort = AbortSent(name, choose.pick(KILLS), choose.percent(30))
         letter = Letter(abort, command=name if choose.percent(80) else None)
         try:
@@ -76,21 +76,21 @@ class Lanes:
         return serves and isinstance(serving.given, AbortSent) and serving.given.covers(abort)
 
     def results(self, mailbox: Mailbox, choose: Choose, name: str) -> None:
-        """Post a result, or what a caller says to the work that goes on."""
+        """Post a result, or a letter with a slot, as a caller's message to running work has; it may be refused."""
         letter = Letter(TimerFired(name), slot=Slot() if choose.percent(50) else None)
         with suppress(MailboxFull):
             (mailbox.post_said if letter.slots else mailbox.post_result)(letter)
             self.lanes[1].append(letter)
 
     def prompts(self, mailbox: Mailbox, choose: Choose, name: str) -> None:
-        """Post a prompt, if there is room."""
+        """Post a prompt; without room it is refused."""
         letter = Letter(PromptSent((Text(name),)), size=choose.pick((10, 10, 30_000)))
         with suppress(MailboxFull):
             mailbox.post_user_nowait(letter)
             self.lanes[2].append(letter)
 
     def take(self) -> Letter:
-        """Return what is to be received next."""
+        """Take out and return the letter that the mailbox should give next."""
         control, results, user = self.lanes
         clears = control and isinstance(control[0].given, AbortSent) and control[0].given.clear_queue
         before = next((letter for letter in user if clears and letter.number < control[0].number), None)
@@ -107,7 +107,7 @@ class Lanes:
 
 
 def broken_mailbox(number: int) -> str | None:
-    """Post, receive and put back, in any order: the mailbox is what three lists are."""
+    """Post, receive and put back letters in random order; return how the mailbox differs from `Lanes`, or `None`."""
     choose = Choose(Random(number).randrange)
 
     async def main() -> str | None:
@@ -141,7 +141,7 @@ def broken_mailbox(number: int) -> str | None:
 
 
 class Fickle:
-    """A model that answers, or not, and counts how often it is asked at once."""
+    """A model that answers or fails, and counts its concurrent requests."""
 
     name = "fickle"
 
@@ -164,7 +164,7 @@ class Fickle:
 
 
 def broken_limits(number: int) -> str | None:
-    """Many requests to a provider with a limit: no more are out than may, and each has its turn."""
+    """Make many requests to a provider with a limit; return what is wrong: too many at once, or one never sent."""
     choose = Choose(Random(number).randrange)
     limit, model, waiting = choose.number(1, 3), Fickle(choose), choose.number(4, 10)
 
@@ -192,7 +192,7 @@ def broken_limits(number: int) -> str | None:
 
 
 def broken_rules(number: int) -> str | None:
-    """Children come and end: each decision is held against one that keeps every crash."""
+    """Add and end children of a supervisor; compare each decision with a model that remembers every crash."""
     few = settings(
         max_examples=5,
         stateful_step_count=40,
@@ -214,7 +214,7 @@ def broken_rules(number: int) -> str | None:
 
 
 def broken_fork(number: int) -> str | None:
-    """A fork of any session at any place: it counts anew, has nothing that waited, and asks people under new ids."""
+    """Fork a random session; check that numbers begin anew, queues are empty, and held calls have new ids."""
     choose = Choose(Random(number).randrange)
     world = play(choose, draw_scene(choose), choose.number(1, 75))
     origin = world.state
@@ -246,7 +246,7 @@ def _wrong_with(origin: State, fork: State, numbers: list[int]) -> str | None:
 
 
 def broken_budget(number: int) -> str | None:
-    """Some turns under small limits: each binds, the turn's in the turn alone, and a sub-agent gets what is left."""
+    """Play turns under small budgets; check that each limit is kept, and what is left for a sub-agent."""
     choose = Choose(Random(number).randrange)
     guard = BudgetGuard(
         max_tokens=choose.pick((None, 60, 150)),
@@ -302,4 +302,4 @@ PARTS: Final = {
     "rules": broken_rules,
     "fork": broken_fork,
 }
-"""The parts by name: each takes a seed, and returns what does not hold, if anything."""
+"""The checks by name: each takes a seed, and returns what is wrong, or `None`."""

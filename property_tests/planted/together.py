@@ -1,4 +1,4 @@
-"""Rows of honest plugins in any order against scripts, each from one seed: what one of them has decided must count."""
+"""Plays random scripts against rows of correct plugins in any order, from a seed: each plugin's decision must count."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def draw_row(choose: Choose) -> tuple[Attachable, ...]:
 
 
 def draw_script(choose: Choose) -> list[Cue]:
-    """Draw what happens."""
+    """Draw a script: a prompt, then responses with calls, results, decisions and aborts."""
     cues: list[Cue] = [prompt("go")]
     for _ in range(choose.number(1, 8)):
         calls = [call(choose.pick(TOOLS), {"path": choose.pick(PATHS)}) for _ in range(choose.number(1, 2))]
@@ -78,7 +78,7 @@ def draw_script(choose: Choose) -> list[Cue]:
 
 
 def blocks_count(trace: Trace) -> None:
-    """A call that a plugin has decided to block does not run, wherever the plugin stands in the row."""
+    """A call that a plugin blocked does not run, whatever the place of the plugin in the row."""
     for decision in trace.decisions:
         if isinstance(decision.action, BlockTool) and isinstance(decision.hook, BeforeTool):
             ran = [start for start in trace.started if start.call_id == decision.hook.call_id]
@@ -86,7 +86,7 @@ def blocks_count(trace: Trace) -> None:
 
 
 def guards_have_the_last_word(trace: Trace) -> None:
-    """Whatever replaces the arguments of a call, no guard has missed it."""
+    """If a `Guard` is in the row, no call runs with its path, even if another plugin replaced the arguments."""
     if any(isinstance(plugin, Guard) for plugin in trace.plugins):
         ran = [start for start in trace.started if start.args.get("path") == "secret"]
         assert not ran, f"{ran} past a guard"
@@ -109,7 +109,7 @@ CHECKS: Final = {
 
 
 def broken_check(seed: int) -> str | None:
-    """Play the row and the script of one seed, and return what does not hold, if anything."""
+    """Play the row and the script of one seed; return the name of the check that fails, or `None`."""
     choose = Choose(Random(seed).randrange)
     trace = simulate(draw_row(choose), draw_script(choose))
     for name, check in CHECKS.items():

@@ -358,7 +358,7 @@ class StrictConformance:
     """Test for journals that serialise: a value that JSON cannot hold is refused before anything is written."""
 
     async def test_what_json_cannot_hold_is_refused(self, journal: Journal) -> None:
-        """The error names the place of the value, and the session can go on."""
+        """An `append` with a value that JSON cannot hold raises and writes nothing; the next one works."""
         claim = await opened(journal, "s")
         good = prompted("s", 4)
         for bad in (
