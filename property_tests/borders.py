@@ -1,6 +1,6 @@
-"""Sessions whose models, tools, plugins, services and journals hand over odd values: none of it may end one.
+"""Plays sessions whose models, tools, plugins, services and journals return odd values: no value may end a session.
 
-Each scene is one session of its own with its own chance, so that a value which breaks something is met again.
+Each scene plays one session from a seed of its own, so that a value which breaks something can be found again.
 """
 
 from __future__ import annotations
@@ -71,22 +71,22 @@ MOST_CPU: Final = 0.050
 """Seconds of CPU that a step may take."""
 
 LONG_TIME: Final = 50 * 31_536_000.0
-"""Seconds of virtual time after which a turn that rests is aborted: longer than any time that is taken."""
+"""Seconds of virtual time after which a turn that rests is aborted; longer than any time limit."""
 
 MOST_ATTEMPTS: Final = 50
-"""Times that a session is spawned until the journal lets it begin."""
+"""How often spawning a session is tried until the odd journal lets it start."""
 
 OF_THE_JOURNAL: Final = frozenset({"BadJournal", "BadRecord", "Fenced", "ReplayDiffers"})
-"""Kinds of crashes that tell of a journal which does not tell the truth."""
+"""Errors by which a session may crash if its journal returns wrong values."""
 
 COME_BACK: Final = 4
-"""One of so many scenes is of a session that sleeps, wakes, crashes and comes back."""
+"""Every fourth scene plays a session that sleeps, wakes, crashes and comes back (`comeback`)."""
 
 SCHEMA: Final = FrozenObject({"type": "object"})
 
 
 class Source:
-    """Hands out odd values, and counts them; a session that is to answer well gets none."""
+    """Draws odd values from a seed, and counts them by port; while `calm`, ports use none."""
 
     def __init__(self, seed: int) -> None:
         self.chance: Chance = random.Random(seed)
@@ -104,11 +104,11 @@ class Source:
         return how(self.chance)
 
     def one_in(self, few: int) -> bool:
-        """Whether something is odd now, which it is not as long as all is calm."""
+        """Whether a port is to be odd now: in one of *few* cases, and never while `calm`."""
         return not self.calm and not self.chance.randrange(few)
 
 
-# What a model gives
+# Models
 
 
 def _chunk(source: Source) -> object:
@@ -151,7 +151,7 @@ def _response(source: Source) -> object:
 
 
 class OddModel:
-    """Calls the tools of its session, and hands over odd pieces meanwhile; now and then its answer is odd itself."""
+    """A model that emits odd chunks, then calls tools; now and then it raises or returns something odd."""
 
     name = "odd"
 
@@ -160,7 +160,7 @@ class OddModel:
         self.calls = calls
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        """Answer."""
+        """Answer the request, oddly unless the source is calm."""
         source = self.source
         if source.calm:
             await trio.lowlevel.checkpoint()
@@ -179,7 +179,7 @@ class OddModel:
         return Response((Text("well"),), usage=Usage(3, 3))
 
 
-# What a tool gives
+# Tools
 
 
 def _result(source: Source) -> object:
@@ -203,14 +203,14 @@ def _result(source: Source) -> object:
 
 
 class OddTool:
-    """Reports, returns and raises odd values."""
+    """A tool that reports, returns and raises odd values."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.spec = ToolSpec("odd", "an odd tool", SCHEMA, timeout=1e300)
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Do something odd."""
+        """Report odd values, then return or raise one."""
         await trio.lowlevel.checkpoint()
         source = self.source
         for _ in range(2):
@@ -221,7 +221,7 @@ class OddTool:
         return _result(source)  # type: ignore[return-value]
 
 
-# What a plugin gives
+# Plugins
 
 
 def _action(source: Source) -> object:
@@ -264,12 +264,12 @@ def _action(source: Source) -> object:
 
 @frozen(eq=False)
 class OddPlugin(Plugin[object]):
-    """Answers each hook with something odd."""
+    """A plugin that answers half of its hooks with something odd."""
 
     source: Source
 
     def on_event(self, event: object, state: object, ctx: Context) -> object:
-        """Log something odd, now and then."""
+        """Return the state, or now and then an odd log line, or raise something odd."""
         if not self.source.one_in(6):
             return state
         odd = self.source.next("plugin")
@@ -301,11 +301,11 @@ def _odd_service(source: Source) -> Callable[[object], object]:
     return service
 
 
-# What a journal gives
+# Journals
 
 
 class Steps(trio.abc.Instrument):
-    """Knows how much the longest step has taken, by a measure that only rises."""
+    """Trio instrument that measures the longest step of a task, by default in CPU seconds of the thread."""
 
     def __init__(self, measure: Callable[[], float] = time.thread_time) -> None:
         self.longest = 0.0
@@ -313,12 +313,12 @@ class Steps(trio.abc.Instrument):
         self._began = 0.0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Begin to count."""
+        """Note the measure at the start of the step."""
         self._began = self._measure()
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Leave out what is done within the block, which waits for nothing."""
+        """Do not count what is done while this is open; nothing may be awaited in it."""
         began = self._measure()
         try:
             yield
@@ -326,12 +326,12 @@ class Steps(trio.abc.Instrument):
             self._began += self._measure() - began
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Count."""
+        """Measure the step that ends."""
         self.longest = max(self.longest, self._measure() - self._began)
 
 
 def _other_field(source: Source, found: Value, depth: int = 4) -> Value:
-    """Return *found* with something odd in a field, or further inside."""
+    """Return *found* with an odd value in one of its fields, or in a value inside of it."""
     fields = sorted(type(found).__fields__)
     if not fields:
         return found
@@ -345,7 +345,7 @@ def _other_field(source: Source, found: Value, depth: int = 4) -> Value:
 
 
 def _other_records(source: Source, found: Sequence[Record]) -> Sequence[object]:
-    """Return *found* with one record that is not as it was, or not there."""
+    """Return *found* with one record changed, doubled or left out."""
     place = source.chance.randrange(len(found))
     record = found[place]
     changed = source.chance.choice(
@@ -362,9 +362,10 @@ def _other_records(source: Source, found: Sequence[Record]) -> Sequence[object]:
 
 
 class OddJournal:
-    """A journal in memory that now and then returns something odd: what it does is done all the same.
+    """A journal in memory that does what it is asked, but now and then returns something odd.
 
-    It packs its records where it is called, and a journal on disk in a thread of its own: that is no part of a *step*.
+    It encodes records within the step that calls it. A journal on disk does so in a thread of its own, so this time
+    does not count for the step.
     """
 
     def __init__(self, steps: Steps) -> None:
@@ -395,37 +396,37 @@ class OddJournal:
         return source.chance.choice((odd, *made))
 
     async def claim(self, session_id: str, owner: str) -> Claim:
-        """Claim."""
+        """Claim the session; maybe return an odd claim."""
         with self.steps.apart():
             found = await self.inner.claim(session_id, owner)
         return cast("Claim", self._odd(found))
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-        """Append."""
+        """Write the records; maybe return an odd head."""
         with self.steps.apart():
             found = await self.inner.append(claim, expected, records)
         return cast("int", self._odd(found))
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Read."""
+        """Return records, maybe odd ones."""
         with self.steps.apart():
             found = await self.inner.read(session_id, after, limit)
         return cast("tuple[Record, ...]", self._odd(found))
 
     async def place(self, session_id: str, seq: int) -> int:
-        """Find a place."""
+        """Return the number of a record, maybe an odd one."""
         with self.steps.apart():
             found = await self.inner.place(session_id, seq)
         return cast("int", self._odd(found))
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        """Look an answer up."""
+        """Return a stored answer, maybe an odd one."""
         with self.steps.apart():
             found = await self.inner.answer(session_id, command)
         return cast("StoredAnswer | None", self._odd(found))
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """List sessions."""
+        """Return stored sessions, maybe odd ones."""
         with self.steps.apart():
             found = await self.inner.sessions(after, limit)
         return cast("tuple[StoredSession, ...]", self._odd(found))
@@ -436,7 +437,7 @@ class OddJournal:
             await self.inner.keep(claim, snapshot)
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return a snapshot."""
+        """Return a snapshot, maybe an odd one."""
         with self.steps.apart():
             found = await self.inner.snapshot(session_id)
         return cast("Snapshot | None", self._odd(found))
@@ -451,7 +452,7 @@ class OddJournal:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Write the log, as a program would, but to nowhere; and collect no garbage of the values that were made before."""
+    """Format log lines but write them nowhere; keep values made before out of garbage collections."""
     log = logging.getLogger("agentrail")
     nowhere = logging.Handler()
     nowhere.emit = nowhere.format  # type: ignore[assignment, method-assign]
@@ -472,7 +473,7 @@ def _refuse(problem: str) -> NoReturn:
 
 
 def _check_usage(before: State, after: State) -> None:
-    """Usage never falls."""
+    """Check that no count of the usage, and not the cost, fell."""
     for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens"):
         if not getattr(before.usage, name) <= getattr(after.usage, name):
             _refuse(f"`{name}` fell from {before.usage} to {after.usage}")
@@ -482,7 +483,7 @@ def _check_usage(before: State, after: State) -> None:
 
 
 async def _turn(session: SessionHandle) -> None:
-    """Say something; a turn that rests, or hangs, is aborted."""
+    """Play one turn; abort it if it rests or hangs."""
     with trio.move_on_after(LONG_TIME), suppress(AgentrailError):
         await session.ask("go")
     if session.inspect().phase is not Phase.IDLE or session.inspect().turn is not None:
@@ -493,7 +494,7 @@ async def scene(supervisor: Supervisor, journal: OddJournal, seed: int, turns: i
     """Play one session, and return how many odd values each port gave it; raise if any of them harms it."""
     source = Source(seed)
     journal.source = source
-    known = supervisor.crashes()  # those of a session that came back before may be the journal's
+    known = supervisor.crashes()  # an earlier scene's session may have crashed by its odd journal
     spec = SessionSpec(
         model=OddModel(source, calls),
         tools=[OddTool(source)],
@@ -534,7 +535,7 @@ async def scene(supervisor: Supervisor, journal: OddJournal, seed: int, turns: i
 
 
 async def comeback(supervisor: Supervisor, journal: OddJournal, seed: int) -> Counter[str]:
-    """Have a session sleep, wake, answer to command ids, be left in a turn, and come back; return the odd values."""
+    """Play a session that sleeps, wakes, gets command ids, is left in a turn, and comes back; return as `scene`."""
     source = Source(seed)
     spec = SessionSpec(
         model=OddModel(source, 2), tools=[OddTool(source)], max_turns=6, max_retries=1, hibernate_after=9
@@ -580,7 +581,7 @@ async def comeback(supervisor: Supervisor, journal: OddJournal, seed: int) -> Co
 
 @contextmanager
 def _set_aside_by_the_journal() -> Iterator[None]:
-    """Let a session be out of reach that crashed too often, each time by what its journal said."""
+    """Accept `SessionCrashed` while this is open, if wrong values of the journal were the cause."""
     try:
         yield
     except SessionCrashed as error:
@@ -590,14 +591,14 @@ def _set_aside_by_the_journal() -> Iterator[None]:
 
 
 def _check_crashes(supervisor: Supervisor) -> None:
-    """A session may crash by what its journal says, as long as the error says so."""
+    """Check that sessions crashed only by wrong values of the journal."""
     strange = [one for one in supervisor.crashes() if one.reason.kind not in OF_THE_JOURNAL]
     if strange:
         _refuse(f"it has crashed: {strange}")
 
 
 async def _spawned(supervisor: Supervisor, spec: SessionSpec, name: str) -> SessionHandle:
-    """Return the session, when the journal has let it begin."""
+    """Spawn the session, trying again when the odd journal makes it fail."""
     for attempt in range(MOST_ATTEMPTS):
         with suppress(AgentrailError):
             return await supervisor.spawn(spec, f"{name}-{attempt}")
@@ -605,14 +606,14 @@ async def _spawned(supervisor: Supervisor, spec: SessionSpec, name: str) -> Sess
 
 
 async def _one(supervisor: Supervisor, journal: OddJournal, seed: int) -> Counter[str]:
-    """Play the scene of a seed."""
+    """Play the scene of one seed: `scene`, or for every fourth `comeback`."""
     return await (scene if seed % COME_BACK else comeback)(supervisor, journal, seed)
 
 
 def play(first: int, wanted: int) -> tuple[Counter[str], list[int], int]:
-    """Play scenes from one seed on until *wanted* values were handed out.
+    """Play scenes from the seed *first* on until *wanted* odd values were drawn.
 
-    Return how many of each port, the seeds of scenes with a slow step, and the next seed.
+    Return the number of values by port, the seeds of scenes with a slow step, and the next seed.
     """
     steps = Steps()
     slow: list[int] = []
@@ -636,7 +637,7 @@ def play(first: int, wanted: int) -> tuple[Counter[str], list[int], int]:
 
 
 def longest_step(seed: int, measure: Callable[[], float] = time.thread_time) -> float:
-    """Return what the longest step of one scene took, when it is played alone."""
+    """Play the scene of one seed alone, and return the measure of its longest step."""
     steps = Steps(measure)
 
     async def main() -> None:

@@ -1,6 +1,6 @@
-"""Values that no type checker would let through: what code from outside may hand to a session, drawn by seeded chance.
+"""Draws hostile values that foreign code may give to a session, though no type checker would accept them.
 
-What is costly to make is made once. Nothing here raises `KeyboardInterrupt`: that one is meant to end the program.
+Values that are costly to make are made once. Nothing here raises `KeyboardInterrupt`, which has to end the program.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Chance = random.Random
 Draw = Callable[[Chance], object]
 
 RAISED: Final = (ValueError, RecursionError, MemoryError, SystemExit, StopIteration, AttributeError)
-"""What a method that breaks raises."""
+"""Errors that methods of hostile values raise."""
 
 
 class UnspeakableError(Exception):
-    """It cannot be shown."""
+    """An error whose `str` and `repr` raise `SystemExit`."""
 
     def __str__(self) -> str:
         raise SystemExit
@@ -47,18 +47,18 @@ class UnspeakableError(Exception):
 
 
 class ForeignBaseError(BaseException):
-    """It is no `Exception`."""
+    """An error that is no `Exception`."""
 
 
 class UngroupableError(ExceptionGroup[Exception]):
-    """It cannot be split."""
+    """An exception group that cannot be split."""
 
     def derive(self, _: object) -> NoReturn:
         raise ZeroDivisionError
 
 
 class WordyError(Exception):
-    """It says something that is no text."""
+    """An error whose `str` returns no plain text."""
 
     def __str__(self) -> str:
         return LyingText("well")
@@ -69,7 +69,7 @@ def _breaks(*_: object, **__: object) -> NoReturn:
 
 
 BREAKING: Final[list[type[BaseException]]] = [ValueError]
-"""What the methods of `Breaking` raise at the moment."""
+"""The class of the error that all methods of `Breaking` raise now; set when one is drawn."""
 
 DUNDERS: Final = (
     *("__repr__", "__str__", "__bool__", "__eq__", "__ne__", "__hash__", "__len__", "__iter__", "__lt__", "__le__"),
@@ -98,7 +98,7 @@ BreakingTuple = type("BreakingTuple", (tuple,), dict.fromkeys(DUNDERS[:8], _brea
 
 
 class LyingInt(int):
-    """It is equal to everything, less than nothing, and another number whenever it is asked."""
+    """A number that is equal to everything, never less or greater, and that converts to another number."""
 
     def __eq__(self, _: object) -> bool:
         return True
@@ -118,7 +118,7 @@ class LyingInt(int):
 
 
 class LyingText(str):
-    """It says that it is short and plain."""
+    """A text that claims to be ASCII, of length 1, and equal to everything."""
 
     __slots__ = ()
 
@@ -136,7 +136,7 @@ class LyingText(str):
 
 
 class LyingList(list[object]):
-    """It has no end."""
+    """A list that claims the length 1, and whose iterator never ends."""
 
     def __iter__(self) -> Iterator[object]:
         while True:
@@ -147,7 +147,7 @@ class LyingList(list[object]):
 
 
 class Endless(Mapping[str, object]):
-    """It has no end either."""
+    """A mapping that claims the length 1, and whose iterator never ends."""
 
     def __getitem__(self, key: str) -> object:
         return key
@@ -163,7 +163,7 @@ class Endless(Mapping[str, object]):
 
 
 class Impostor:
-    """It says that it is of another class."""
+    """An object whose `__class__` is another class."""
 
     text = parts = content = args = message = usage = effect = todos = data = 42
 
@@ -174,7 +174,7 @@ class Impostor:
 
 
 class Scalar:
-    """It is like a number of numpy."""
+    """An object that converts to a number, as numpy's scalars do."""
 
     dtype = "int64"
 
@@ -186,7 +186,7 @@ class Scalar:
 
 
 class Awkward(type):
-    """A class that hides its name."""
+    """A metaclass whose classes raise when their name or hash is asked for."""
 
     @property
     def __name__(cls) -> str:  # type: ignore[override]  # on purpose
@@ -211,7 +211,7 @@ NUMBERS: Final[tuple[object, ...]] = (
 
 
 def draw_number(chance: Chance) -> object:
-    """Draw a number, or what looks like one."""
+    """Draw a number, often an extreme one, or an object that looks like a number."""
     if chance.random() < 0.7:
         return chance.choice(NUMBERS)
     if chance.random() < 0.5:
@@ -229,11 +229,11 @@ TEXTS: Final[tuple[object, ...]] = (
     *(LyingText("\ud800"), LyingText(LONG), BreakingText("text"), b"bytes", bytearray(b"x"), 42, None),
 )
 RARE: Final = 20
-"""Of so many draws of a long text, one is made."""
+"""Of this many draws of a long text, only one returns it; the others return a short text."""
 
 
 def draw_text(chance: Chance) -> object:
-    """Draw a text, or what looks like one; long ones come seldom."""
+    """Draw a text, or an object that looks like one; long ones are rare."""
     found = chance.choice(TEXTS)
     if type(found) is str and str.__len__(found) > 100_000 and chance.randrange(RARE):
         return "".join(chr(chance.randrange(0x11_0000)) for _ in range(chance.randrange(20)))
@@ -274,7 +274,7 @@ WIDE: Final[tuple[object, ...]] = (
 
 
 def draw_container(chance: Chance) -> object:
-    """Draw a container; wide ones come seldom."""
+    """Draw a container, or an object that looks like one; those with many items are rare."""
     if not chance.randrange(RARE * 2):
         return chance.choice(WIDE)
     if chance.random() < 0.5:
@@ -360,7 +360,7 @@ async def _pieces() -> AsyncIterator[int]:
 
 
 OPENED: Final[list[Coroutine[object, object, object]]] = []
-"""Coroutines that were handed out; whoever draws closes them."""
+"""Coroutines that were drawn; the caller of `draw` closes them with `close_coroutines`."""
 
 
 def _coroutine(_: Chance) -> Awaitable[int]:
@@ -370,7 +370,7 @@ def _coroutine(_: Chance) -> Awaitable[int]:
 
 
 def close_coroutines() -> None:
-    """Close what was drawn, so that nobody is told that it was never awaited."""
+    """Close the coroutines that were drawn, so that Python does not warn that they were never awaited."""
     while OPENED:
         OPENED.pop().close()
 
@@ -411,7 +411,7 @@ ODD: Final[tuple[Draw, ...]] = (
 
 
 def draw_usage(chance: Chance) -> object:
-    """Draw what a model may say that it has used."""
+    """Draw a usage with up to two wrong fields."""
     fields = [chance.randrange(100) for _ in range(4)]
     wrong: list[object] = [*fields, None, False, 0]
     for _ in range(chance.randrange(3)):
@@ -437,13 +437,13 @@ def draw(chance: Chance) -> object:
 # Clocks
 
 LEAPS: Final = (0.5, 40.0, 3_600.0, 86_400.0, 31_536_000.0, 3_155_760_000.0)
-"""Seconds that a clock leaps ahead by."""
+"""Seconds by which a clock may jump ahead."""
 
 LATEST: Final = 8e10
-"""Seconds from which on it leaps no more."""
+"""Time in seconds from which on the clock does not jump any more."""
 
 SHOWN: Final = (math.nan, math.inf, -math.inf, 1e300, -1e300, 4e9, 1e12, 1.5e-300, -1000.0)
-"""What a clock shows for a moment."""
+"""Odd times that a clock shows for a moment."""
 
 DAYS: Final = (
     1_700_000_000.0,
@@ -461,10 +461,10 @@ DAYS: Final = (
 
 
 class OddClock(trio.abc.Clock, trio.abc.Instrument):
-    """Virtual time that goes on when nothing runs, leaps ahead, and shows odd values to Trio's loop and to one task.
+    """A virtual clock that now and then jumps ahead, or shows odd times to Trio's loop and to one task.
 
-    Scopes that begin while a clock shows infinity are cancelled, and those with a time limit break by NaN: that is
-    between Trio and the clock. So only the loop, where it looks for what is due, and the task named *shown_to* see it.
+    Trio itself cancels scopes that are opened while the clock shows infinity, and fails at scopes with a time limit if
+    it shows NaN. So only the loop, when it looks for due deadlines, and the task named *shown_to* see odd times.
     """
 
     def __init__(self, chance: Chance, shown_to: str, most_steps: int) -> None:
@@ -478,15 +478,15 @@ class OddClock(trio.abc.Clock, trio.abc.Instrument):
         self._in_task = False
 
     def start_clock(self) -> None:
-        """Begin."""
+        """No-op: the clock needs no start."""
 
     def current_time(self) -> float:
-        """Return the time, or what is shown instead."""
+        """Return the time, or the odd time that is shown now; fail if there were too many steps."""
         assert self.steps <= self._most, "it spins, or has no end"
         return self._now if self._shown is None else self._shown
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Go on to the deadline at once, as nothing else can happen before; for a task, say that time is virtual."""
+        """Jump to *deadline*, as nothing can happen before it; called from a task, return infinity: time is virtual."""
         if self._in_task:
             return math.inf
         assert deadline < math.inf or self.calm, "nothing will ever happen"
@@ -494,7 +494,7 @@ class OddClock(trio.abc.Clock, trio.abc.Instrument):
         return 0.0
 
     def after_io_wait(self, timeout: float) -> None:
-        """Leap, or show something odd to the loop, which looks for what is due now."""
+        """Now and then jump ahead, or show an odd time to the loop, which looks for due deadlines next."""
         if self.calm:
             return
         if not self.chance.randrange(20) and self._now < LATEST:
@@ -503,17 +503,17 @@ class OddClock(trio.abc.Clock, trio.abc.Instrument):
             self._shown = self.chance.choice(SHOWN)
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Count, and show the time to all tasks but one."""
+        """Count the step, and show the right time to all tasks but one."""
         self.steps += 1
         self._in_task = True
         if self._shown_to not in task.name or not self.chance.randrange(3):
             self._shown = None
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Take note that no task runs."""
+        """Note that no task runs."""
         self._in_task = False
 
 
 def draw_day(chance: Chance) -> object:
-    """Draw a time of day."""
+    """Draw a time of day, often an impossible one."""
     return chance.choice(DAYS)

@@ -1,4 +1,4 @@
-"""The checks of all borders, each a plain function of one value: it returns what can be kept, or refuses it."""
+"""The checks of values from foreign code, each as a function of one value: it returns a safe value, or raises."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ from agentrail.values.tools import AskPerson, Effect, Ok, SetTodos, Todo
 from agentrail.values.usage import Price, Usage
 
 REFUSALS: Final = (AgentrailError, TypeError)
-"""What a check may raise: of a model's answer, a tool's result or a text it is a `TypeError`."""
+"""Errors that a check may raise; the checks of responses, results and texts raise `TypeError`."""
 
 
 class OddClock(trio.abc.Clock):
-    """A clock that shows one time."""
+    """A clock that always shows the same value."""
 
     def __init__(self, shown_: object) -> None:
         self.shown = shown_
 
     def start_clock(self) -> None:
-        """Do nothing."""
+        """No-op: the clock needs no start."""
 
     def current_time(self) -> float:
-        """Return it."""
+        """Return the value."""
         return self.shown  # type: ignore[return-value]  # on purpose
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Return nothing of interest."""
+        """Return 0: this clock is never used to sleep."""
         return 0.0
 
 
@@ -130,7 +130,7 @@ def _messages(found: object) -> tuple[object, ...]:
 
 
 def _why_malformed(action: object) -> object:
-    """Return why; what a value raises when it is looked at is caught where the pipeline calls this."""
+    """Return why *action* is malformed, or the error that one of its values raised, as the pipeline does."""
     try:
         return why_malformed(action)  # type: ignore[arg-type]
     except BaseException as error:  # noqa: BLE001 - whatever a value raises
@@ -193,7 +193,7 @@ def _record(found: object) -> object:
 def _each(
     name: str, check: Callable[[object], object], made: Callable[[object], tuple[object, ...]]
 ) -> dict[str, Callable[[object], object]]:
-    """Return a check for each of several values that can be made of an odd one."""
+    """Return a dict with a check for each of the values that *made* makes of an odd one."""
 
     def one(place: int, found: object) -> object:
         return check(made(found)[place])
@@ -226,4 +226,4 @@ CHECKS: Final[Mapping[str, Callable[[object], object]]] = MappingProxyType(
         "record": _record,
     }
 )
-"""One check per kind of value that comes from outside."""
+"""The checks by name, one or more for each kind of value that comes from foreign code."""

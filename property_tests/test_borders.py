@@ -1,4 +1,4 @@
-"""Odd values from every port end no session and hold no step; those that once did are in `tests/runtime`."""
+"""Odd values from every port neither end a session nor make a step slow; those that once did are in `tests/runtime`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CHECKED = {"ci": 200_000, "campaign": 20_000_000}
 PORTS = {"journal", "model", "plugin", "service", "tool"}
 
 AT_ONCE = 40_000
-"""Values of one supervisor: it keeps the records of all of them."""
+"""How many values are drawn under one supervisor, which keeps all records in memory."""
 
 MOST_OPCODES = 1_500_000
 """Instructions of the interpreter that may be counted where a step took longer than `MOST_CPU`: CI asserts no time."""
 
 TIMES = 5
-"""Times that what was slow is done again, alone: the machine has other things to do, and it may have been that."""
+"""How often a slow step is measured again, alone: another program may have slowed it down."""
 
 
 def _first_seed() -> int:
@@ -44,7 +44,7 @@ def test_no_value_of_any_port_ends_a_session_or_holds_a_step() -> None:
 
 
 def _is_slow(again: Callable[[Callable[[], float]], float]) -> bool:
-    """Do once more what took long, and say whether it does: by its instructions, in the campaign by its time too."""
+    """Repeat a step that took long; return whether it is slow by its opcodes, or in the campaign by its CPU time."""
     with counted_opcodes() as counted:
         opcodes = again(lambda: counted[0])
     if opcodes > MOST_OPCODES:
@@ -53,7 +53,7 @@ def _is_slow(again: Callable[[Callable[[], float]], float]) -> bool:
 
 
 def _taken(check: str, seed: int, measure: Callable[[], float] = time.thread_time) -> float:
-    """Check the value of one seed, and return what that took."""
+    """Check the value of one seed, and return how long that took, by *measure*."""
     found = hostile.draw(random.Random(seed))
     began = measure()
     try:

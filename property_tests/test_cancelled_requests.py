@@ -1,4 +1,4 @@
-"""Requests that are cut at any moment leave nothing behind: no connection, no slot, and no answer for somebody else."""
+"""Requests that are cancelled at any moment leave nothing behind: no connection, no slot, no answer for another one."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from tests.adapters.models.server import (
 )
 
 WIDTH: Final = 10
-"""Connections that there may be at once."""
+"""Most connections at once."""
 
 ROUNDS: Final = {"ci": 3, "campaign": 50}
 """How often `WIDTH` requests are cut at each moment."""
 
 CUSHION: Final = 0.005
-"""Seconds in which nothing happens when a moment has come."""
+"""Seconds without any activity after which a moment counts as reached."""
 
 MODEL: Final = "anthropic:claude-sonnet-5"
 CHUNKED: Final = head(200, "transfer-encoding: chunked")
@@ -65,20 +65,20 @@ def refused(mark: trio.Event) -> Play:
 
 @frozen
 class Moment:
-    """When requests are cut."""
+    """A moment at which requests are cancelled."""
 
     stopping: Stopping
-    """What the server sends of the answer before it."""
+    """Function that makes the part of the answer that the server sends before the moment."""
     requests: int = WIDTH
-    """How many there are in a round."""
+    """How many requests there are in a round."""
     arriving: int = WIDTH
     """How many of them reach the server before they are cut."""
     deaf: bool = False
-    """Whether the server takes no connection."""
+    """Whether the server accepts no connection."""
     limit: Limit | None = None
     """How many requests of the provider may be out at once."""
     at_once: bool = False
-    """Whether they are cut as soon as they are accepted, wherever they are then."""
+    """Whether the requests are cancelled as soon as the prompts are accepted."""
 
 
 MOMENTS: Final = {
@@ -100,7 +100,7 @@ MOMENTS: Final = {
 
 @define
 class Imitation:
-    """Answers `stop 3` up to the moment, and `say X` with X when as many as may be out at once have asked."""
+    """Imitates a provider: answers `stop 3` only up to the moment, and `say X` with X once `WIDTH` requests wait."""
 
     stopping: Stopping
     marks: list[trio.Event] = field(factory=list[trio.Event])
@@ -140,7 +140,7 @@ def deaf_port() -> Iterator[str]:
 
 
 def keyless(_: str) -> None:
-    """There is no secret of any name."""
+    """Return `None`: there is no secret of any name."""
 
 
 @asynccontextmanager
@@ -163,7 +163,7 @@ async def spawned(supervisor: Supervisor, url: str, count: int) -> list[SessionH
 
 
 def connections(http: Http, url: str) -> tuple[int, bool]:
-    """Return how many connections there are to what is at *url*, and whether all of them are at rest."""
+    """Return the number of connections to the server at *url*, and whether all of them are idle."""
     pool: object = vars(vars(http.client(url))["_transport"])["_pool"]
     assert isinstance(pool, AsyncConnectionPool)
     return len(pool.connections), all(connection.is_idle() for connection in pool.connections)
@@ -185,7 +185,7 @@ async def test_a_request_that_is_cut_leaves_nothing_behind(moment: Moment) -> No
 
 
 async def cut_at(moment: Moment, sessions: list[SessionHandle], imitation: Imitation) -> None:
-    """Let *sessions* ask, and abort them when the *moment* has come."""
+    """Prompt *sessions*, abort them when the *moment* has come, and check that they are idle."""
     for number, session in enumerate(sessions):
         await session.prompt(f"stop {number}")
     if not moment.at_once:
@@ -200,7 +200,7 @@ async def cut_at(moment: Moment, sessions: list[SessionHandle], imitation: Imita
 
 
 async def ask_together(sessions: list[SessionHandle], number: int) -> None:
-    """Ask as many at once as there may be connections; each hears its own answer."""
+    """Ask all *sessions* at once, and check that each gets its own answer."""
     replies = dict[int, str]()
 
     async def ask(index: int, session: SessionHandle) -> None:

@@ -73,16 +73,16 @@ class Sleeps:
         )
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Sleep."""
+        """Sleep forever."""
         await trio.sleep_forever()
         raise AssertionError
 
 
 class Holds(Plugin[None]):
-    """Asks a service that never answers about one tool, and then holds it; nobody decides."""
+    """Asks a service that never answers about calls of one tool, and after the timeout holds them for a person."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | Ask[None] | HoldTool[None]:
-        """Ask, and then hold."""
+        """Ask the service; after the timeout hold the call."""
         if hook.name != "held":
             return Continue(state)
         return Ask(CallService("never", 1), deadline=9.0) if hook.answer is None else HoldTool("wait", timeout=30.0)
@@ -93,7 +93,7 @@ async def _never(_: object) -> None:
 
 
 async def _at_rest(session: SessionHandle) -> State:
-    """Return the state of the session when its turn is over: a reply comes early if a call is held."""
+    """Wait until the turn is over and return the state; `ask` is no use, as it returns when a call is held."""
     pause = 5.0
     while True:
         with suppress(SessionAsleep):
@@ -105,7 +105,7 @@ async def _at_rest(session: SessionHandle) -> State:
 
 
 async def _live(supervisor: Supervisor, chance: Chance, *, crashes: bool) -> None:
-    """Go on with the session; every turn ends well, also the one that another life has begun."""
+    """Continue the session; check that every turn ends well, even one that was begun before a restart."""
     spec = SessionSpec(
         model=Model(chance),
         tools=[Sleeps("sleeps"), Sleeps("held")],

@@ -1,4 +1,4 @@
-"""The built-in plugins together, and beside plugins that are up to something: what holds of every session, holds."""
+"""The built-in plugins, combined with each other and with plugins that interfere: all invariants of sessions hold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BUILT_IN: dict[type[AnyPlugin], tuple[Callable[[], AnyPlugin], ...]] = {
     BudgetGuard: (BudgetGuard, lambda: BudgetGuard(max_tokens=150, max_calls=2, max_rounds=4, max_turn_calls=1)),
     EventLogger: (EventLogger,),
 }
-"""Each plugin that comes with agentrail, with options that let it do something."""
+"""Each plugin that ships, made with its defaults, and with options with which it does more."""
 
 OTHERS: tuple[Attachable, ...] = (
     Holder(frozenset({"read"})),

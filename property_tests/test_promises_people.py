@@ -76,7 +76,7 @@ def rows(draw: st.DrawFn) -> tuple[AnyPlugin, ...]:
 
 
 class Consent:
-    """What people have agreed to, call by call."""
+    """Keeps which arguments people approved for which call, and checks each step against that."""
 
     def __init__(self) -> None:
         self.held: dict[str, tuple[str, JsonObject]] = {}
@@ -84,12 +84,12 @@ class Consent:
         self.ever: set[str] = set()
 
     def decides(self, approval: str, args: JsonObject | None) -> None:
-        """A person approved a call."""
+        """Note that a person approved the call *approval*, with *args* if they were edited."""
         call_id, asked = self.held[approval]
         self.agreed[call_id] = canonical(asked if args is None else args)
 
     def sees(self, got: Got) -> None:
-        """Check what a step starts against what was agreed."""
+        """Check that a held call starts only with the arguments that were approved."""
         for event in got.events:
             if isinstance(event, ApprovalRequired):
                 self.held[event.approval_id] = (event.call_id, event.args)

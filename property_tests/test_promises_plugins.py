@@ -91,7 +91,7 @@ def runs(got: list[Got]) -> bool:
 
 
 def _is_wrong(hook: str, wrong: str) -> bool:
-    """Whether a plugin that is not critical is reported for it: some lies are lies at other hooks only."""
+    """Whether the answer *wrong* is an error at *hook*: some answers are errors at other hooks only."""
     bench = called(plug("P", **{hook: _wrongs(hook)[wrong]}))  # type: ignore[arg-type]  # a hook
     return any(isinstance(event, PluginError) for got in bench.got for event in got.events)
 
@@ -111,7 +111,7 @@ def test_there_are_many_wrong_things_to_do_at_each_hook() -> None:
 
 
 def listening(broken: type[Event]) -> AnyPlugin:
-    """A guard that breaks at an event."""
+    """Return a critical plugin whose `on_event` raises at events of the class *broken*."""
 
     class Listens(Plugin[int]):
         critical = True

@@ -31,7 +31,7 @@ CAN_ASK: Final = sorted(hook for hook, action in ACCEPTED if action == "ask")
 
 
 def asks(name: str, hook: str, times: int) -> AnyPlugin:
-    """A plugin that asks so many times at *hook*, then goes on."""
+    """Return a plugin that asks *times* times at *hook*, then lets it pass."""
 
     def answer(_hook: Hook, state: object, _ctx: object) -> object:
         assert isinstance(state, int)
@@ -41,7 +41,7 @@ def asks(name: str, hook: str, times: int) -> AnyPlugin:
 
 
 def closes(bench: Bench) -> tuple[list[str], list[str], object]:
-    """Which turns were started, which ended, and what the recorder remembers."""
+    """Return the refs of turns that started, the refs of those that ended, and the state of the `Recorder`."""
     events = [event for got in bench.got for event in got.events]
     started = [event.ref for event in events if isinstance(event, AgentStart)]
     ended = [event.ref for event in events if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None]
@@ -66,7 +66,7 @@ def test_an_abort_at_each_point_of_a_suspended_hook_gives_one_after_turn(hook: s
 
 
 def _suspended(hook: str, point: int) -> Bench:
-    """A session whose *hook* is asked by two plugins, three times each, up to a *point*."""
+    """Return a session in which two plugins ask three times each at *hook*, after *point* answers."""
     both = [asks("A", hook, 3), asks("B", hook, 3)]
     moment = MOMENTS[hook]
     bench = moment.begin(recorder())
@@ -80,7 +80,7 @@ def _suspended(hook: str, point: int) -> Bench:
 
 
 def _join(bench: Bench, plugin: AnyPlugin) -> None:
-    """Put a plugin behind the row by hand, whatever the state: between turns it would join by itself."""
+    """Add a plugin at the end of the row at once; `attach_plugin` would wait until no turn is open."""
     known = bench.state.phase is not Phase.NEW
     bench.state = bench.state.but(
         seats=(*bench.state.seats, bench.seat(plugin)),
@@ -131,7 +131,7 @@ def _again(bench: Bench) -> None:
 
 
 def _move(bench: Bench, move: str) -> None:
-    """Do what *move* says, if it can be done here."""
+    """Make the move *move*, if it is possible in this state."""
     asked = bench.state.request is not None
     if move == "prompt":
         bench.prompt("next")

@@ -27,12 +27,12 @@ class Reference:
         self.seen: dict[str, list[str]] = {}
 
     def within(self, crashes: list[Crash], at: int, key: str | None = None) -> int:
-        """How many restarts count at a time."""
+        """Return how many of *crashes* count at the time *at*, of one child if *key* is given."""
         period = int(self.policy.period * 8)
         return sum(1 for one in crashes if at - one.at <= period and key in (None, one.key))
 
     def expect(self, key: str, ending: Ending, at: int) -> dict[str, object]:
-        """Say what has to be done, as the parts of a decision that count."""
+        """Return the fields of the decision that the rules should make when child *key* ends."""
         (restart, session) = next((kind, session) for name, kind, session in self.order if name == key)
         nothing: dict[str, object] = {"stop": (), "forget": (), "start": (), "set_aside": False, "fails": False}
         if ending.fatal:
@@ -70,7 +70,7 @@ class Reference:
 
 
 class Supervising(RuleBasedStateMachine):
-    """Children come and end; each decision is held against the reference."""
+    """State machine: children start and end, and each decision is compared with that of the reference."""
 
     @initialize(
         strategy=st.sampled_from(("one_for_one", "one_for_all", "rest_for_one")),
