@@ -1,1 +1,1 @@
-"""What everything else speaks of: messages, content, tool calls, usage, events, as frozen values."""
+"""Frozen values that all other packages use: messages, their content, tool calls, usage and events."""

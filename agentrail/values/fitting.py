@@ -1,7 +1,7 @@
-"""Checks of values that foreign code made (a model, a tool, a plugin): rebuild them from plain parts, or refuse them.
+"""Checks values that foreign code made (a model, a tool, a plugin), and rebuilds them from plain parts.
 
 A frozen class does not check what its fields hold, and foreign code may not be type-checked. The functions raise
-`TypeError` or `NotJson` for what cannot be stored, and run no code of the values they check.
+`TypeError` or `NotJson` for values that cannot be stored, and run no code of the values that they check.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_TEXT: Final = 2 * 1024 * 1024
 """Most characters of one text, and of all texts of one response."""
 
 MAX_IMAGE: Final = 5_000_000
-"""Characters of one image in base64: what providers take of one."""
+"""Most characters of one image in base64; providers accept no more."""
 
 MAX_NAME: Final = 64 * 1024
 """Most characters of a name or an id."""
@@ -38,10 +38,10 @@ MAX_PARTS: Final = 10_000
 """Most parts of one message."""
 
 MAX_CALLS: Final = 5_000
-"""Most calls of one response, as one step of the session gives each of them a result."""
+"""Most calls of one response, because a single step of the session may have to give each of them a result."""
 
 CALLS_WITH_MUCH: Final = 2
-"""Most calls of one response whose arguments may have `MAX_ITEMS` items each."""
+"""The arguments of all calls of a response may have so many times `MAX_ITEMS` items together."""
 
 COUNTS: Final = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
 """Names of the fields of `Usage` that count tokens."""
@@ -56,7 +56,7 @@ class UnfitError(TypeError):
 
 
 def fit_result(result: object) -> ToolResult:
-    """Return the result of a tool, rebuilt from plain parts; raise an error that says what is wrong with it."""
+    """Return the result of a tool, rebuilt from plain parts; raise `TypeError` or `NotJson` if it is not valid."""
     kind = type(result)
     if kind is Ok or issubclass(kind, (Ok, Err)):  # a tuple: `Ok | Err` would be built at each call
         answer = cast("Ok | Err", result)
@@ -64,7 +64,7 @@ def fit_result(result: object) -> ToolResult:
         made = Ok if kind is Ok or issubclass(kind, Ok) else Err
         room = [MAX_ITEMS]
         parts = tuple([fit_part(part, room) for part in fit_items(answer.content, "content")])
-        if len(parts) > 1:  # of one alone it is known
+        if len(parts) > 1:  # `fit_text` has checked the size of a single one
             _check_size(sum([len(part.text) for part in parts if isinstance(part, Text)]))
         return made(parts, None if details is None else freeze_object(details, room))
     if issubclass(kind, Effect):
@@ -113,7 +113,10 @@ def _check_size(characters: int) -> None:
 
 
 def fit_part(part: object, room: list[int] | None = None) -> Part:
-    """Return a part for the model, rebuilt; raise if it is none, or its JSON has more items than *room*."""
+    """Return *part*, content for the model, rebuilt from plain parts.
+
+    Raises `TypeError` if it is no `Part`, and `NotJson` if its JSON has more items than *room* still allows.
+    """
     match part:
         case Text(text=said):
             text = fit_text(said)
@@ -127,7 +130,7 @@ def fit_part(part: object, room: list[int] | None = None) -> Part:
 
 
 def fit_text(found: object, most: int = MAX_TEXT) -> str:
-    """Return *found* as a plain text; raise if it is none, or longer than *most* characters."""
+    """Return *found* as a plain `str`; raise `TypeError` if it is not a text, or has more than *most* characters."""
     if type(found) is str and found.isascii() and len(found) <= most:
         return found
     said = plain_text(found)
@@ -139,7 +142,7 @@ def fit_text(found: object, most: int = MAX_TEXT) -> str:
 
 
 def fit_said(part: object) -> Said:
-    """Return a part of a model's response, rebuilt; raise for anything else."""
+    """Return *part*, text or thoughts of a response, rebuilt; raise `TypeError` if it is neither."""
     match part:
         case Text(text=said):
             text = fit_text(said)
@@ -151,7 +154,10 @@ def fit_said(part: object) -> Said:
 
 
 def fit_call(call: object, room: list[int] | None = None) -> ToolCall:
-    """Return a tool call of a model, rebuilt; raise if it is none, or its arguments have more items than *room*."""
+    """Return *call*, a tool call of a response, rebuilt from plain parts.
+
+    Raises `TypeError` if it is no `ToolCall`, and `NotJson` if its arguments have more items than *room* still allows.
+    """
     match call:
         case ToolCall(call_id=call_id, name=name, args=args, provider_id=provider_id):
             own, tool, theirs = fit_text(call_id, MAX_NAME), fit_text(name, MAX_NAME), fit_text(provider_id, MAX_NAME)
@@ -164,7 +170,7 @@ def fit_call(call: object, room: list[int] | None = None) -> ToolCall:
 
 
 def fit_usage(usage: object) -> Usage:
-    """Return a usage, rebuilt; raise `TypeError` if a count or cost is impossible (negative, for instance)."""
+    """Return *usage* rebuilt from plain numbers; raise `TypeError` for an impossible count or cost (a negative one)."""
     if usage is NOTHING_USED:
         return NOTHING_USED
     if type(usage) is not Usage:
@@ -184,7 +190,7 @@ def fit_usage(usage: object) -> Usage:
 
 
 def fit_message(message: object) -> Message:
-    """Return a message, rebuilt; raise an error that says what is wrong with it."""
+    """Return *message*, rebuilt from plain parts; raise `TypeError` or `NotJson` if it is not valid."""
     match message:
         case UserMessage(parts=parts, origin=origin) if type(origin) is Origin:
             return UserMessage(tuple([fit_part(part) for part in fit_items(parts, "parts")]), origin)
@@ -204,10 +210,10 @@ def fit_message(message: object) -> Message:
 
 
 def fit_response(response: object) -> Response:
-    """Return a model's response, rebuilt; raise an error that says what is wrong with it."""
+    """Return a model's response, rebuilt from plain parts; raise `TypeError` or `NotJson` if it is not valid."""
     given = response if type(response) is Response else _as_response(response)
     parts: tuple[Said, ...] = tuple([fit_said(part) for part in fit_items(given.parts, "parts")])
-    if len(parts) > 1:  # of one alone it is known
+    if len(parts) > 1:  # `fit_text` has checked the size of a single one
         _check_size(sum([len(part.text) for part in parts]))
     calls: tuple[ToolCall, ...] = ()
     asked = fit_items(given.calls, "calls", MAX_CALLS)
@@ -227,7 +233,7 @@ def _as_response(found: object) -> Response:
 
 
 def fit_chunk(chunk: object, room: int) -> Chunk:
-    """Return a chunk of a model, rebuilt, with at most *room* characters; raise for anything else."""
+    """Return *chunk*, rebuilt; raise `TypeError` if it is no chunk, or its text has more than *room* characters."""
     match chunk:
         case TextChunk(text=said):
             return TextChunk(fit_text(said, room))

@@ -1,7 +1,8 @@
-"""Reading values that foreign code made: numbers, times, counts, money, texts and errors.
+"""Reads numbers, times, counts, amounts of money, texts and errors that foreign code made.
 
-Used wherever a value enters: from models, tools, plugins, services, journals, clocks and users. The functions run no
-code of the value. A subclass of `int`, `float` or `str` counts as the plain value it holds, whatever its methods do.
+Used for every value that comes from a model, tool, plugin, service, journal, clock or user. Except `words`, the
+functions run no code of the value: a subclass of `int`, `float` or `str` counts as the plain value that it holds,
+whatever its methods do.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final, cast
 from agentrail.values.value import Value
 
 TEN_YEARS: Final = 315_576_000.0
-"""Seconds in ten years; longer times are cut to it, so that milliseconds fit 64 bits."""
+"""Seconds in ten years; longer times are cut to this, so that they fit 64 bits as milliseconds."""
 
 MOST_TOKENS: Final = 2**40
 """Largest count of tokens accepted for one response."""
@@ -89,7 +90,7 @@ def seconds(found: object) -> float | None:
 
 
 def is_time(found: object) -> bool:
-    """Whether *found* is a number of seconds above 0; more than ten years are allowed, and cut elsewhere."""
+    """Whether *found* is a number above 0, and so a valid time in seconds; there is no upper limit."""
     plain = number(found)
     return plain is not None and plain > 0
 
@@ -117,7 +118,7 @@ def plain_text(found: object) -> str | None:
 
 
 def mended(text: str) -> str:
-    """Return *text* with each half of a surrogate pair replaced, as no file can hold one."""
+    """Return *text* with each half of a surrogate pair replaced by `U+FFFD`, because it cannot be encoded in UTF-8."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -149,7 +150,7 @@ def items_of(found: list[object] | tuple[object, ...]) -> Iterator[object]:
 
 
 def described(error: BaseException) -> str:
-    """Return class and text of *error*, and of the exceptions in it if it is a group."""
+    """Return the class and text of *error*; for a group, also those of the first few exceptions in it."""
     return ": ".join(filter(None, (_told(error), "; ".join(map(_told, inside(error)[:MAX_SHOWN])))))
 
 
@@ -178,7 +179,7 @@ def trace(error: BaseException) -> TracebackType | None:
 
 
 def words(error: BaseException) -> str:
-    """Return the text of *error*, even if its class's `__str__` fails."""
+    """Return the text of *error*, or a fixed text if its `__str__` fails or its arguments are huge."""
     if _holds_much(error):
         return "it holds more than can be shown"
     try:
@@ -203,7 +204,7 @@ def _holds_much(error: BaseException) -> bool:
 
 
 def _held(found: object) -> tuple[int, Iterable[object]]:
-    """Return the number of items in *found* and an iterable of them; for containers and our own values."""
+    """Return the number of items in *found* and the items: of a container or one of our values; of others, none."""
     for kind, count, items in _HOLDERS:
         if issubclass(type(found), kind):
             return count(found), items(found)

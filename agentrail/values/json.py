@@ -1,4 +1,4 @@
-"""JSON as frozen values: they cannot change between the moment when plugins rule on them and their use."""
+"""Frozen JSON: it cannot change between a plugin's decision about it and its use."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     """A JSON value, frozen: an object, a list, a text, a number, a boolean or `None`."""
     JsonObject: TypeAlias = "Mapping[str, Json]"
     """A JSON object, frozen."""
-else:  # as text, which recursion needs, they could not be found in an annotation that somebody reads at run time
+else:  # a recursive alias needs its name as text, which could not be resolved where annotations are read at run time
     Json = NewType("Json", object)
     JsonObject = NewType("JsonObject", dict)
 
 MAX_DEPTH = 64
 MAX_ITEMS: Final = 10_000
-"""Most items that one value may have, nested ones included; writing more would block the event loop."""
+"""Most items that one value may have, nested ones included; writing more would block the event loop for too long."""
 INT_MIN = -(2**63)
 INT_MAX = 2**64 - 1
 
@@ -50,10 +50,10 @@ EMPTY: JsonObject = FrozenObject()
 
 
 def freeze(found: object, at: str = "$", depth: int = 0, room: list[int] | None = None) -> Json:
-    """Return *found* as frozen JSON; raise `NotJson`, with the path, for what JSON cannot hold.
+    """Return *found* as frozen JSON; raise `NotJson`, with the path, if it holds something that JSON cannot.
 
-    *depth* and *room* are for nested values: the level reached, and the items still allowed. Frozen JSON is counted
-    too.
+    *at*, *depth* and *room* are for nested values: their path, their level, and the number of items still allowed,
+    which every nested value reduces.
     """
     if type(found) is str:
         return found if found.isascii() else _text(found, at)
@@ -92,7 +92,7 @@ def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Js
 
 
 def _pairs(found: Mapping[object, object], at: str, room: list[int]) -> list[tuple[object, object]]:
-    """Return the pairs of a mapping; raise `NotJson` if its code fails, or yields without end."""
+    """Return the pairs of a mapping; raise `NotJson` if its code fails, or yields more pairs than are allowed."""
     kind: type = type(found)
     if kind is dict:
         _take_room(len(found), at, room)
@@ -113,16 +113,16 @@ def _take_room(count: int, at: str, room: list[int]) -> None:
 
 
 def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> None:
-    """Raise `NotJson` if JSON that is frozen already has too many levels or items at its new place."""
+    """Raise `NotJson` if *frozen*, as a part of a larger value at level *depth*, has too many levels or items."""
     items = frozen.values()
     room[0] -= len(items)
-    if room[0] < 0 or not _LEAVES.issuperset(map(type, items)):  # of leaves alone, their number says all
+    if room[0] < 0 or not _LEAVES.issuperset(map(type, items)):  # counting is enough if no item has parts
         room[0] += len(items)
         _fit_parts(frozen, at, depth, room)
 
 
 def _fit_parts(frozen: Json, at: str, depth: int, room: list[int]) -> None:
-    """Check the parts of *frozen* one by one, as `_fit_frozen` does for the whole."""
+    """Raise `NotJson` if *frozen*, counted part by part, has too many levels or items."""
     if depth > MAX_DEPTH:
         raise NotJson(at, f"more than {MAX_DEPTH} levels")
     items = frozen.values() if isinstance(frozen, Mapping) else cast("Sequence[Json]", frozen)
@@ -133,7 +133,7 @@ def _fit_parts(frozen: Json, at: str, depth: int, room: list[int]) -> None:
 
 
 def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
-    """Return *found* as a frozen JSON object."""
+    """Return *found* as a frozen JSON object; raise `NotJson` if it is not one."""
     if type(found) is FrozenObject:
         _fit_frozen(found, "$", 1, [MAX_ITEMS] if room is None else room)
         return found
@@ -169,9 +169,9 @@ def weight(frozen: Json) -> int:
 
 
 def excess(frozen: JsonObject, chars: int, items: int) -> str | None:
-    """Say whether *frozen* has too many *items* (keys and list items) or *chars*; `None` if it has not.
+    """Say whether *frozen* has more than *items* keys and list items, or *chars* characters; return `None` if neither.
 
-    It looks at no more than *items* of them.
+    It stops counting once there are too many items.
     """
     counted = written = 0
     todo: list[Mapping[str, Json] | Sequence[Json]] = [frozen]
@@ -187,7 +187,7 @@ def excess(frozen: JsonObject, chars: int, items: int) -> str | None:
         for one in values:
             if type(one) is str:
                 written += len(one)
-            elif isinstance(one, (FrozenObject, tuple)):  # a union would be made anew each time
+            elif isinstance(one, (FrozenObject, tuple)):  # a tuple: `FrozenObject | tuple` would be built at each call
                 todo.append(one)
     return f"have more than {chars} characters" if written > chars else None
 
@@ -202,7 +202,7 @@ def canonical(frozen: Json) -> str:
 
 
 def is_same(one: Json, other: Json) -> bool:
-    """Whether *one* and *other* are the same JSON text, unlike Python's `==`, which takes 1, 1.0 and True as equal."""
+    """Whether *one* and *other* have the same JSON text; for Python's `==`, 1, 1.0 and True are equal."""
     return one is other or (one == other and canonical(one) == canonical(other))
 
 

@@ -109,9 +109,9 @@ def size_of(message: Message) -> int:
 
 
 def why_unfit(messages: Iterable[Message], *, open_end: bool = False) -> str | None:
-    """Return why no provider would accept *messages*, or `None`.
+    """Return why no provider would accept *messages*, or `None` if they are valid.
 
-    Each message of the model must hold something. Each call must be followed by its result, in the order of the calls.
+    Each message of the model must have content or calls. The results of its calls must follow it, in the same order.
     With *open_end*, results of the last message's calls may be missing.
     """
     wanted: list[str] = []
@@ -154,7 +154,7 @@ class History(Sequence[Message]):
     def and_(self, *messages: Message) -> History:
         """Return a history with *messages* appended."""
         grown = History.__new__(History)
-        # The empty history is shared by all sessions: it must not keep the log of the first one alive.
+        # An empty history copies too: `EMPTY_HISTORY`, which all sessions share, must not keep one session's log alive.
         if self._length and len(self._log) == self._length:
             log, sizes = self._log, self._sizes
         else:

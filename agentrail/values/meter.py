@@ -1,4 +1,4 @@
-"""`Meter`: limits the steps of a check, so that its cost has a bound that is the same on every machine."""
+"""`Meter` limits how many steps a check of a value may take; unlike a time limit, it is the same on every machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CHECK_STEPS: Final = 50_000
 
 
 RESPONSE_STEPS: Final = 2 * CHECK_STEPS
-"""Most steps that checking all calls of one response may take, as they are checked in one step of the session."""
+"""Most steps that checking all calls of one response may take; the session checks them all at once."""
 
 
 class TooManyStepsError(Exception):

@@ -1,4 +1,4 @@
-"""`Secret`: names a secret in options; the adapter that needs it looks the value up, and nothing stores it."""
+"""`Secret` names a secret in options; the adapter that needs it looks up its value, which is never stored."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FIELD: Final = "secret"
 
 @final
 class Secret(FrozenObject):
-    """Name of a secret, for instance an environment variable: `{"api_key": Secret("ACME_KEY")}`.
+    """Name of a secret, such as an environment variable: `{"api_key": Secret("ACME_KEY")}`.
 
-    It is JSON, `{"secret": "ACME_KEY"}`, so it can be stored with the options.
+    It is a JSON object, `{"secret": "ACME_KEY"}`, so it can be stored with the options; the secret itself is not.
     """
 
     __slots__ = ()
@@ -39,7 +39,7 @@ def secret_name(found: Json) -> str | None:
 
 
 def plain_secret(found: Json, at: str = "") -> str | None:
-    """Return the path of a text in *found* under a key such as "api_key", where a `Secret` belongs; `None` if none."""
+    """Return the path of the first plain text under a key such as "api_key", where a `Secret` belongs; else `None`."""
     if isinstance(found, Mapping):
         if secret_name(found) is not None:
             return None

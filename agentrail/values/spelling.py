@@ -1,4 +1,4 @@
-"""Checks of arguments at run time: refuse unknown names, with the nearest known one, and values of a wrong type."""
+"""Checks arguments at run time: an unknown name raises an error with the nearest known one, a wrong type another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kinds: TypeAlias = tuple[type, ...]
 CONTAINERS: Final[Mapping[str, type]] = MappingProxyType(
     {"Iterable": Iterable, "Sequence": Sequence, "Mapping": Mapping, "Callable": cast("type", Callable)}
 )
-"""Generic types that `checked` knows in annotations. A `str` matches none of them, though it is a sequence."""
+"""Abstract types that `checked` knows in annotations. A `str` fits none of them, although it is a sequence."""
 
 _ALTERNATIVE: Final = re.compile(r"(?:[^|\[]|\[(?:[^\[\]]|\[(?:[^\[\]]|\[[^\]]*\])*\])*\])+")
 """Matches one alternative of a union in an annotation, with brackets up to three levels deep."""
@@ -34,10 +34,10 @@ def refuse_unknown(owner: str, given: Iterable[str], known: Collection[str]) -> 
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: check the arguments of *function* (or of a class's `__init__`) before it runs.
+    """Decorate *function* (or a class's `__init__`) to check its arguments before it runs.
 
-    It raises `UnknownArgument` for an unknown argument, and `WrongType` for a value that is of none of the classes in
-    its annotation. Annotations that name anything but classes are not checked.
+    An argument that does not exist raises `UnknownArgument`; a value of none of the classes in its annotation raises
+    `WrongType`. Annotations that name anything but classes are not checked.
     """
     plain = cast("FunctionType", unwrap(function))
     owner, _, name = function.__qualname__.rpartition(".")
@@ -68,7 +68,7 @@ def _fits(found: object, kinds: Kinds) -> bool:
 
 
 def _wanted(function: FunctionType) -> dict[str, tuple[Kinds, str]]:
-    """Return classes and annotation of each argument whose annotation names only classes."""
+    """Return the classes and the text of each annotation that names only classes, by argument."""
     read = {name: (_kinds(str(text), function.__globals__), str(text)) for name, text in _annotations(function)}
     return {name: (kinds, text) for name, (kinds, text) in read.items() if kinds}
 

@@ -1,6 +1,7 @@
-"""Requests to a model and what comes back: chunks, responses, failures.
+"""Requests to a model, and what comes back: chunks, responses and failures.
 
-Tokens that the provider does not count are estimated from the characters, so that usage is never zero by mistake.
+Where a provider does not count tokens, they are estimated from the number of characters, so that usage is never 0 by
+mistake.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class ModelRequest(Value):
     tools: tuple[ToolSpec, ...] = ()
     """The tools the model may call."""
     may_call: bool = True
-    """False if tools are shown but must not be called (in the last round of a turn)."""
+    """`False` if the model sees the tools but must not call them (in the last round of a turn)."""
     options: JsonObject = EMPTY
     """Options for the model's provider."""
     session_id: str = ""
@@ -75,7 +76,7 @@ class UsageChunk(Value):
 
 @value
 class CallChunk(Value):
-    """A piece of a tool call's arguments; not published, but it counts as progress and as tokens."""
+    """A piece of a tool call's arguments; it is not published as an event, but counts as progress and as tokens."""
 
     text: str
     """Text to append to what came before."""
@@ -83,7 +84,7 @@ class CallChunk(Value):
 
 @value
 class PingChunk(Value):
-    """A sign of life from the provider, without content."""
+    """A chunk without content, sent by the provider to show that it is still working."""
 
 
 Chunk: TypeAlias = TextChunk | ThinkingChunk | CallChunk | UsageChunk | PingChunk
@@ -108,7 +109,7 @@ class Response(Value):
 
 @value
 class Partial(Value):
-    """The part of a response received before it was cut."""
+    """The part of a response that was received before the response was cut off."""
 
     text: str = ""
     """Text received."""
@@ -142,7 +143,7 @@ class Failure(Value):
     retry_after: float | None = None
     """Seconds that the provider asks to wait before a retry; `None` if it did not."""
     here_alone: bool = False
-    """Whether a permanent failure concerns this model only, so that a fallback model may succeed."""
+    """Whether a permanent failure concerns this model only, so that another model may succeed."""
 
 
 def read_tokens(request: ModelRequest) -> int:
@@ -152,14 +153,14 @@ def read_tokens(request: ModelRequest) -> int:
 
 
 def with_read(usage: Usage, request: ModelRequest) -> Usage:
-    """Return *usage* with the tokens that the model has read estimated, if the provider did not count them."""
+    """Return *usage*; if the provider did not count the input tokens, with an estimate of them from *request*."""
     if usage.input_tokens:
         return usage
     return usage.but(input_tokens=read_tokens(request), estimated=True)
 
 
 def counted(response: Response, request: ModelRequest) -> Response:
-    """Return *response* with the usage estimated where the provider did not count, and marked as estimated."""
+    """Return *response* with an estimate of the tokens that the provider did not count; its usage is marked then."""
     usage = with_read(response.usage, request)
     if not usage.output_tokens and (written := _written(response)):
         usage = usage.but(output_tokens=tokens(written), estimated=True)
@@ -172,5 +173,5 @@ def _written(response: Response) -> int:
 
 
 def tokens(characters: int) -> int:
-    """Return the approximate number of tokens in so many *characters*."""
+    """Return the approximate number of tokens in a text of *characters* characters."""
     return -(-characters // CHARS_PER_TOKEN)

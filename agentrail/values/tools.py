@@ -15,7 +15,11 @@ from agentrail.values.value import Authored, Value, value
 
 
 class EffectClass(Enum):
-    """Whether a tool may run again after it was interrupted, and what that would do."""
+    """What happens if an interrupted call of a tool is run again, and so whether it may be.
+
+    `PURE` has no effects; `IDEMPOTENT` has the same effect as running once; `CHECKABLE` has a probe that tells what the
+    first run did; `UNSAFE` might take effect twice, so the session does not run it again.
+    """
 
     PURE = "pure"
     IDEMPOTENT = "idempotent"
@@ -24,7 +28,7 @@ class EffectClass(Enum):
 
 
 def cut_time(found: float) -> float:
-    """Return a time in seconds, cut to ten years; anything but a number is returned unchanged, to be refused later."""
+    """Return *found*, a time in seconds, cut to ten years; an invalid time is returned unchanged, and refused later."""
     plain = seconds(found)
     return found if plain is None else plain
 
@@ -46,11 +50,11 @@ class ToolSpec(Authored):
     parallel: bool = True
     """Whether its calls may run while other calls run."""
     effect: EffectClass = EffectClass.UNSAFE
-    """What running a call again would do."""
+    """What happens if an interrupted call is run again."""
     subject: str | tuple[str, ...] | None = None
-    """Arguments that say what a call is about (to detect loops); those after the first say which part of it."""
+    """Arguments that say what a call is about, by name, to detect loops; those after the first say which part of it."""
     requires: frozenset[str] = frozenset()
-    """What it uses, such as `files`, `shell`, `network`."""
+    """Names of what the tool uses, such as `files`, `shell`, `network`."""
     max_result_chars: int = 30_000
     """Most characters of a result that the model sees."""
 
@@ -67,7 +71,7 @@ class Ok(Value):
 
 @value
 class Err(Value):
-    """Result of a tool that failed, for the model to correct itself."""
+    """Result of a tool that failed; the model reads why, so that it can correct itself."""
 
     content: tuple[Part, ...]
     """Content for the model."""
@@ -108,7 +112,7 @@ class CompactNow(Authored):
     """Effect of a tool: compact the context before the next request."""
 
     reason: str = "asked by the model"
-    """Why, for events."""
+    """Why the context is to be compacted, for events."""
 
 
 ToolEffect: TypeAlias = SetTodos | AskPerson | CompactNow
@@ -116,7 +120,7 @@ ToolEffect: TypeAlias = SetTodos | AskPerson | CompactNow
 
 @value
 class Effect(Authored):
-    """Result of a tool that wants the session to do something; the model sees a short fixed text."""
+    """Result of a tool that asks the session to do something; the model sees a short fixed text."""
 
     effect: ToolEffect
     """What the session is to do."""

@@ -1,9 +1,4 @@
-"""Tokens and money: usage, prices and rate limits.
-
-What tokens of a model cost.
-
-What may be asked of one provider with one key.
-"""
+"""Tokens and money: the usage of a model, its price, and the rate limits of a provider."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ from agentrail.values.value import Authored, Value, value
 
 @value
 class Limit(Authored):
-    """Rate limits of one provider, for each of its API keys; `None`: no limit."""
+    """Rate limits of one provider, for each of its API keys; `None` means no limit."""
 
     concurrency: int | None = None
     """Most requests that may run at once."""
@@ -41,11 +36,11 @@ class Usage(Value):
     estimated: bool = False
     """Whether a part was estimated because the provider did not count it."""
     cache_write_tokens: int = 0
-    """How many of the input tokens were written to the provider's cache, which some charge more for."""
+    """How many of the input tokens were written to the provider's cache; some providers charge more for them."""
 
     @property
     def total_tokens(self) -> int:
-        """Input and output together."""
+        """Sum of input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     @property
@@ -55,7 +50,7 @@ class Usage(Value):
         return not counted and self.cost_usd is None and not self.estimated
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum with *other*; its cost is unknown if either is."""
+        """Return the sum of this and *other*; its cost is unknown if either cost is."""
         if self.is_nothing:
             return other
         if other.is_nothing:
@@ -102,9 +97,9 @@ class Price(Authored):
     output: float
     """Price of tokens written, reasoning included."""
     cached: float | None = None
-    """Price of tokens read from the provider's cache; `None`: the same as `input`."""
+    """Price of tokens read from the provider's cache; `None` means the same as `input`."""
     cache_write: float | None = None
-    """Price of tokens written to the provider's cache; `None`: the same as `input`."""
+    """Price of tokens written to the provider's cache; `None` means the same as `input`."""
 
     def cost(self, usage: Usage) -> float:
         """Return what *usage* costs, in US dollars."""

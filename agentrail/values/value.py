@@ -1,9 +1,9 @@
-"""How a value is made: frozen, slotted, compared and shown by its fields.
+"""The decorators that make a class a value: frozen, with slots, compared and shown by its fields.
 
-`value` is `attrs.define` with the three methods that every class would get a copy of (`==`, `hash`, `repr`) written
-once in `Value`: generating them costs more at import than all the rest of a class. A frozen class sets its fields
-through `object.__setattr__`, and that was a fifth of the cost of a turn. So values with more than two fields are filled
-while they belong to a sibling class whose fields may be set, and then are given their own.
+`value` is `attrs.define`, made faster in two ways. `==`, `hash` and `repr` are written once, in `Value`, because
+generating them for each class takes most of the time of an import. And a frozen class sets its fields through
+`object.__setattr__`, which took a fifth of the time of a turn. So a new value with more than two fields first belongs
+to a sibling class whose fields can be set, and is given its own class once its fields are set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Value:
-    """Equal by fields, hashable by fields, shown by the fields that differ from their default."""
+    """Base class of values: `==` and `hash` use all fields; `repr` shows those that differ from their default."""
 
     __slots__ = ()
     __attrs_attrs__: ClassVar[tuple[attrs.Attribute[object], ...]] = ()
@@ -46,7 +46,7 @@ class Value:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def but(self, **changes: object) -> Self:
-        """Return a copy with *changes*; a field that does not exist is an `AttributeError`."""
+        """Return a copy with *changes*; raise `AttributeError` for a field that does not exist."""
         cls = type(self)
         copy = _COPIERS[cls](self)
         for name, new in changes.items():
@@ -58,21 +58,21 @@ class Value:
 
 
 class Authored(Value):
-    """A value that users write: a field that is misspelt raises `UnknownField`, which names the nearest one.
+    """Base class of values that users write: a misspelt field raises `UnknownField`, which names the nearest field.
 
-    To look for such fields takes time whenever a value is made, so others leave it to Python's `TypeError`.
+    The check takes time whenever a value is made, so other values leave it to Python's `TypeError`.
     """
 
     __slots__ = ()
     __often__: ClassVar[bool] = False
-    """Whether so many are made, one at each hook, that Python's error has to do."""
+    """Whether values of the class are made so often (at each hook) that the check is left out."""
 
 
 Copier = Callable[[object], object]
 
 
 class _Copiers(dict[type["Value"], Copier]):
-    """Copiers by class, each written when the first value of its class is copied."""
+    """Copiers by class; each is generated when the first value of its class is copied."""
 
     def __missing__(self, cls: type[Value]) -> Copier:
         made = self[cls] = copier(cls, loose(cls))
@@ -82,43 +82,43 @@ class _Copiers(dict[type["Value"], Copier]):
 _COPIERS: Final = _Copiers()
 
 SETTABLE: Final = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-"""Makes the fields of a class settable; with one of the two alone, Python sets them ten times as slowly."""
+"""Methods that make the fields of a class settable; with only one of them, setting a field takes ten times as long."""
 
 
 def loose(cls: type) -> type:
-    """Return a sibling of *cls* with the same fields, which may be set."""
+    """Return a subclass of *cls* with the same fields, which can be set."""
     return type(cls.__name__, (cls,), {"__slots__": (), **SETTABLE})
 
 
 def copier(cls: type[Value], into: type) -> Copier:
-    """Write a function that copies values of *cls* into new ones of *into*; a loop over the fields would be slower."""
+    """Generate a function that copies a value of *cls* as an instance of *into*; a loop over the fields is slower."""
     puts = "".join(f"    copy.{name} = old.{name}\n" for name in cls.__fields__)
     code = f"def copier(old):\n    copy = new(into)\n{puts}    return copy\n"
     return cast("Copier", _written(code, "copier", {"new": object.__new__, "into": into}))
 
 
 def _written(code: str, name: str, known: Mapping[str, object]) -> object:
-    """Run *code*, which is made of names of fields, and return what it calls *name*."""
+    """Run generated *code*, in which the names *known* are defined, and return the object that it names *name*."""
     namespace = dict(known)
     exec(code, namespace)  # noqa: S102 - names of fields
     return namespace[name]
 
 
 class _Member(Protocol):
-    """What a class has for a field: it sets the field of any object, also of a frozen one."""
+    """The descriptor of a field in its class; its `__set__` sets the field even if the class is frozen."""
 
     def __set__(self, instance: object, new: object, /) -> None: ...
 
 
 _BECOME: Final = cast("_Member", vars(object)["__class__"]).__set__
-"""Gives an object another class."""
+"""Sets the class of an object, even of a frozen one."""
 
 FEW: Final = 2
-"""Up to so many fields are set one by one; for more it is quicker to change the class and back."""
+"""Most fields of a class whose `__init__` sets each through its descriptor; for more, changing the class is faster."""
 
 
 def _initializer(cls: type[Value], slow: Callable[..., None]) -> Callable[..., None]:
-    """Write the `__init__` of *cls*; a subclass that is no value of its own takes the *slow* one."""
+    """Generate a fast `__init__` for *cls*; for instances of subclasses it calls *slow*, the one that attrs made."""
     few = len(cls.__attrs_attrs__) <= FEW
     known: dict[str, object] = {"refuse": _refuse_unknown}
     known |= {} if few else {"cls": cls, "loose": loose(cls), "slow": slow, "become": _BECOME}
@@ -148,12 +148,12 @@ def _initializer(cls: type[Value], slow: Callable[..., None]) -> Callable[..., N
 
 
 def _refuse_unknown(made: Value, given: Mapping[str, object]) -> None:
-    """Raise `UnknownField` for what was *given* for a field that there is not."""
+    """Raise `UnknownField` for the first name in *given*, as none of them is a field of *made*."""
     refuse_unknown(type(made).__name__, given, [field.alias for field in made.__attrs_attrs__ if field.alias])
 
 
 def _is_plain(field: attrs.Attribute[object]) -> bool:
-    """Whether a field is what is given for it, or its default."""
+    """Whether *field* is set to its argument or a fixed default: no factory, converter or validator."""
     made = isinstance(field.default, _FACTORY)
     worked_on = any(cast("object", getattr(field, name)) is not None for name in ("converter", "validator"))
     return field.init and not made and not worked_on
@@ -163,7 +163,7 @@ _FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
 
 
 def _quicken(cls: type[Value]) -> None:
-    """Have *cls* write an `__init__` of its own when the first value is made."""
+    """Make *cls* generate its fast `__init__` when its first value is made."""
     slow = cast("Callable[..., None]", cls.__init__)
 
     @wraps(slow)
@@ -183,7 +183,7 @@ def value(cls: type[T]) -> type[T]:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(attrs.field,))
 def named_value(cls: type[T]) -> type[T]:
-    """Make *cls* a frozen value whose fields are given by name: there are too many to know their order."""
+    """Make *cls*, a subclass of `Value` with many fields, a frozen value; its fields are given by name only."""
     return _made(cls, kw_only=True)
 
 
@@ -201,5 +201,5 @@ def _made(cls: type[T], *, kw_only: bool) -> type[T]:
 
 @dataclass_transform(field_specifiers=(attrs.field,))
 def draftable(cls: type[T]) -> type[T]:
-    """Make *cls* a frozen value that has a draft: checkers let its fields be set, because the draft's may be."""
+    """Make *cls* a frozen value that has a draft; type checkers let its fields be set, as those of a draft can be."""
     return value(cls)

@@ -1,7 +1,8 @@
-"""Everything that a session reports: one frozen class per event, in a closed union.
+"""The events of a session: one frozen class for each kind, and `AnyEvent`, the union of all.
 
-The modules of the events are imported on first use: a program that needs one event does not load all of them.
-No event is named here: type checkers read the modules, and a running program asks the catalogue.
+The other modules of the package are imported when a name is first used: a program that needs one event does not load
+all of them. So no event is named here: a type checker reads the names from the modules, a running program from the
+`catalogue`.
 """
 
 from __future__ import annotations

@@ -33,4 +33,4 @@ PUBLIC: Final[Mapping[str, object]] = MappingProxyType(
         **{cls.__name__: cls for cls in (Cursor, Envelope, Ephemeral, Event, *EVENTS)},
     }
 )
-"""What `agentrail.events` and `agentrail.values.events` offer; type checkers read it from the modules."""
+"""The public names of `agentrail.events` and `agentrail.values.events` at run time, with their values."""

@@ -15,7 +15,7 @@ class BeforeCompact(Event):
     messages: int
     """Number of messages in the context."""
     reason: str
-    """Why it is to be compacted."""
+    """Why the context is to be compacted."""
 
 
 @value
@@ -81,7 +81,7 @@ class ContentPolicyViolated(Event):
     """A plugin that judges content found a violation of a policy."""
 
     summary: str
-    """What it found, in words."""
+    """What the plugin found, in words."""
     policies: tuple[str, ...]
     """Names of the policies."""
 

@@ -37,9 +37,9 @@ class Envelope(Value):
     session_id: str
     """Id of the session."""
     seq: int
-    """Sequence number, without gaps in a session; for an ephemeral event: of the last durable event before it."""
+    """Sequence number of the event, without gaps in a session; of an ephemeral event: that of the last durable one."""
     n: int
-    """For an ephemeral event: its number since that durable event, from 1; 0 for a durable event."""
+    """Number of an ephemeral event since the last durable one, from 1; 0 for a durable event."""
     at: int
     """When it happened, in milliseconds since 1970."""
     turn: int
@@ -49,7 +49,7 @@ class Envelope(Value):
     event: Event
     """The event itself."""
     path: tuple[str, ...] = ()
-    """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
+    """For a sub-agent's event: the ids of the parent session and call, outermost first; else empty."""
 
     @property
     def cursor(self) -> Cursor:

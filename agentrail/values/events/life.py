@@ -118,7 +118,7 @@ class AgentAbort(Event):
 
 @value
 class AbortPending(Ephemeral):
-    """An abort has stopped all work, but its journal record is not written yet."""
+    """An abort has stopped all work, but is not yet recorded in the journal."""
 
 
 @value
@@ -195,7 +195,7 @@ class SteeringReceived(Event):
     status: str
     """`queued`, `rejected_full`, `rejected_plugin` or `dropped`."""
     reason: str | None = None
-    """Why a plugin refused it."""
+    """Why a plugin refused the text; `None` if none did."""
 
 
 @value

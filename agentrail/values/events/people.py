@@ -28,7 +28,7 @@ class ApprovalRequired(Event):
     requested_at: int
     """When approval was requested, in milliseconds since 1970."""
     expires_at: int | None
-    """When the hold expires, in milliseconds since 1970; `None`: never."""
+    """When the hold expires, in milliseconds since 1970; `None` if it does not."""
     family: str | None = None
     """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
     path: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class ApprovalRequired(Event):
 
 @value
 class ApprovalResolved(Event):
-    """A held call was decided, or a question of a tool was dropped: no person need decide any more."""
+    """A held call was decided, or a question of a tool was dropped, so no person needs to decide any more."""
 
     approval_id: str
     """Id of the approval or the question."""

@@ -52,9 +52,9 @@ class PluginOptsUpdated(Event):
     success: bool
     """Whether the new options are in effect."""
     error: str | None = None
-    """Why they are not; `None` on success."""
+    """Why the new options are not in effect; `None` on success."""
     dropped: tuple[str, ...] = ()
-    """Options set at run time that got their value from the code again, because the code has changed."""
+    """Options that were set at run time and now have the code's value again, because the code's value has changed."""
 
 
 @value
@@ -66,7 +66,7 @@ class PluginAttached(Event):
     success: bool = True
     """Whether it was added."""
     error: str | None = None
-    """Why it was not; `None` on success."""
+    """Why it was not added; `None` on success."""
 
 
 @value
@@ -78,7 +78,7 @@ class PluginDetached(Event):
     success: bool = True
     """Whether it was removed."""
     error: str | None = None
-    """Why it was not; `None` on success."""
+    """Why it was not removed; `None` on success."""
 
 
 @value
@@ -134,18 +134,18 @@ class Gap(Ephemeral):
     """This subscriber missed the events between two positions."""
 
     from_seq: int
-    """Position before the gap: sequence number …"""
+    """Sequence number (`seq`) of the position before the gap."""
     from_n: int
-    """… and number of ephemeral events since then."""
+    """Number of ephemeral events (`n`) of the position before the gap."""
     to_seq: int
-    """Position of the gap's end: sequence number …"""
+    """Sequence number (`seq`) of the position at the gap's end."""
     to_n: int
-    """… and number of ephemeral events since then."""
+    """Number of ephemeral events (`n`) of the position at the gap's end."""
 
 
 @value
 class Heartbeat(Ephemeral):
-    """Sent to this subscriber when nothing happened for a while: the connection is alive."""
+    """Sent to a subscriber when nothing has happened for a while, to show that the connection is alive."""
 
 
 AnyPluginEvent: TypeAlias = (

@@ -107,7 +107,7 @@ class Retry(Event):
     reason: str
     """Why the attempt failed."""
     dropped_text: bool = False
-    """Whether the failed attempt had written text, which is discarded."""
+    """Whether the failed attempt had produced text, which is discarded."""
 
 
 @value
@@ -131,7 +131,7 @@ class ModelSwitched(Event):
     by: str | None = None
     """Key of the plugin that chose it; `None` if it was a caller or a fallback."""
     reason: str | None = None
-    """For a fallback, used until the turn ends: the failure that led to it; `None` otherwise."""
+    """For a fallback model, which is used until the turn ends: the failure that led to it; `None` otherwise."""
 
 
 @value

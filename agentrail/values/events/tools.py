@@ -58,7 +58,7 @@ class ToolExecutionEnd(Event):
     details: JsonObject | None = None
     """The data that the tool returned for programs; the model never sees it."""
     late: bool = False
-    """Whether the turn no longer waited for it, so that the result does not enter the history."""
+    """Whether the turn no longer waited for the call, so that its result does not enter the history."""
 
     @property
     def text(self) -> str:
@@ -180,7 +180,7 @@ class ToolCallUnknown(Event):
 
 @value
 class LoopDetected(Event):
-    """The model repeats itself: the same call, or many calls about one subject."""
+    """The model repeats itself: it makes the same call again and again, or many calls about one subject."""
 
     kind: str
     """`repeat_pattern`, `file_loop_warn` or `file_loop_abort`."""
