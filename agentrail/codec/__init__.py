@@ -1,7 +1,7 @@
-"""Values to JSON and back: strict, versioned and pure.
+"""Converts values to JSON and back, strictly: nothing is coerced, ignored or guessed.
 
-Nothing is imported before it is used: reading and writing values needs cattrs, asking whether a state can be stored
-does not.
+A module is imported when one of its names is first used, because reading and writing values needs cattrs, and checking
+whether a state can be stored (`storable`) does not.
 """
 
 from __future__ import annotations

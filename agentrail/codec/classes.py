@@ -1,8 +1,8 @@
-"""Whole classes: one function that writes the fields of a class, and one that reads them.
+"""Makes, for one class, the function that writes an instance as JSON text, and the function that makes one from JSON.
 
-Every record of the journal is written, and a session that comes back reads thousands of values at once. So what writes
-and what reads our own values is made of source, with the common case of each field in its line: a text that is one and
-a number that fits need no call to say so. Classes of others are read by what cattrs makes.
+Both must be fast: every journal record is written, and rebuilding a session reads thousands of values. So the functions
+for our own values are generated as source code, which checks the common types (text and numbers) without a call. Other
+classes are read by functions that cattrs generates.
 """
 
 from __future__ import annotations
@@ -24,59 +24,63 @@ from agentrail.values.json import Json
 from agentrail.values.value import Value
 
 Written: TypeAlias = Callable[[object], str]
-"""Writes the fields of an instance, as the text of a JSON object."""
+"""A function that returns the fields of an instance as the text of a JSON object."""
 
 _CONVERTER: Final = Converter(detailed_validation=False)
 
 FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
-"""What stands for a default that is made anew each time."""
+"""Class of the default of a field whose default is made anew for each instance."""
 
 WIDEST: Final = 16
-"""Fields up to which source is worth compiling: of the widest classes, a session that comes back reads one each."""
+"""Most fields of a class whose reader is compiled; wider classes are read too rarely for the compilation to pay off."""
 
 _TAKEN: Final = frozenset({"attrs", "cl", "converter", "typevar_map"})
-"""Names of fields that cattrs keeps for itself."""
+"""Names that a field cannot have in a class that cattrs reads, because its generated code uses them."""
 
 _Read: TypeAlias = Callable[[object, type[object]], object]
-"""Makes an instance of a mapping that has its keys; the class is told once more because cattrs wants it so."""
+"""A function that makes an instance from a mapping with the right keys; cattrs wants the class as second argument."""
 
-# The one seam to cattrs: its generator is typed for a class that the checker knows, and here it never does.
+# Cast, as the generator's type needs a class that the type checker knows, and here the class is known at run time only.
 _generate_reader: Final = cast("Callable[..., _Read]", vars(gen)["make_dict_structure_fn_from_attrs"])
 
 
 class Alone(NamedTuple):
-    """One way to write it, whatever it is."""
+    """The field is written in one way, whatever the type of its value."""
 
     writer: Writer
-    """What writes it; a misfit says where in the instance that is."""
+    """Function that writes the value; its errors hold the field's path."""
     in_line: str
-    """What writes it where that is quicker: an expression of `{it}` and `{writer}`."""
+    """Expression that writes the value `{it}`; it calls `{writer}` only in uncommon cases."""
 
 
 class ByType(NamedTuple):
-    """Another way for each type that it, or each of its items, may have; a misfit does not say where that is."""
+    """The field's value, or each of its items, is written in a way that depends on its type.
+
+    Errors of the writers do not hold the path; `written_by` adds it.
+    """
 
     writers: Mapping[type[object], Writer]
-    """What writes a value of a type."""
+    """The function that writes values of a type, by type."""
     holders: frozenset[type[object]] = frozenset()
-    """The types of what may hold items; none: it is no row of them."""
+    """Types that the field's value may have if its items are written one by one; none if the value is written whole."""
 
 
 class Part(NamedTuple):
     """How one field is written."""
 
     name: str
-    """What it is called, in the class and in JSON."""
+    """Name of the field, in the class and in JSON."""
     how: Alone | ByType
-    """What writes it."""
+    """How its value is written."""
     default: object = MISSING
-    """What it is if it is left out; `MISSING`: it never is."""
+    """Value at which the field is left out of the JSON; `MISSING` if it is always written."""
 
 
 def written_by(parts: Sequence[Part], head: Mapping[str, Json]) -> Written:
-    """Return what writes *parts* of an instance behind *head*.
+    """Generate and return the function that writes *head* and then the fields *parts* of an instance.
 
-    `at` says which part is being written, and `row` what there is of its items: a misfit in there does not know it.
+    In the generated code, `at` is the path of the field that is being written, and `row` the list of its items written
+    so far: both are for errors of a writer that does not know its path.
     """
     known: dict[str, object] = {**KNOWN, "MisfitError": MisfitError, "wrong": wrong}
     lines = ["text, at, row = '', '', None", "try:"]
@@ -108,7 +112,7 @@ def written_by(parts: Sequence[Part], head: Mapping[str, Json]) -> Written:
 
 
 def _made(part: Part, place: int) -> tuple[list[str], str]:
-    """Return the lines that make the text of *part*, and the expression that is the text then."""
+    """Return the source lines that write *part*, and the expression that holds its text after them."""
     it, how, at = f"it_{place}", f"how_{place}", f"at = '.{part.name}'"
     match part.how:
         case Alone(in_line=in_line):
@@ -134,13 +138,13 @@ class Given(NamedTuple):
     field: Field
     """The field."""
     rule: Rule
-    """What reads it; a misfit says where in the instance that is."""
+    """Function that reads its value; its errors hold the field's path."""
     in_line: str
-    """What reads it where that is quicker: an expression of `{it}` and `{rule}`."""
+    """Expression that reads the value `{it}`; it calls `{rule}` only in uncommon cases."""
 
 
 def read_by(cls: type[object], parts: Mapping[str, Given]) -> Rule:
-    """Return what makes an instance of *cls* of its fields; what is not there is as it is by default."""
+    """Return the function that makes an instance of *cls* from JSON; a missing key means the field's default."""
     is_wide = len(parts) > WIDEST
     if (
         issubclass(cls, Value)
@@ -170,7 +174,7 @@ def read_by(cls: type[object], parts: Mapping[str, Given]) -> Rule:
 
 
 def _refused(cls: type[object], why: Exception) -> MisfitError:
-    """Return what to say if *cls* raises: what it says may name a secret, so that stays in the chain of causes."""
+    """Return the error for a *cls* that raised *why*; it leaves out the text of *why*, which may hold a secret."""
     return MisfitError("", f"is refused by `{cls.__name__}` ({type(why).__name__})")
 
 
@@ -179,7 +183,7 @@ def _needed(parts: Mapping[str, Given]) -> frozenset[str]:
 
 
 def _refusal(cls: type[object], parts: Mapping[str, Given]) -> Callable[[Mapping[str, object]], MisfitError]:
-    """Return what says why something with other keys is no instance of *cls*."""
+    """Return the function that makes the error for an object whose keys do not fit *cls*."""
 
     def unfit(found: Mapping[str, object]) -> MisfitError:
         strangers = sorted(shortened(key) for key in found.keys() - {TAG, *parts})
@@ -194,7 +198,7 @@ def _refusal(cls: type[object], parts: Mapping[str, Given]) -> Callable[[Mapping
 
 
 def _read_by_source(cls: type[Value], parts: Mapping[str, Given]) -> Rule:
-    """Write what reads a value of ours: all keys are told from others by their number, before anything is read."""
+    """Generate and return the function that reads *cls*; it counts the keys it knows, to detect unknown ones."""
     known: dict[str, object] = {**KNOWN, "MISSING": MISSING, "cls": cls, "name": cls.__name__, "one_cls": one(cls)}
     known |= {"misfits": (MisfitError, RecursionError), "wrong": wrong, "MAPPINGS": MAPPINGS}
     known |= {"unfit": _refusal(cls, parts), "refused": _refused}
@@ -210,7 +214,7 @@ def _read_by_source(cls: type[Value], parts: Mapping[str, Given]) -> Rule:
             others += f"    if '{name}' in found:\n        {it} = found['{name}']\n        count += 1\n"
             others += f"    else:\n        {it} = MISSING\n"
             taken = f"{default} if {it} is MISSING else {taken}"
-        by_name = "" if in_order else f"{part.field.alias}="  # which is slower
+        by_name = "" if in_order else f"{part.field.alias}="  # by position is faster
         makes += f"            {by_name}{taken},\n"
     code = (
         f"def read(found, _=None):\n    if type(found) is not dict and type(found) not in MAPPINGS:\n"
@@ -236,7 +240,7 @@ def _read_by_name(cls: type[object], parts: Mapping[str, Given]) -> _Read:
 
 def _read_by_cattrs(cls: type[object], parts: Mapping[str, Given]) -> _Read:
     overrides = {name: override(struct_hook=part.rule) for name, part in parts.items()}
-    # The rules know the types of the fields, so those of a generic class make no difference.
+    # cattrs wants a type for each parameter of a generic class; any will do, because the rules check the fields.
     parameters = {parameter.__name__: object for parameter in getattr(cls, "__parameters__", ())}
     return _generate_reader(
         _declared(cls, parts), cls, _CONVERTER, parameters, _cattrs_use_linecache=False, **overrides
@@ -248,5 +252,5 @@ def _is_generated(cls: type[object], parts: Mapping[str, Given]) -> bool:
 
 
 def _declared(cls: type[object], parts: Mapping[str, Given]) -> list[object]:
-    """Return the fields as cattrs wants them, without their hints, which it would resolve its own way."""
+    """Return the fields for cattrs, all hinted as `object`, so that it does not resolve their hints itself."""
     return [one.evolve(type=object) for one in attrs.fields(cls) if one.name in parts]  # type: ignore[arg-type]

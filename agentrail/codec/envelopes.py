@@ -1,7 +1,7 @@
-"""Envelopes in a row: one that goes on where the one before it ended says only what happened.
+"""Writes and reads lists of envelopes; one that continues the envelope before it is written as its event alone.
 
-The events of a step have their session, time, turn and round in common, and nearly all records hold more than one: what
-they share was most of what was written of them.
+The events of one step share session, time, turn and round, and nearly all journal records hold several events. Writing
+the shared fields each time would make up most of the record.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentrail.values.events.plugins import UnknownEvent
 
 
 def row_writer(write_envelope: Writer, write_event: Writer, at: str) -> Writer:
-    """Return what writes envelopes that stand *at* their place."""
+    """Return the function that writes a tuple of envelopes; *at* is the tuple's path, for errors."""
 
     def write_row(found: object) -> str:
         if type(found) is not tuple:
@@ -54,7 +54,7 @@ def _goes_on(envelope: Envelope, before: Envelope) -> bool:
 
 
 def row_reader(read_envelope: Rule, read_event: Rule, at: str) -> Rule:
-    """Return what reads envelopes that stand *at* their place."""
+    """Return the function that reads what `row_writer` wrote; *at* is the list's path, for errors."""
 
     def read_row(found: object, _: object = None) -> object:
         if type(found) is not list and type(found) is not tuple:
@@ -90,7 +90,10 @@ def _behind(before: Envelope, event: Event) -> Envelope:
 
 
 def foreseen(given: dict[str, object], read_event: Rule) -> dict[str, object]:
-    """Return what is known of an envelope of a newer version; an event that does not fit counts as an unknown one."""
+    """Return the known fields of an envelope of a newer version; an event that cannot be read becomes `UnknownEvent`.
+
+    The result is still JSON, to be read like an envelope of this version.
+    """
     event = given.get("event")
     try:
         read_event(event)

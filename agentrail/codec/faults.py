@@ -1,4 +1,7 @@
-"""Our errors as values: the class by its name, and the facts that it was made with."""
+"""Which errors can be written as JSON (those of `agentrail.errors`), and the types of the arguments they are made with.
+
+An error is written as the name of its class and its arguments, here called its facts.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
     for name, found in vars(agentrail.errors).items()
     if isinstance(found, type) and issubclass(found, AgentrailError)
 }
-"""Every error that can be written, by name."""
+"""Every error class that can be written, by name."""
 
 
 def facts_of(cls: type[AgentrailError]) -> tuple[object, ...] | None:
-    """Return the hints of the facts that *cls* takes; `None`: it takes any number of them."""
+    """Return the type hints of the arguments of *cls*; `None` if it takes any number of any JSON."""
     if cls.__init__ is AgentrailError.__init__:
         return None
     return tuple(Json if hint is object else hint for hint in parameters_of(cls))

@@ -1,7 +1,7 @@
-"""What a class says of its fields, with every name resolved.
+"""Lists the fields of a class with their type hints, in which names are resolved to the classes they stand for.
 
-An annotation is resolved alone, in the module of the class that made it, so that a name which only a type checker sees
-does no harm elsewhere.
+Each annotation is resolved by itself, in the module of the class that declares it: so a name that is imported only for
+type checkers fails only the fields that use it.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from agentrail.values.messages import History
 
 
 class PluginState:
-    """Stands for a plugin's state: a frozen value of a class that only the plugin knows."""
+    """Used as a type hint for a plugin's state: a frozen value of a class that the plugin defines."""
 
 
 MISSING: Final = attrs.NOTHING
-"""The default of a field that has none."""
+"""Stands for the default of a field without one."""
 
 
 class Field(NamedTuple):
     """One field of a class."""
 
     name: str
-    """What it is called, in the class and in JSON."""
+    """Its name, in the class and in JSON."""
     alias: str
-    """What the class calls it when it is made."""
+    """Its name as an argument of the class."""
     hint: object
-    """What it holds, with every name resolved."""
+    """Its type hint, resolved."""
     default: object
-    """What it is if nothing is said; `MISSING`: something must be said. A factory is never made."""
+    """Its default (possibly a factory, which is not called), or `MISSING` if the field is required."""
 
 
 CLOSER: Final[Mapping[tuple[type[object], str], object]] = {
@@ -50,13 +50,13 @@ CLOSER: Final[Mapping[tuple[type[object], str], object]] = {
     (BeforeRequest, "messages"): History,
     (BeforeCompaction, "messages"): History,
 }
-"""Fields that hold something closer than their annotation says."""
+"""More exact type hints for fields whose annotation allows more than they hold, by class and field."""
 
 LEFT_OUT: Final[Mapping[type[object], str]] = {Step: "effects"}
-"""Fields that are not written: what a step asks for is done again, or not at all."""
+"""The field that is not written, by class: the effects of a step are not part of what is stored."""
 
 _PLAIN: Final[Mapping[str, type[object]]] = {"bool": bool, "float": float, "int": int, "str": str}
-"""What most annotations say, which need not be resolved: nobody gives these names to anything else."""
+"""The most common annotations and their types: looked up here, which is faster than resolving them."""
 
 OURS: Final[Mapping[str, object]] = {"Json": Json, "JsonObject": JsonObject, "Mapping": Mapping, "Sequence": Sequence}
 """Names that a class may use without importing them at run time."""
@@ -70,7 +70,7 @@ def is_class(kind: object) -> bool:
 
 
 def fields_of(cls: type[object]) -> tuple[Field, ...]:
-    """Return the fields that make an instance of *cls*, in order."""
+    """Return the fields that *cls* takes as arguments and that are written, in order."""
     left_out = LEFT_OUT.get(cls)
     return tuple(
         Field(name, alias, _resolved(cls, name), default) for name, alias, default in _declared(cls) if name != left_out
@@ -78,13 +78,13 @@ def fields_of(cls: type[object]) -> tuple[Field, ...]:
 
 
 def parameters_of(cls: type[object]) -> tuple[object, ...]:
-    """Return the resolved hints of what `cls` is made with."""
+    """Return the resolved type hints of the arguments of *cls*."""
     made = cls.__init__
     return tuple(hint for name, hint in _hints(made.__annotations__, made.__module__, cls).items() if name != "return")
 
 
 def _declared(cls: type[object]) -> list[tuple[str, str, object]]:
-    """List name, alias and default of each field."""
+    """Return name, alias and default of each field."""
     if attrs.has(cls):
         return [(one.name, one.alias or one.name, one.default) for one in attrs.fields(cls) if one.init]
     if dataclasses.is_dataclass(cls):
@@ -118,10 +118,10 @@ def _resolved(cls: type[object], name: str) -> object:
 
 
 def _hints(said: Mapping[str, object], module: str, owner: type[object]) -> dict[str, object]:
-    """Resolve what is *said* in a *module*."""
+    """Resolve annotations (*said*, by name) of class *owner* in *module*; raise `MisfitError` if one cannot be."""
 
     def holder() -> None:
-        """Nothing, but for its annotations."""
+        """Hold the annotations, as `get_type_hints` wants an object that has them."""
 
     holder.__annotations__ = dict(said)
     known = vars(sys.modules[module]) if module in sys.modules else {}

@@ -1,4 +1,4 @@
-"""The strict rules for what has no parts: they are the same in both directions."""
+"""Checks of values without parts (text, numbers, JSON), used both when they are written and when they are read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from agentrail.values.json import INT_MAX, INT_MIN, FrozenObject, freeze
 
 
 class Rule(Protocol):
-    """Returns what it is given in its other form, or raises `MisfitError`; cattrs tells it the type, which it knows."""
+    """A function that checks a value and returns it converted (from JSON, for a reader), or raises `MisfitError`."""
 
     def __call__(self, found: object, _: object = None, /) -> object:
-        """Turn *found* into its other form."""
+        """Return *found* converted; the second argument is the type, which cattrs passes and no rule needs."""
         ...
 
 
 def wrong(at: str, found: object, wanted: str) -> MisfitError:
-    """Return the error of something of another kind than is wanted."""
+    """Return the error for *found*, at path *at*, whose type is not the one *wanted*."""
     return MisfitError(at, f"{described(found)} where {wanted} is wanted")
 
 
@@ -70,7 +70,7 @@ def _int(at: str) -> Rule:
 
 
 def _float(at: str) -> Rule:
-    """A whole number stays one: as in Python's own rules for types, it is good where a float is."""
+    """Return the rule for a `float`; it also accepts an `int`, as type checkers do, and leaves it one."""
     whole = _int(at)
 
     def number(found: object, _: object = None) -> object:
@@ -88,7 +88,7 @@ def _float(at: str) -> Rule:
 def _json(at: str) -> Rule:
     def anything(found: object, _: object = None) -> object:
         try:
-            return freeze(found, "", room=[sys.maxsize - 1])  # what was kept before is read, however much it is
+            return freeze(found, "", room=[sys.maxsize - 1])  # stored JSON is read, however many items it has
         except NotJson as not_json:
             inner, what = not_json.args
             where = f"{at}{inner}"
@@ -118,4 +118,4 @@ LEAVES: Final[Mapping[Leaf, Callable[[str], Rule]]] = {
     Leaf.JSON: _json,
     Leaf.OBJECT: _object,
 }
-"""What to do with each leaf that stands at a given place, whichever way it goes."""
+"""For each kind of leaf, the function that makes its rule for a value at a given path."""

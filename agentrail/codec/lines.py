@@ -1,4 +1,7 @@
-"""How leaves are written: as a function, and as an expression that spares the call in the common case."""
+"""Writers of values without parts ("leaves"), as functions and as source expressions for generated code.
+
+An expression handles the common case itself, and calls the function only for others.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from agentrail.codec.text import to_text
 from agentrail.values.json import INT_MAX, INT_MIN, Json
 
 Writer: TypeAlias = Callable[[object], str]
-"""Returns the JSON text of what it is given, or raises `MisfitError`."""
+"""A function that returns the JSON text of a value, or raises `MisfitError`."""
 
 KNOWN: Final[Mapping[str, object]] = {
     "NULL": "null",
@@ -22,21 +25,21 @@ KNOWN: Final[Mapping[str, object]] = {
     "isfinite": math.isfinite,
     "quoted": quoted,
 }
-"""What the expressions name."""
+"""The names that the expressions use, and their values."""
 
 _COMMON: Final[Mapping[Leaf, tuple[str, str]]] = {
     Leaf.FLOAT: ("type({it}) is float and isfinite({it})", "repr({it})"),
     Leaf.INT: ("type({it}) is int and INT_MIN <= {it} <= INT_MAX", "{it}"),
     Leaf.TEXT: ("type({it}) is str and {it}.isascii()", "quoted({it})"),
 }
-"""When a leaf is what it nearly always is, and what it is written as then; it is read as it is."""
+"""For some leaves: the condition of the common case, and the JSON text then, both as expressions."""
 
 IN_LINE: Final = frozenset[Shape](_COMMON)
-"""The leaves that such an expression is made for."""
+"""The leaves whose common case an expression handles without a call."""
 
 
 def leaf_writer(leaf: Leaf, at: str) -> Writer:
-    """Return what writes a *leaf* that stands *at* its place."""
+    """Return the function that writes a value of the kind *leaf*; *at* is the value's path, for errors."""
     rule = LEAVES[leaf](at)
     if leaf is Leaf.TEXT:
         return lambda found: quoted(cast("str", rule(found)))
@@ -44,12 +47,12 @@ def leaf_writer(leaf: Leaf, at: str) -> Writer:
 
 
 def in_line(shape: Shape) -> str:
-    """Return an expression that writes what has *shape*, of `{it}` and of `{writer}`, which it may call."""
+    """Return the source of an expression that writes `{it}`, a value of *shape*; it may call `{writer}`."""
     return _spared(shape, "NULL", "{writer}({it})", written=True)
 
 
 def read_in_line(shape: Shape) -> str:
-    """Return an expression that reads what has *shape*, of `{it}` and of `{rule}`, which it may call."""
+    """Return the source of an expression that reads `{it}`, a value of *shape*; it may call `{rule}`."""
     return _spared(shape, "None", "{rule}({it})", written=False)
 
 

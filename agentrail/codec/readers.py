@@ -1,8 +1,8 @@
-"""JSON to values by their hints: nothing is coerced, nothing is ignored, nothing is guessed.
+"""Makes the functions that turn JSON into values, from type hints: nothing is coerced, ignored or guessed.
 
-A key that is missing means the default; a key that is not known, a value of another kind and a class that is not in its
-union are misfits. The two exceptions are for readers older than what they read: an event of an unknown class, and an
-envelope of a newer version.
+A missing key means the field's default. An unknown key, a value of another type, and a class that is not in the union
+are errors. Two exceptions let this version read what a newer one wrote: an event of an unknown class, and an envelope
+of a newer version.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agentrail.values.events.plugins import UnknownEvent
 from agentrail.values.json import Json, JsonObject
 
 STATE_CLASSES: Final[ContextVar[Mapping[str, object]]] = ContextVar("STATE_CLASSES")
-"""The classes of plugin states that whoever reads knows, by `module:name`."""
+"""The classes of plugin states that the caller of `decode` knows, by `module:name`; others are read as `Stored`."""
 
 KNOWN_EVENTS: Final = frozenset(cls.__name__ for cls in EVENTS)
 
@@ -39,7 +39,7 @@ _facts: Final[dict[type[object], Rule]] = {}
 
 
 def reader_for(hint: object, at: str = "") -> Rule:
-    """Return what reads a value of *hint* that stands *at* its place."""
+    """Return the function that reads a value of type *hint*; *at* is the value's path, for errors."""
     try:
         return _for_shape(shape_of(hint), at)
     except MisfitError as misfit:
@@ -75,7 +75,7 @@ def _for_shape(shape: Shape, at: str) -> Rule:
 
 
 def _for_each(hint: object) -> Rule:
-    """Return what reads each of many; that it cannot be made is said of all of them."""
+    """Return the function that reads one item; if there can be none, the error's path is `[]`, for every item."""
     try:
         return reader_for(hint)
     except MisfitError as misfit:
@@ -128,7 +128,10 @@ def _items(container: type[object], read_item: Rule, at: str) -> Rule:
 
 
 def _tagged_items(container: type[object], rules: Mapping[str, Rule], otherwise: Rule, at: str) -> Rule:
-    """Return what reads items most of which say at once what reads them: a history has thousands."""
+    """Return a fast reader of items that name their class: it picks the item's reader by that name.
+
+    *otherwise* reads items without the name. A history has thousands of items.
+    """
     make = cast("Callable[[list[object]], object]", container)
 
     def read_items(found: object, _: object = None) -> object:
@@ -189,7 +192,7 @@ def _state(at: str) -> Rule:
 
 
 def _read_state(found: Mapping[str, object]) -> object:
-    """Make a state, if its class is known here; else keep it as it is written."""
+    """Return the plugin state as a value if its class is known, else as `Stored`, or as JSON if it needs no class."""
     if "data" not in found or not found.keys() <= {"class", "data"}:
         raise MisfitError("", "has other keys than `class` and `data`")
     data = cast("Json", _anything(found["data"]))
@@ -220,7 +223,7 @@ def _error(at: str) -> Rule:
 
 
 def _make_facts(cls: type[AgentrailError]) -> Rule:
-    """Make what reads the facts of *cls*, and keep it."""
+    """Make, and store in `_facts`, the function that reads the arguments of *cls*."""
     hints = facts_of(cls)
     shape = Items(tuple, Json) if hints is None else Row(hints)
     _facts[cls] = rule = _for_shape(shape, ".facts")
@@ -255,7 +258,7 @@ def _fields(cls: type[object], at: str) -> Rule:
 
 
 def _of_class(cls: type[object]) -> Rule:
-    """Return what reads instances of *cls*; it is made once."""
+    """Return the function that reads instances of *cls*; it is made once per class."""
     rule = _of_classes.get(cls)
     if rule is None:
         rule = _of_classes[cls] = read_by(cls, {field.name: _given(field) for field in fields_of(cls)})
@@ -273,7 +276,7 @@ def _given(field: Field) -> Given:
 
 
 class Rules(dict[str, Rule]):
-    """What reads what names a class of a choice, by that name; each is made when it is first wanted."""
+    """Readers of the classes of a choice, by class name; each is made at its first use. Other names get *otherwise*."""
 
     def __init__(self, shape: Choice, otherwise: Rule) -> None:
         super().__init__()
@@ -289,7 +292,7 @@ class Rules(dict[str, Rule]):
 
 
 def _unknown(at: str) -> Rule:
-    """An event of a class that is not known here is kept as it came."""
+    """Return the function that reads an event of a class this version does not know, as `UnknownEvent`."""
     read_known = _fields(UnknownEvent, "")
 
     def read_unknown(found: object, _: object = None) -> object:
@@ -359,7 +362,7 @@ def _choice(shape: Choice, at: str) -> Rule:
 
 
 def _kinds_of(shape: Shape, *, tagged: bool) -> tuple[type[object], ...]:
-    """Return which types the values of *shape* have in JSON."""
+    """Return the Python types of the JSON of *shape*; none for a class told by its tag (*tagged*)."""
     match shape:
         case Leaf():
             return _LEAF_KINDS[shape]

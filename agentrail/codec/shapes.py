@@ -1,4 +1,4 @@
-"""What a type hint means for JSON: a closed set of shapes, which readers and writers are made of."""
+"""Shapes: type hints reduced to what decides the JSON form of their values; readers and writers are made from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentrail.values.messages import History, Message
 
 
 class Leaf(Enum):
-    """What has no parts that a hint could describe."""
+    """A value whose parts, if any, are not described by a type hint."""
 
     NOTHING = "nothing"
     BOOL = "a boolean"
@@ -38,62 +38,62 @@ class Chosen(NamedTuple):
     """One of a few values: the members of an enumeration, or literals."""
 
     name: str
-    """What the choice is called."""
+    """Name of the enumeration, or the literal type as text, for errors."""
     options: tuple[tuple[object, object], ...]
-    """Pairs of a value in JSON and what it stands for."""
+    """Pairs of a value in JSON and the Python value it stands for."""
 
 
 class Items(NamedTuple):
-    """Any number of things of one kind, as an array."""
+    """Any number of items of one type, as a JSON array."""
 
     container: type[object]
-    """What holds them: `tuple`, `frozenset`, or a sequence of ours (`SEQUENCES`)."""
+    """Class of the whole: `tuple`, `frozenset`, or one of `SEQUENCES`."""
     item: object
-    """The hint of each."""
+    """Type hint of an item."""
 
 
 class Row(NamedTuple):
-    """A fixed number of things, as an array."""
+    """A tuple of fixed length, as a JSON array."""
 
     items: tuple[object, ...]
-    """The hint of each."""
+    """Type hint of each item."""
 
 
 class Table(NamedTuple):
-    """Things by name, as an object."""
+    """A mapping with text keys, as a JSON object."""
 
     item: object
-    """The hint of each."""
+    """Type hint of its values."""
 
 
 class Instance(NamedTuple):
-    """An instance of one class, as an object with its fields."""
+    """An instance of one class, as a JSON object with its fields."""
 
     cls: type[object]
-    """Which class."""
+    """The class."""
 
 
 class Choice(NamedTuple):
-    """One of several shapes."""
+    """One of several shapes (a union)."""
 
     shapes: tuple[Shape, ...]
-    """Which ones; nothing is not among them."""
+    """The shapes, without that of `None`."""
     optional: bool
-    """Whether it may be nothing instead."""
+    """Whether `None` is allowed too."""
 
     @property
     def tagged(self) -> bool:
-        """Whether an instance must say which class it is of."""
+        """Whether an instance must name its class in the JSON, since several shapes are JSON objects."""
         return sum(isinstance(shape, Instance | Table) or shape is Leaf.OBJECT for shape in self.shapes) > 1
 
 
 Shape: TypeAlias = Leaf | Chosen | Items | Row | Table | Instance | Choice
 
 SEQUENCES: Final = (History, CallList)
-"""Sequences of ours, which are arrays in JSON."""
+"""Our own sequence classes, which are arrays in JSON."""
 
 FAMILIES: Final[Mapping[object, tuple[type[object], ...]]] = {Event: EVENTS, Hook: HOOKS}
-"""Base classes that stand for the closed set of what is derived from them."""
+"""Base classes which, as a type hint, mean the union of these subclasses."""
 
 _LEAVES: Final[Mapping[object, Leaf]] = {
     None: Leaf.NOTHING,
@@ -121,7 +121,7 @@ _CHANGING: Final[Mapping[object, str]] = {list: "tuple", set: "frozenset", dict:
 
 
 def shape_of(hint: object) -> Shape:
-    """Return the shape of *hint*, which is resolved; raise `MisfitError` if no value of it could be read back."""
+    """Return the shape of *hint*, a resolved type hint; raise `MisfitError` if its values could not be read back."""
     hint = _unwrapped(hint)
     leaf = _LEAVES.get(hint) if isinstance(hint, type | NewType | None) else None
     if leaf is not None:
@@ -144,7 +144,7 @@ def shape_of(hint: object) -> Shape:
 
 
 def named(shape: Shape) -> str:
-    """Say in a message what is wanted where *shape* is."""
+    """Return a name for values of *shape*, such as "text" or "an array", for an error message."""
     match shape:
         case Leaf():
             return shape.value
@@ -162,7 +162,7 @@ def named(shape: Shape) -> str:
 
 
 def _unwrapped(hint: object) -> object:
-    """Take off what says nothing about the value."""
+    """Return the hint inside `Annotated`, `NewType`, a type variable or a type alias, or *hint* itself."""
     while True:
         if get_origin(hint) is Annotated:
             hint = cast("object", getattr(hint, "__origin__", object))

@@ -1,7 +1,7 @@
-"""Plugin states: what may be kept, why something may not, and how it is written.
+"""Writes plugin states as JSON, and says why a state cannot be stored.
 
-A state is written by what it is, not by what its type hints say, so nothing here needs cattrs. Every instance of a
-class carries the name of its class under `$`; reading it back goes the other way round, by the hints.
+A state is written by the types of its values, not by type hints, so this module needs no cattrs. Each instance of a
+class is written with the name of its class under `$`. Reading a state uses the type hints.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from agentrail.values.messages import History
 from agentrail.values.value import Value, value
 
 ENVELOPE_VERSION: Final = 1
-"""The version of the envelope of events: which fields it has, and what events look like inside."""
+"""Version of the JSON form of envelopes and events."""
 
 CONSTANTS: Final[Mapping[type[object], Mapping[str, Json]]] = {Envelope: {"v": ENVELOPE_VERSION}}
-"""What is written of each instance of a class beside its fields."""
+"""Keys and values that are written for every instance of a class, beside its fields."""
 
 MIXED: Final = "mixed"
-"""The name of a kept state that is no class of its own and holds more than plain data."""
+"""Written in place of a class name for a tuple, frozenset or mapping that holds more than plain data."""
 
 FROZENSET: Final = "frozenset"
-"""The name of a kept frozenset of plain data."""
+"""Written in place of a class name for a frozenset of plain data."""
 
 SCALARS: Final = frozenset({NoneType, bool, int, float, str})
 MAPPINGS: Final = frozenset({MappingProxyType, FrozenObject})
 
 _WORST: Final = 6
-"""How many times too large anything is measured at most: each character of a short text may be escaped."""
+"""By how much `_measure` may overestimate a size: it counts six bytes, an escape, per character of a short text."""
 
 _SHORT: Final = 1_000
-"""Characters up to which a text is counted at its worst; longer ones are measured."""
+"""Most characters of a text whose size is estimated; longer texts are encoded to find it."""
 
 _INSTEAD: Final[Mapping[type[object], str]] = {
     list: "which can change; keep a tuple",
@@ -58,23 +58,26 @@ _INSTEAD: Final[Mapping[type[object], str]] = {
 
 @attrs.frozen
 class _Probe:
-    """Nothing, but for the method that makes attrs classes frozen."""
+    """Exists only for its `__setattr__`, which all frozen attrs classes share."""
 
 
 _FROZEN_BY_ATTRS: Final[object] = _Probe.__setattr__
 
 
 class _TooLargeError(Exception):
-    """What is measured takes more bytes than are wanted; the rest of it was not looked at."""
+    """The measured value takes more bytes than the limit; measuring stopped there."""
 
 
 class Plan(NamedTuple):
-    """How the states of one type are handled."""
+    """The functions that measure and write values of one type."""
 
     measure: Callable[[object, int, int], int]
-    """Return how many bytes it takes at most, or raise `MisfitError`, or `_TooLargeError` if that is over a limit."""
+    """Takes a value, its depth and a limit; returns the most bytes it may take written.
+
+    Raises `MisfitError` if it cannot be stored, and `_TooLargeError` if it may take more than the limit.
+    """
     encode: Callable[[object], Json]
-    """Return it as JSON."""
+    """Returns the value as JSON."""
 
 
 _Items: TypeAlias = "tuple[object, ...] | frozenset[object]"
@@ -82,10 +85,10 @@ _Items: TypeAlias = "tuple[object, ...] | frozenset[object]"
 
 @value
 class Stored(Value):
-    """A plugin state as it was written: its class is not known here, or not this one any more."""
+    """A plugin state read from storage whose class the reader does not know, or no longer knows."""
 
     name: str
-    """What it was: `module:name` of its class, or `mixed`."""
+    """`module:name` of its class, or `mixed`."""
     data: Json
     """The state, as JSON."""
 
@@ -117,12 +120,12 @@ def encode_state(state: object) -> Json:
 
 
 def data_of(state: object) -> Json:
-    """Return a plugin state, live or `Stored`, as JSON: what `Plugin.upgrade` takes."""
+    """Return a plugin state (a value or `Stored`) as JSON, the form that `Plugin.upgrade` takes."""
     return state.data if type(state) is Stored else encode_state(state)
 
 
 def kept(state: object) -> dict[str, Json]:
-    """Return *state* with the name of its class, so that a reader knows which class to look for."""
+    """Return the JSON object that stores *state*: its `data`, and its `class` unless it is plain data."""
     if type(state) is Stored:
         return {"class": state.name, "data": state.data}
     _measure(state, 0, sys.maxsize)
@@ -142,7 +145,7 @@ def _name(state: object) -> str | None:
 
 
 def _is_plain(state: object) -> bool:
-    """Whether *state* reads back alike without being told what it was."""
+    """Whether *state* is plain data: scalars, tuples and mappings, which can be read back without a class name."""
     kind = type(state)
     if kind is tuple:
         return all(_is_plain(item) for item in cast("_Items", state))
@@ -172,7 +175,7 @@ def _measure(found: object, depth: int, most: int) -> int:
 
 
 def _measure_text(text: str, most: int) -> int:
-    if len(text) > most:  # each character takes a byte at least
+    if len(text) > most:  # each character takes at least one byte
         raise _TooLargeError
     if len(text) <= _SHORT and text.isascii():
         return 6 * len(text) + 2
@@ -227,7 +230,7 @@ def _encode_frozenset(found: object) -> Json:
 
 
 def in_order(items: Iterable[Json]) -> list[Json]:
-    """Return the *items* of a set in an order of their own, the same in every process."""
+    """Return the *items* of a set sorted by their JSON text, so that every process writes them in the same order."""
     return sorted(items, key=canonical)
 
 
@@ -266,7 +269,7 @@ _PLANS: Final[dict[type[object], Plan]] = {
 
 
 def _plan(kind: type[object]) -> Plan:
-    """Find out how states of *kind* are handled, once."""
+    """Make and store the plan for *kind*; raise `MisfitError` if its values cannot be stored."""
     if issubclass(kind, Flag):
         raise MisfitError("", f"is a member of the flag `{kind.__name__}`; keep a frozenset of members of an `Enum`")
     if issubclass(kind, Enum):
@@ -293,7 +296,7 @@ def _encode_member(found: object) -> Json:
 
 
 def _fields(kind: type[object]) -> tuple[str, ...] | None:
-    """Return the fields of a frozen class, `None` of any other type; refuse classes that only lack the freezing."""
+    """Return the field names of a frozen class or named tuple, else `None`; raise `MisfitError` if only not frozen."""
     if attrs.has(kind):
         if cast("object", kind.__setattr__) is not _FROZEN_BY_ATTRS:
             raise MisfitError("", f"is {one(kind)}, which can change; make it `@attrs.frozen`")

@@ -1,7 +1,7 @@
-"""JSON as text: what we write has one form, what we read is checked before anything is made of it.
+"""JSON text: `to_text` writes it in one form, `from_text` reads it with strict checks.
 
-`from_text` reads what strangers send. Python's own reader takes `NaN`, keeps the last of two equal keys, makes infinity
-of `1e999` and lets half a surrogate pair through, which breaks whoever writes it on.
+`from_text` is for text from outside. Python's own reader accepts `NaN`, keeps the last of two equal keys, turns `1e999`
+into infinity, and accepts half a surrogate pair, which could not be written to a file later.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from agentrail.errors import BadText, NotJson
 from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, Json, freeze
 
 DOCUMENT_DEPTH: Final = 2 * MAX_DEPTH
-"""Levels that a text may have: those of one JSON value, and as many for what it is wrapped in."""
+"""Most levels of a text: those of one JSON value, and as many for the objects it is wrapped in."""
 
 _LONGEST_INT: Final = 20
-"""Characters of a number that may fit 64 bits, its sign included."""
+"""Most characters, sign included, of a whole number that may fit 64 bits."""
 
 
 def _plain(found: object) -> object:
-    """Give the encoder something it knows: it asks for all but dicts, lists, tuples and scalars."""
+    """Return a mapping as a `dict`; the encoder calls this for values of types that it does not know."""
     if isinstance(found, Mapping):
         return dict(cast("Mapping[str, object]", found))
     raise TypeError(type(found).__name__)
@@ -37,9 +37,9 @@ _ENCODER: Final = json.JSONEncoder(
 
 
 def to_text(value: Json) -> str:
-    """Return the text of *value*: no spaces, no needless escapes, keys in their order, so that it reads back alike.
+    """Return *value* as JSON text without spaces or needless escapes, with keys in the order of *value*.
 
-    For one text per value, whatever the order of its keys, there is `agentrail.values.json.canonical`.
+    `agentrail.values.json.canonical` sorts the keys, so that equal values have equal texts.
     """
     try:
         text = _ENCODER.encode(value)
@@ -47,13 +47,13 @@ def to_text(value: Json) -> str:
             text.encode()
         _check_depth(text, value, DOCUMENT_DEPTH)
     except (ValueError, TypeError, RecursionError) as why:
-        freeze(value)  # says what it is, and where
+        freeze(value)  # raises a better error, with the path, for most values
         raise NotJson("$", "a value that cannot be written") from why
     return text
 
 
 def from_text(text: str | bytes, depth: int = DOCUMENT_DEPTH) -> Json:
-    """Return the value of a JSON *text* of at most *depth* levels; anything doubtful is a `BadText`."""
+    """Return the value of a JSON *text*; raise `BadText` if it is not strict JSON, or has more than *depth* levels."""
     try:
         if isinstance(text, bytes):
             text = text.decode()
@@ -66,9 +66,9 @@ def from_text(text: str | bytes, depth: int = DOCUMENT_DEPTH) -> Json:
 
 
 def from_own_text(text: bytes) -> Json:
-    """Return the value of a JSON *text* of ours, for which a check vouches, at a third of what `from_text` costs.
+    """Return the value of JSON *text* of our own whose checksum was verified; three times as fast as `from_text`.
 
-    What is made of it is still held to its class, number by number and text by text.
+    Types, numbers and texts are checked later, when `decode` makes values of the result.
     """
     try:
         return cast("Json", json.loads(text.decode()))
@@ -91,7 +91,7 @@ def _problem(why: Exception, depth: int) -> str:
 
 
 def _check_surrogates(text: str, value: object) -> None:
-    """Raise `UnicodeEncodeError` if half a surrogate pair is in *value*, as itself or by its escape in *text*."""
+    """Raise `UnicodeEncodeError` if *text* holds half a surrogate pair, as a character or as an escape."""
     if not text.isascii():
         text.encode()
     if "\\ud" in text or "\\uD" in text:
@@ -99,7 +99,10 @@ def _check_surrogates(text: str, value: object) -> None:
 
 
 def check_levels(text: str) -> None:
-    """Raise `RecursionError` if the JSON *text* has more levels than `from_text` reads; most have too few brackets."""
+    """Raise `RecursionError` if the JSON *text* has more than `DOCUMENT_DEPTH` levels.
+
+    Most texts have fewer opening brackets than that, so only those are counted.
+    """
     if text.count("[") + text.count("{") <= DOCUMENT_DEPTH:
         return
     level = 0
@@ -114,7 +117,10 @@ _BRACKETS: Final = re.compile(r"[][{}]")
 
 
 def _check_depth(text: str, value: object, depth: int) -> None:
-    """Raise `RecursionError` if *value* has more levels; most texts have fewer brackets than that, and need no walk."""
+    """Raise `RecursionError` if *value*, read from *text*, has more than *depth* levels.
+
+    Most texts have fewer opening brackets than that, so *value* is not looked through.
+    """
     if text.count("[") + text.count("{") <= depth:
         return
     level = _containers([value])

@@ -1,4 +1,4 @@
-"""Stored values of older formats: each format has one function that makes the next one of it."""
+"""Converts stored JSON of older formats to the newest: for each older format, one function converts it to the next."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from agentrail.codec.misfit import MisfitError
 from agentrail.values.json import Json
 
 FORMAT: Final = 3
-"""The format that is written: what the classes of a record and a snapshot look like in JSON."""
+"""Number of the newest format, in which records and snapshots are written."""
 
 Upcaster: TypeAlias = Callable[[Json], Json]
 Object: TypeAlias = Mapping[str, Json]
 
 
 def _every_envelope_in_full(data: Json) -> Json:
-    """Format 2 leaves out of an envelope what is as in the one before it; what leaves out nothing is read as it is."""
+    """Convert format 1 to 2, which may omit an envelope's fields; one in full is still valid, so nothing changes."""
     return data
 
 
 def _aborts_say_their_kind(data: Json) -> Json:
-    """Format 3 calls `kind` what was the `reason` of an abort, `reason` what was its `detail`, and asks `Answered`."""
+    """Convert format 2 to 3.
+
+    In an abort, `reason` is now `kind` and `detail` is now `reason`. The answer to a plugin's request, which was `Ok`
+    like a tool's result, is now `Answered`.
+    """
     if not isinstance(data, Mapping):
         return data
     changed = {key: held if key == "events" else _answered(held) for key, held in data.items()}
@@ -36,7 +40,10 @@ def _aborts_say_their_kind(data: Json) -> Json:
 
 
 def _answered(data: Json) -> Json:
-    """Tell, at any depth, what plugins have asked for and got from what tools returned: both were `Ok`."""
+    """Return *data* with the class of every answer to a plugin's request, at any depth, changed to `Answered`.
+
+    Both such an answer and a tool's result were `Ok`; only the result has `content`.
+    """
     if isinstance(data, list | tuple):
         return [_answered(each) for each in data]
     if not isinstance(data, Mapping):
@@ -67,7 +74,7 @@ def _after_turn(hook: Object) -> Object:
 
 
 def _closed(turn: Object) -> Object:
-    """Tell the kind of the abort that has closed *turn*; its words were not kept."""
+    """Return *turn* with its `abort_reason` renamed to `abort_kind`; the reason itself was not stored in format 2."""
     if "abort_reason" not in turn:
         return turn
     return {**turn, "abort_kind": turn["abort_reason"], "abort_reason": None}
@@ -84,11 +91,11 @@ def _rows(data: Json) -> Sequence[Object]:
 
 
 UPCASTERS: Final[Mapping[int, Upcaster]] = MappingProxyType({1: _every_envelope_in_full, 2: _aborts_say_their_kind})
-"""By format, what makes the JSON of the next format of it; a raised `FORMAT` needs one for the format before."""
+"""For each older format, the function that converts its JSON to the next. Whoever raises `FORMAT` must add one."""
 
 
 def upcast(data: Json, found: int, newest: int = FORMAT, upcasters: Mapping[int, Upcaster] = UPCASTERS) -> Json:
-    """Return *data* of format *found* as it is in the *newest* one; raise `MisfitError` if nothing leads there."""
+    """Return *data* of format *found* converted to format *newest*; raise `MisfitError` if it cannot be converted."""
     if found > newest:
         raise MisfitError("", f"has format {found}, which is newer than {newest}; use a newer version of agentrail")
     for older in range(found, newest):

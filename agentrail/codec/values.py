@@ -1,7 +1,7 @@
-"""The doors of the codec: any value of ours to JSON, and JSON to the value of the class or union that is wanted.
+"""Entry functions of the codec: `encode` any value of ours as JSON, and `decode` JSON to a class or union.
 
-`encode` needs no type: what it is given says what it is. A class is named under `$` on the outside and wherever the
-hint of a field leaves a choice, and nowhere else.
+`encode` needs no type, as it sees the value's. The JSON names a class under `$` only at the top level, and where the
+type hint of a field allows several.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _readers: Final[dict[object, Rule]] = {}
 
 
 def encode(value: object) -> Json:
-    """Return *value* as JSON that `decode` makes the same value of; raise `BadValue` if there is none."""
+    """Return *value* as JSON from which `decode` makes an equal value; raise `BadValue` if that is not possible."""
     return cast("Json", json.loads(encode_text(value)))
 
 
 def encode_text(value: object) -> str:
-    """Return the text of what `encode` returns, as `to_text` would write it, at half the price of making both."""
+    """Return *value* as JSON text, the same as `to_text(encode(value))` but in half the time."""
     try:
         text = write(value)
         check_levels(text)
@@ -52,10 +52,10 @@ def decode(wanted: type[T], data: object, classes: Mapping[str, object] = NO_CLA
 @overload
 def decode(wanted: object, data: object, classes: Mapping[str, object] = NO_CLASSES) -> object: ...
 def decode(wanted: object, data: object, classes: Mapping[str, object] = NO_CLASSES) -> object:
-    """Return the value of the class or union *wanted* that *data* holds; raise `BadData` if it holds none.
+    """Make a value of the class or union *wanted* from JSON *data*; raise `BadData` if that is not possible.
 
-    States of plugins in it become values if *classes* has their type, by the `module:name` of their class; else they
-    stay `Stored`, for `revive`. Nothing is ever imported by a name that was read.
+    Plugin states in *data* become values if *classes* holds their class, by `module:name`; others become `Stored`, and
+    `revive` converts them later. A name read from *data* never causes an import.
     """
     token = STATE_CLASSES.set(classes) if classes else None
     try:
@@ -70,12 +70,12 @@ def decode(wanted: object, data: object, classes: Mapping[str, object] = NO_CLAS
 
 
 def encode_envelope(envelope: Envelope) -> Json:
-    """Return an event in its envelope as JSON, with the version of the envelope."""
+    """Return *envelope* with its event as JSON, which includes the version of the form."""
     return encode(envelope)
 
 
 def decode_envelope(data: object) -> Envelope:
-    """Return the envelope that *data* holds; an event of a class that is not known here becomes an `UnknownEvent`."""
+    """Make an envelope from JSON *data*; an event of a class that this version does not know becomes `UnknownEvent`."""
     return decode(Envelope, data)
 
 
@@ -84,7 +84,7 @@ def decode_state(wanted: type[T], data: object) -> T: ...
 @overload
 def decode_state(wanted: object, data: object) -> object: ...
 def decode_state(wanted: object, data: object) -> object:
-    """Return the plugin state of type *wanted* that `encode_state` wrote as *data*."""
+    """Make the plugin state of type *wanted* from *data*, which `encode_state` wrote."""
     return decode(wanted, data)
 
 
@@ -93,15 +93,15 @@ def revive(wanted: type[T], state: object) -> T: ...
 @overload
 def revive(wanted: object, state: object) -> object: ...
 def revive(wanted: object, state: object) -> object:
-    """Return a plugin state that was read, `Stored` or not, as a value of the plugin's type *wanted*."""
+    """Convert a plugin state (`Stored` or a value) to the plugin's type *wanted*."""
     return decode(wanted, data_of(state))
 
 
 def readable(wanted: object) -> str | None:
     """Say why a state of type *wanted* could not be read back, naming the field, or return `None`.
 
-    What is written by what it is can only be read by what its hints say: this says before the first record whether they
-    say enough.
+    A state is written by the types of its values but read by type hints; this checks, before the first record is
+    written, whether the hints suffice.
     """
     seen: set[type[object]] = set()
     waiting = [("", wanted)]
@@ -116,7 +116,7 @@ def readable(wanted: object) -> str | None:
 
 
 def parts_of(shape: Shape, at: str, seen: set[type[object]]) -> Iterator[tuple[str, object]]:
-    """Return the hints of the parts of *shape*, each class only once."""
+    """Yield path and type hint of each part of *shape*; fields of classes in *seen* are skipped."""
     match shape:
         case Items(item=item) | Table(item=item):
             yield f"{at}[]", item

@@ -1,10 +1,9 @@
-"""Values to JSON text by their hints: one small function for each field, made once, when its class is first written.
+"""Makes the functions that turn values into JSON text, from type hints; those of a class are made at its first use.
 
-Text, not data that something else makes text of: each record of a journal is written once, and half of what that cost
-was to make what was thrown away at once.
+They return text directly. To make dicts and lists first, and text of them after, would take twice as long.
 
-Each refuses what its hint does not allow, because what is written wrong could not be read back. Where it stands is
-baked in, so a misfit knows its path and nobody pays for that otherwise.
+A writer refuses a value that its type hint does not allow, since it could not be read back. Most writers are made with
+the path of their value (*at*), so that an error can name it at no cost for values without error.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ KNOWN_EVENTS: Final = frozenset(cls.__name__ for cls in EVENTS)
 
 _VOID: Final = (None, False, 0, 0.0, "", (), frozenset[object](), NOTHING_GATHERED, NOTHING_USED, NOTHING_YET, START)
 _IN_FULL: Final = frozenset[type[object]]({Options})
-"""Classes whose defaults are settings: they may change, and what was written must not change with them."""
+"""Classes whose fields are written even at their defaults, because a later version may change those defaults."""
 
 _made: Final[dict[tuple[type[object], bool], Written]] = {}
 _facts: Final[dict[type[object], Writer]] = {}
@@ -46,7 +45,7 @@ _by_type: Final[dict[type[object], Writer]] = {}
 
 
 def write(found: object) -> str:
-    """Write *found* by what it is; an instance of a class says which."""
+    """Return *found* as JSON text; an instance of a class is written with the name of its class."""
     kind = type(found)
     writer = _by_type.get(kind)
     if writer is None:
@@ -55,7 +54,7 @@ def write(found: object) -> str:
 
 
 def writer_for(hint: object, at: str = "") -> Writer:
-    """Return what writes a value of *hint* that stands *at* its place."""
+    """Return the function that writes a value of type *hint*; *at* is the value's path, for errors."""
     try:
         return _for_shape(shape_of(hint), at)
     except MisfitError as misfit:
@@ -64,14 +63,14 @@ def writer_for(hint: object, at: str = "") -> Writer:
 
 
 def is_void(default: object) -> bool:
-    """Whether a *default* says nothing, so that a field which is not there means the same in every version."""
+    """Whether *default* is an empty or zero value, which no later version changes, so that it need not be written."""
     if isinstance(default, History | Mapping):
         return not default
     return any(type(default) is type(void) and default == void for void in _VOID)
 
 
 def omitted(cls: type[object], field: Field) -> bool:
-    """Whether *field* is left out while it is what it is by default."""
+    """Whether *field* of *cls* is left out of the JSON when it has its default."""
     return cls not in _IN_FULL and is_void(field.default)
 
 
@@ -142,7 +141,7 @@ def _error(at: str) -> Writer:
 
 
 def _make_facts(cls: type[AgentrailError]) -> Writer:
-    """Make what writes the facts of *cls*, and keep it."""
+    """Make, and store in `_facts`, the function that writes the arguments of *cls*."""
     hints = facts_of(cls)
     shape = Items(tuple, Json) if hints is None else Row(hints)
     _facts[cls] = rule = _for_shape(shape, ".facts")
@@ -227,7 +226,7 @@ def _table(write_item: Writer, at: str) -> Writer:
 
 
 class Writers(dict[type[object], Writer]):
-    """What writes a value that has one of some types, by its type; each is made when it is first wanted."""
+    """Writers of the values of *shape*, by the value's type; each is made at its first use."""
 
     def __init__(self, shape: Instance | Choice) -> None:
         super().__init__()
@@ -247,7 +246,7 @@ class Writers(dict[type[object], Writer]):
         return writer
 
     def _otherwise(self) -> Writer:
-        """Return what writes, or refuses, a value of no type that is known."""
+        """Return the writer for a value of a type that is not in the shape: an error's writer, or one that refuses."""
         if Leaf.ERROR in self._all:
             return _error("")
 
@@ -286,7 +285,7 @@ def _instance(cls: type[object], *, tagged: bool) -> Writer:
 
 
 def _write_unknown(found: object) -> str:
-    """Write an event of a newer version as it came, unless that would make it look like one that is known."""
+    """Write an event of a newer version as it was read, or as an `UnknownEvent` if it would look like a known one."""
     event = cast("UnknownEvent", found)
     body = cast("Mapping[str, Json]", _body(event.body))
     if _kind(event.kind) in KNOWN_EVENTS or TAG in body:
@@ -299,7 +298,7 @@ _body: Final = LEAVES[Leaf.OBJECT](".body")
 
 
 def _types_of(shape: Shape) -> tuple[type[object], ...]:
-    """Return which types the values of *shape* have."""
+    """Return the Python types that values of *shape* have."""
     match shape:
         case Leaf():
             return _LEAF_TYPES[shape]
@@ -331,7 +330,7 @@ _LEAF_TYPES: Final[Mapping[Leaf, tuple[type[object], ...]]] = {
 
 
 def _written(cls: type[object], *, tagged: bool) -> Written:
-    """Return what writes the fields of *cls*, with its name if it is *tagged*; it is made once."""
+    """Return the function that writes instances of *cls*, with its name if *tagged*; it is made once."""
     made = _made.get((cls, tagged))
     if made is None:
         head = {**({TAG: cls.__name__} if tagged else {}), **CONSTANTS.get(cls, {})}
@@ -349,7 +348,7 @@ def _part(cls: type[object], field: Field) -> Part:
 
 
 def _how(shape: Shape, at: str) -> Alone | ByType:
-    """Return what writes a field of *shape* that stands *at* its place, or each of its items."""
+    """Return how a field of *shape* is written, whole or item by item; *at* is the field's path, for errors."""
     if isinstance(shape, Items) and shape.container is not frozenset and shape.item is not Envelope:
         each, holders = shape_of(shape.item), frozenset[type[object]]({shape.container, tuple})
     else:
