@@ -56,9 +56,6 @@ MAX_BODY: Final = 64 * 1024
 LINGER: Final = 0.25
 """Seconds that the server has to end a stream after its last event; after that the connection is closed."""
 
-CLOSING: Final = 1.0
-"""Seconds that closing a connection may take; it is then given up."""
-
 OK: Final = range(200, 300)
 
 PROXY_WANTS_PASSWORD: Final = 407
@@ -209,9 +206,9 @@ class Handshake:
         if name.endswith("connect_tcp.complete"):
             self._socket = info.get("return_value")
         elif name.endswith("start_tls.failed") and isinstance(self._socket, Closable):
-            # Cancelled in the handshake, httpcore does not close the socket below it.
-            with trio.move_on_after(CLOSING, shield=True):
-                await self._socket.aclose()
+            # Cancelled in the handshake, httpcore does not close the socket below it; closing comes before it waits:
+            # tests/adapters/models/test_http.py::test_a_request_that_is_cut_in_the_handshake_leaves_no_connection_open
+            await self._socket.aclose()
 
 
 class HttpExchange:
@@ -282,9 +279,8 @@ class HttpExchange:
                     return HttpAnswer(response.status_code, headers)
             return HttpAnswer(response.status_code, headers, _plain(await self._body(response), encoding))
         finally:
-            # Shielded, so that a cancelled request closes too: else its connection would count as in use for ever.
-            with trio.move_on_after(CLOSING, shield=True):
-                await response.aclose()
+            # No shield: a cancellation comes out of httpcore alone, which has closed everything then, see `_hear`.
+            await response.aclose()  # noqa: ASYNC102 - see above
 
     async def _stream(self, response: httpx.Response, unpacker: Unpacker) -> None:
         """Pass the stream to `heard` piece by piece, each with a new time limit; a fault closes the response."""
@@ -299,12 +295,18 @@ class HttpExchange:
                 self._fault = fault
                 await response.aclose()
             self._scope.deadline = trio.current_time() + (LINGER if self._complete else patience.next_byte)
+        await trio.lowlevel.checkpoint_if_cancelled()
 
     async def _hear(self, packed: bytes, unpacker: Unpacker) -> bool:
         """Unpack *packed* and pass it to `heard` in slices; other tasks run between. Return whether all is received."""
         for number, piece in enumerate(unpacker.pieces(packed)):
             if number:
-                await trio.lowlevel.checkpoint()
+                # A cancellation here would leave the generators of httpcore to the garbage collector. So it is not
+                # raised, but ends this: the next read raises it, or `_stream` if there is none.
+                # tests/adapters/models/test_http.py::test_a_request_that_is_cut_at_any_checkpoint_gives_all_back
+                await trio.lowlevel.cancel_shielded_checkpoint()
+                if trio.current_effective_deadline() == -math.inf:
+                    return False
             if self._heard(piece):
                 return True
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import gzip
 import re
 from collections.abc import AsyncIterator
@@ -15,6 +16,8 @@ import trio.testing
 from httpcore import AsyncConnectionPool
 
 import agentrail
+from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.models.decompression import SLICE
 from agentrail.adapters.models.http import Http, HttpAnswer, Patience, Post
 from agentrail.errors import (
     ConnectionFailed,
@@ -28,6 +31,7 @@ from agentrail.errors import (
     WrongEndpoint,
 )
 from agentrail.values.json import freeze_object
+from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import (
     Mark,
     Pause,
@@ -44,6 +48,7 @@ from tests.adapters.models.server import (
     streaming,
 )
 from tests.patience import PATIENCE
+from tests.runtime.cutting import cut
 
 BODY = freeze_object({"a": "ü"})
 HASTE = Patience(1, 0.1, 0.1)
@@ -85,6 +90,12 @@ def pool(http: Http) -> AsyncConnectionPool:
 def idle(http: Http) -> bool:
     """Whether no connection is kept for a request that is over."""
     return all(connection.is_idle() for connection in pool(http).connections)
+
+
+def streams() -> list[trio.SocketStream]:
+    """Return all streams of open sockets: while they are held, the garbage collector closes none by chance."""
+    found = [one for one in gc.get_objects() if isinstance(one, trio.SocketStream)]
+    return [one for one in found if one.socket.fileno() >= 0]
 
 
 # Answers
@@ -281,9 +292,11 @@ async def test_a_request_that_is_cut_in_the_handshake_leaves_no_connection_open(
         async with trio.open_nursery() as asking:
             asking.start_soon(http.post, Post(url, {}, BODY, TIME), bool)
             await begun.wait()
+            held = streams()
             asking.cancel_scope.cancel()
         with trio.fail_after(PATIENCE):
             await gone.wait()
+        assert held
         assert pool(http).connections == []
         nursery.cancel_scope.cancel()
 
@@ -369,6 +382,36 @@ async def test_requests_cancelled_at_any_moment_lose_no_slot_and_mix_no_answers(
             for _ in range(9):
                 nursery.start_soon(_whole, http, server)
         assert idle(http)
+
+
+async def test_a_request_that_is_cut_at_any_checkpoint_gives_all_back() -> None:
+    """Also between two pieces of what has come already, where nothing below the request hears of it."""
+    body = bytes(3 * SLICE) + b"end"
+    pieces = ("content-encoding: gzip", "transfer-encoding: chunked")
+    answer = Play((head(200, *pieces), *chunked([gzip.compress(body, mtime=0)])), keep=True)
+    async with serving(answer) as server, client(1) as http:
+        moment = 0
+        while await cut(moment, lambda: asked(http, server)):
+            moment += 1
+            assert pool(http).connections == [] or idle(http)
+            with trio.fail_after(PATIENCE):
+                assert (await asked(http, server))[1] == body
+    assert moment > 6
+
+
+async def test_no_connection_outlives_its_supervisor() -> None:
+    answer = streaming(anthropic.saying("fine"))
+    async with serving(Play(answer.steps, keep=True)) as one, serving(Play(answer.steps, keep=True)) as other:
+        async with open_supervisor(secrets=lambda _: None) as supervisor:
+            before = streams()
+            for server in (one, other):
+                spec = SessionSpec(model="anthropic:claude-sonnet-5", model_options={"base_url": server.url})
+                assert (await (await supervisor.spawn(spec)).ask("go")).text == "fine"
+            peers = {one.url.rpartition(":")[2], other.url.rpartition(":")[2]}
+            held = [found for found in streams() if str(found.socket.getpeername()[1]) in peers]
+            assert len(held) == 2
+            assert not any(found in before for found in held)
+        assert [found.socket.fileno() for found in held] == [-1, -1]
 
 
 async def _whole(http: Http, server: Server) -> None:
