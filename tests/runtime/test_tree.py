@@ -184,6 +184,28 @@ async def test_a_service_says_when_it_is_ready_or_is_too_slow() -> None:
             await supervisor.stop_child("slow")
 
 
+async def test_a_service_that_raises_a_cancellation_that_it_kept_is_started_again() -> None:
+    kept: list[trio.Cancelled] = []
+    starts: list[float] = []
+
+    async def odd() -> None:
+        starts.append(trio.current_time())
+        if kept:
+            raise kept.pop()
+        await trio.sleep_forever()
+
+    with trio.move_on_after(0):
+        try:
+            await trio.lowlevel.checkpoint()
+        except trio.Cancelled as cancelled:
+            kept.append(cancelled)
+    async with open_supervisor() as supervisor:
+        await supervisor.start_service(odd, "odd")
+        await trio.sleep(10)
+        assert len(starts) == 2
+        assert [crash.reason.kind for crash in supervisor.crashes()] == ["Cancelled"]
+
+
 async def test_whoever_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFixture) -> None:
     async def stubborn() -> None:
         with trio.CancelScope(shield=True):

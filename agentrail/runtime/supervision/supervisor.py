@@ -22,10 +22,10 @@ from agentrail.errors import (
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport, reason_of
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.shared.sanitize import traced
+from agentrail.runtime.shared.sanitize import split, traced
 from agentrail.runtime.supervision.children import Child, SessionBody, not_started
 from agentrail.runtime.supervision.tree import Tree
-from agentrail.values.foreign import described, leaves
+from agentrail.values.foreign import described
 
 log = logging.getLogger("agentrail.supervisor")
 
@@ -145,7 +145,8 @@ class SupervisorNode:
         try:
             error = await child.ready.wait()
         except trio.Cancelled:
-            # Shielded: a cancelled caller has to stop the child first, because nobody else knows of it.
+            # Without the shield the caller is gone first, and a child stays that nobody has been told of:
+            # tests/runtime/test_cut_anywhere.py::test_a_service_that_is_started
             with trio.CancelScope(shield=True):
                 await self.stop(child)
             raise
@@ -169,13 +170,11 @@ class SupervisorNode:
                     child.state = "starting"
                 child.scope.deadline = self.tree.house.clock.deadline_in(child.start_timeout)
                 await child.body.run(child.is_ready)
-        except trio.Cancelled:
-            # The whole tree is being cancelled, so `_ended` does not run: answer the callers of the child here.
-            child.end()
-            child.body.gone(None)
-            raise
-        except BaseException as crash:
-            if _ends_the_process(crash):
+        except BaseException as crash:  # noqa: ASYNC103 - what is ours is raised again
+            # Its scope is shielded: a `Cancelled` that a service kept from elsewhere is a crash as any other.
+            # tests/runtime/test_tree.py::test_a_service_that_raises_a_cancellation_that_it_kept_is_started_again
+            passing, _ = split(crash)
+            if passing is not None:
                 child.end()
                 child.body.gone(crash)
                 raise
@@ -388,7 +387,3 @@ class _Alarm:
 
     def __call__(self) -> None:
         self._node.rouse(self._child)
-
-
-def _ends_the_process(error: BaseException) -> bool:
-    return any(isinstance(leaf, trio.Cancelled | KeyboardInterrupt) for leaf in leaves(error))
