@@ -223,7 +223,8 @@ class ProcessTree:
         finally:
             status = _status(report)
             os.close(report)
-            # Shielded: also a cancelled command kills what a killed launcher left, and closes the pipes.
+            # Shielded: also a cancelled command kills what a killed launcher left, and closes the pipes:
+            # tests/sandboxes/test_trees.py::test_what_a_killed_launcher_leaves_is_ended_also_by_a_cancelled_command
             with trio.move_on_after(PATIENCE, shield=True):
                 if status is None:
                     await _sweep(process.pid)

@@ -317,3 +317,35 @@ async def test_a_supervisor_that_cannot_be_put_together_raises_instead_of_waitin
     with trio.fail_after(10), pytest.raises(TypeError, match="seed"):
         async with open_supervisor(seed=[1]):  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
             pytest.fail("it cannot be entered")
+
+
+def test_a_run_that_ends_stops_the_sessions_of_a_task_of_the_system_one_after_the_other() -> None:
+    """Trio cancels all tasks of the system at once: those under a supervisor hear of it from that, in its order."""
+    cancelled: dict[str, float] = {}
+
+    async def notes(_args: JsonObject, ctx: ToolContext) -> ToolResult:
+        try:
+            await trio.sleep_forever()
+        finally:
+            cancelled[ctx.session_id] = trio.current_time()
+
+    async def serves(ready: trio.Event) -> None:
+        async with open_supervisor(journal=TestJournal(commit=1)) as supervisor:
+            stop_at_the_end(supervisor)
+            for name in ("older", "younger"):
+                model = ScriptedModel([say(calls=[call("notes")])])
+                session = await supervisor.spawn(spec_of(model, tools=[fake("notes", notes)]), name)
+                await session.prompt("go")
+            await trio.sleep(10)
+            ready.set()
+            await trio.sleep_forever()
+
+    async def main() -> float:
+        ready = trio.Event()
+        trio.lowlevel.spawn_system_task(serves, ready)
+        await ready.wait()
+        return trio.current_time()
+
+    ended = trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert cancelled["younger"] == ended
+    assert cancelled["older"] >= ended + 1

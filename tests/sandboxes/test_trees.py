@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.ports.sandbox import Command
 from tests.patience import PATIENCE, within
 from tests.profiles import CAMPAIGN
+from tests.runtime.cutting import cut
 from tests.sandboxes.kinds import WITH_COMMANDS, Opened
 
 NUMBERS = count()
@@ -106,6 +108,17 @@ async def test_who_kills_its_launcher_does_not_outlive_it(tmp_path: Path, sleepe
     done = await LocalSandbox(tmp_path).execute(Command(line))
     assert not done.clean
     await sleepers.wait(0)
+
+
+async def test_what_a_killed_launcher_leaves_is_ended_also_by_a_cancelled_command(
+    tmp_path: Path, sleepers: Sleepers
+) -> None:
+    command = Command(f"{sleepers.sleep} & kill -9 $PPID; {sleepers.sleep}")
+    moment = 0
+    while await cut(moment, partial(LocalSandbox(tmp_path).execute, command)):
+        assert sleepers.alive() == []
+        moment += 1
+    assert moment > 6
 
 
 HOST = """

@@ -41,7 +41,8 @@ class Roof:
     async def open(self) -> trio.Nursery:
         """Start the system task and return its nursery."""
         self._task = trio.lowlevel.spawn_system_task(self._stand, name=ROOF, context=copy_context())
-        # Shielded: a caller that is cancelled here would leave a nursery open that no task closes.
+        # Shielded: a caller that is cancelled here would leave a nursery open that no task closes:
+        # tests/runtime/test_cut_anywhere.py::test_a_supervisor_that_is_opened_and_left
         with trio.CancelScope(shield=True):
             await self._opened.wait()
         return self.nursery
@@ -52,6 +53,8 @@ class Roof:
         The nursery is shielded. A cancellation from outside reaches the supervisor's body first, so that sessions are
         stopped in order and within their time limits.
         """
+        # At the end of the run Trio cancels all tasks of the system at once:
+        # tests/runtime/test_shutdown.py::test_a_run_that_ends_stops_the_sessions_of_a_task_of_the_system_one_after_the_other  # noqa: E501
         try:
             with trio.CancelScope(shield=True):
                 async with trio.open_nursery() as nursery:  # noqa: TID251 - the one root nursery

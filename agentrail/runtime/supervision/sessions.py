@@ -126,9 +126,6 @@ class Sessions:
                 await node.stop(child)
             raise
         if error is not None:
-            # The id is held until here: it must not be free while the session that did not start still has it.
-            with trio.CancelScope(shield=True):
-                await session.wait_down()
             raise type(error)(*error.args)
         return handle
 
@@ -165,12 +162,14 @@ class Sessions:
                 await session.open_sources()
                 return handle
         except trio.Cancelled:
-            # Shielded as above; the session is not ended, and can be resumed from its journal.
+            # Shielded as above; the session is not ended, and can be resumed from its journal:
+            # tests/runtime/test_cut_anywhere.py::test_a_session_that_is_brought_back
             with trio.CancelScope(shield=True):
                 await node.park(child)
             raise
         if child.state != "quarantined":
-            # Its code does not fit, so it must not run here; shielded, because a cancelled caller must still park it.
+            # Its code does not fit, so it must not run here; shielded, because a cancelled caller must still park it:
+            # tests/runtime/test_cut_anywhere.py::test_a_session_that_is_brought_back
             with trio.CancelScope(shield=True):
                 await node.park(child)
         raise type(answer.error)(*answer.error.args)

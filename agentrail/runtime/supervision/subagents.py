@@ -83,7 +83,8 @@ class Family:
             await run.wait_ended()
         except trio.Cancelled:
             run.scope.cancel()
-            # Shielded: a cancelled call waits for its sub-agent to stop, which must not go on working for no call.
+            # Shielded: a cancelled call waits for its sub-agent to stop, which must not go on working for no call:
+            # tests/runtime/test_cut_anywhere.py::test_a_call_is_not_over_before_its_sub_agent
             with trio.CancelScope(shield=True):
                 await run.wait_ended()
             raise
@@ -260,7 +261,8 @@ class Family:
             with Contained(run.failed), run.scope:
                 run.answer = await self._work(run)
         finally:
-            # Shielded: a cancelled run still has to stop its session and to report the usage.
+            # Shielded: a cancelled run still has to stop its session and to report the usage:
+            # tests/runtime/test_cut_anywhere.py::test_a_sub_agent_whose_roof_comes_down
             with trio.CancelScope(shield=True):
                 await self._see_off(run)
 

@@ -145,7 +145,7 @@ class SupervisorNode:
         try:
             error = await child.ready.wait()
         except trio.Cancelled:
-            # Without the shield the caller is gone first, and a child stays that nobody has been told of:
+            # Shielded: a cancelled caller has to stop the child first, because nobody else knows of it:
             # tests/runtime/test_cut_anywhere.py::test_a_service_that_is_started
             with trio.CancelScope(shield=True):
                 await self.stop(child)
