@@ -24,8 +24,8 @@ def _is_tested(program: Program) -> bool:
     )
 
 
-def _name(program: Program) -> str:
-    """Return the place of *program* as the name of a module."""
+def module_of(program: Program) -> str:
+    """Return the name of the module that *program* is written to."""
     return "".join(letter if letter.isalnum() else "_" for letter in program.place)
 
 
@@ -50,7 +50,7 @@ def _trouble(path: Path, program: Program, failed: Sequence[Path]) -> str | None
 
 
 def test_the_programs_of_the_pages_run_in_empty_folders(tmp_path: Path) -> None:
-    programs = {tmp_path / _name(each) / "example.py": each for each in PROGRAMS if not _is_tested(each)}
+    programs = {tmp_path / module_of(each) / "example.py": each for each in PROGRAMS if not _is_tested(each)}
     for path, program in programs.items():
         path.parent.mkdir()
         path.write_text(program.text, encoding="utf-8")
@@ -63,7 +63,7 @@ def test_the_programs_of_the_pages_run_in_empty_folders(tmp_path: Path) -> None:
 def test_the_tests_of_the_pages_pass_in_an_empty_project(configuration: str, tmp_path: Path) -> None:
     for program in PROGRAMS:
         if _is_tested(program) and _configuration(program.parts[0][0].page) == configuration:
-            (tmp_path / f"test_{_name(program)}.py").write_text(program.text, encoding="utf-8")
+            (tmp_path / f"test_{module_of(program)}.py").write_text(program.text, encoding="utf-8")
     if configuration:
         (tmp_path / "pyproject.toml").write_text(configuration, encoding="utf-8")
     assert run_tests(tmp_path) is None
