@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -34,21 +35,27 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-TREES: Final = {_name(path): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+@cache
+def _trees() -> Mapping[str, ast.Module]:
+    """Return the modules of the package by name; whoever only collects the tests does not wait for them."""
+    return {_name(path): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def _imported(name: str) -> Iterator[str]:
+def _imported(tree: ast.Module) -> Iterator[str]:
     """Yield the modules of ours that a module imports, wherever it does so."""
-    for node in ast.walk(TREES[name]):
+    ours = _trees()
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("agentrail"):
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                yield whole if whole in TREES else node.module
+                yield whole if whole in ours else node.module
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in TREES)
+            yield from (alias.name for alias in node.names if alias.name in ours)
 
 
-IMPORTS: Final = {name: frozenset(_imported(name)) for name in TREES}
+@cache
+def _imports() -> Mapping[str, frozenset[str]]:
+    return {name: frozenset(_imported(tree)) for name, tree in _trees().items()}
 
 
 def _room(name: str, package: str) -> str | None:
@@ -57,7 +64,7 @@ def _room(name: str, package: str) -> str | None:
 
 
 def _arrows(package: str) -> set[tuple[str, str]]:
-    pairs = {(_room(name, package), _room(other, package)) for name, others in IMPORTS.items() for other in others}
+    pairs = {(_room(name, package), _room(other, package)) for name, others in _imports().items() for other in others}
     return {(one, other) for one, other in pairs if one is not None and other is not None and one != other}
 
 
@@ -90,20 +97,20 @@ def test_a_folder_is_one_reading() -> None:
 
 
 def test_no_circle_is_in_the_picture_of_any_package() -> None:
-    packages = {name.rpartition(".")[0] for name in TREES if "." in name}
+    packages = {name.rpartition(".")[0] for name in _trees() if "." in name}
     assert {package: found for package in packages if (found := _circles(_arrows(package)))} == {}
 
 
 def test_the_picture_of_the_runtime_can_be_drawn() -> None:
     arrows = _arrows("agentrail.runtime")
-    rooms = {room for name in TREES if (room := _room(name, "agentrail.runtime")) is not None}
+    rooms = {room for name in _trees() if (room := _room(name, "agentrail.runtime")) is not None}
     assert len(rooms) <= MOST_ROOMS, sorted(rooms)
     assert len(arrows) <= MOST_ARROWS, sorted(arrows)
 
 
 def test_few_modules_have_the_name_of_another() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
-    for name in TREES:
+    for name in _trees():
         homes[name.rpartition(".")[2]].append(name)
     twice = {word: found for word, found in homes.items() if len(found) > 1 and word != "__main__"}
     assert len(twice) <= MOST_MODULES_TWICE, twice
@@ -111,7 +118,7 @@ def test_few_modules_have_the_name_of_another() -> None:
 
 def test_few_classes_have_the_name_of_another() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
-    for name, tree in TREES.items():
+    for name, tree in _trees().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -37,7 +37,10 @@ def _module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "agentrail"
 
 
-TREES: Final = {_module(path): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+@cache
+def _trees() -> Mapping[str, ast.Module]:
+    """Return the modules of the package by name; whoever only collects the tests does not wait for them."""
+    return {_module(path): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def _folders(tree: str) -> Iterator[str]:
@@ -84,7 +87,7 @@ def _is_there(name: str) -> bool:
         place = ROOT.joinpath(*parts)
         return place.is_dir() or place.with_suffix(".py").is_file()
     for length in range(len(parts), 0, -1):
-        tree = TREES.get(".".join(parts[:length]))
+        tree = _trees().get(".".join(parts[:length]))
         if tree is not None:
             return _is_in(tree, parts[length:])
     return False
@@ -164,7 +167,7 @@ def _level(call: ast.Call, variable: str) -> str | None:
 
 def _written() -> Iterator[tuple[str, str, frozenset[str]]]:
     """Yield logger, module and levels, wherever a logger is used; `any` stands for a level chosen at run time."""
-    for module, tree in TREES.items():
+    for module, tree in _trees().items():
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         for node in tree.body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
