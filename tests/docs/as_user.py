@@ -22,6 +22,15 @@ SECONDS: Final = 120
 
 AT_ONCE: Final = 4
 
+MOST: Final = (
+    "agentrail.adapters.models.demo.thread",
+    "agentrail.app.preload",
+    "agentrail.app.wiring",
+    "agentrail.tools.builtin",
+    "agentrail.tools.signature",
+)
+"""Modules that a session imports and most programs so need: imported once, before the programs are forked."""
+
 OUTPUT: Final = "output.txt"
 TROUBLE: Final = "trouble.txt"
 
@@ -75,11 +84,12 @@ def _run(program: Path, seconds: int) -> int:
 
 def main() -> None:
     """Run the programs that are named, and name those that fail."""
-    for module in map(
-        import_module, ("agentrail", "agentrail.plugins", "agentrail.testing", "agentrail.values.events")
-    ):
+    for public in ("agentrail", "agentrail.plugins", "agentrail.testing", "agentrail.values.events"):
+        module = import_module(public)
         for name in module.__all__:  # imported when it is asked for: once here, and not by each program
             getattr(module, name)
+    for name in MOST:
+        import_module(name)
     seconds, *programs = sys.argv[1:]
     waiting = [Path(program) for program in reversed(programs)]
     running: dict[int, Path] = {}
