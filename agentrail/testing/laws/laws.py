@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final, TypeVar, cast
 
 import attrs
@@ -237,30 +238,44 @@ def snapshot(found: object, depth: int = 0) -> str:
     """Return *found* and everything in it as text, so that two snapshots differ if anything visible has changed."""
     if depth > 20:  # noqa: PLR2004 - deeper than anything that is shown to a plugin
         return "…"
+    kind = type(found)
+    if kind in _PLAIN:
+        return repr(found)
     inner = depth + 1
-    if type(found) in (tuple, frozenset) and all(type(item) is str for item in cast("tuple[object, ...]", found)):
+    names = _fields(cast("type", type(found)))
+    if names is not None:
+        said = ", ".join([f"{name}={snapshot(getattr(found, name), inner)}" for name in names])
+        return f"{kind.__name__}({said})"
+    if kind in (tuple, frozenset) and all(type(item) is str for item in cast("tuple[object, ...]", found)):
         words = cast("tuple[str, ...]", found)
-        return repr(words) if type(found) is tuple else repr(sorted(words))
+        return repr(words) if kind is tuple else repr(sorted(words))
     match found:
         case Mapping():
             pairs = cast("Mapping[object, object]", found).items()
-            return "{" + ", ".join(f"{snapshot(key, inner)}: {snapshot(item, inner)}" for key, item in pairs) + "}"
+            return "{" + ", ".join([f"{snapshot(key, inner)}: {snapshot(item, inner)}" for key, item in pairs]) + "}"
         case set() | frozenset():
-            return "{" + ", ".join(sorted(snapshot(item, inner) for item in cast("frozenset[object]", found))) + "}"
+            return "{" + ", ".join(sorted([snapshot(item, inner) for item in cast("frozenset[object]", found)])) + "}"
         case list() | tuple():
-            items = ", ".join(snapshot(item, inner) for item in cast("list[object]", found))
+            items = ", ".join([snapshot(item, inner) for item in cast("list[object]", found)])
             return f"[{items}]" if isinstance(found, list) else f"({items})"
-        case str() | int() | float() | None:
+        case str() | int() | float():
             return repr(found)
-        case _ if attrs.has(type(found)):
-            fields = cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(found))))
-            said = ", ".join(f"{field.name}={snapshot(getattr(found, field.name), inner)}" for field in fields)
-            return f"{type(found).__name__}({said})"
         case _ if type(found).__repr__ is object.__repr__:
-            return f"{type(found).__name__}({snapshot(getattr(found, '__dict__', {}), inner)})"
+            return f"{kind.__name__}({snapshot(getattr(found, '__dict__', {}), inner)})"
         case _:
             return repr(found)
 
+
+@lru_cache(maxsize=1024)
+def _fields(kind: type) -> tuple[str, ...] | None:
+    """Return the names of the fields of an attrs class; `None` if it is none, or is one of Python's own kinds too."""
+    if not attrs.has(kind) or issubclass(kind, _OF_PYTHON):
+        return None
+    return tuple(field.name for field in attrs.fields(kind))
+
+
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_OF_PYTHON: Final = (Mapping, set, frozenset, list, tuple, str, int, float)
 
 _CHECKS: Final[Mapping[str, str]] = types.MappingProxyType(
     {"init": "check_init", "on_options": "check_options", ON_EVENT: "check_event"}
