@@ -38,7 +38,7 @@ def parents() -> dict[int, int]:
     found: dict[int, int] = {}
     for name in os.listdir("/proc") if sys.platform == "linux" else ():  # noqa: PTH208 - nothing else is imported
         if name.isdigit():
-            with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - see above
+            with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - nothing else is imported
                 found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
     return found
 

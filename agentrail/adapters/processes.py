@@ -303,7 +303,7 @@ class ProcessTree:
             await process.wait()
 
     async def _listen(self, process: trio.Process) -> None:
-        async with trio.open_nursery() as both:  # noqa: TID251 - see above
+        async with trio.open_nursery() as both:  # noqa: TID251 - the readers end with the process
             if process.stdout is not None:
                 both.start_soon(self._read, process.stdout, self._output)
             if process.stderr is not None:

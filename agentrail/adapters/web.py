@@ -195,7 +195,7 @@ class HttpxWeb:
 
     async def _ask(self, where: httpx.URL, addresses: Sequence[Address]) -> Answer:
         """Send one request to the first of *addresses* that accepts a connection; return the answer."""
-        import httpx  # noqa: ASYNC127, PLC0415 - see above
+        import httpx  # noqa: ASYNC127, PLC0415 - slow to import
 
         host = where.netloc.decode("ascii")
         extensions = {"sni_hostname": where.raw_host.decode("ascii")}
@@ -220,7 +220,7 @@ class HttpxWeb:
 
 def _parsed(url: str) -> httpx.URL:
     """Return *url* parsed, without a fragment; raise `WebRefused` if it must not be fetched."""
-    import httpx  # noqa: ASYNC127, PLC0415 - see above
+    import httpx  # noqa: ASYNC127, PLC0415 - slow to import
 
     problem = ""
     try:
@@ -244,7 +244,7 @@ def _parsed(url: str) -> httpx.URL:
 
 
 def _next(where: httpx.URL, location: str) -> httpx.URL:
-    import httpx  # noqa: ASYNC127, PLC0415 - see above
+    import httpx  # noqa: ASYNC127, PLC0415 - slow to import
 
     try:
         target = str(where.join(location))
@@ -283,7 +283,7 @@ async def _body(response: httpx.Response) -> tuple[bytes, bool]:
     At the limit the response is closed, not the loop left: closing makes the iteration fail, and with it all of
     httpx's generators end.
     """
-    import httpx  # noqa: ASYNC127, PLC0415 - see above
+    import httpx  # noqa: ASYNC127, PLC0415 - slow to import
 
     body, cut = bytearray(), False
     try:

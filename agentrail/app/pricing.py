@@ -61,7 +61,7 @@ class PriceList:
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a user's function may raise anything; only this price is then unknown
             pass_interrupt(error)
             log.error("the price of `%s` cannot be told: %s", model, traced(error))  # noqa: TRY400 - the traceback is in the text, with its length bounded
-            return None  # noqa: ASYNC104 - see above
+            return None  # noqa: ASYNC104 - the price is unknown then
         return as_cost(found, model)
 
 

@@ -56,7 +56,7 @@ def _local_sandbox(working_dir: str) -> Sandbox:
 @cache
 def _httpx_web() -> Web:
     """Return the web port for all sessions without their own; it keeps no state, so it can be shared."""
-    from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - see above
+    from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - many sessions fetch no page
 
     return HttpxWeb()
 

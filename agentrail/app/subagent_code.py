@@ -145,7 +145,7 @@ def _check_schema(schema: JsonObject) -> None:
 
 
 def _validator(schema: JsonObject) -> Callable[[JsonObject], str | None]:
-    from agentrail.tools.json_schema.validation import validator_for  # noqa: PLC0415 - see above
+    from agentrail.tools.json_schema.validation import validator_for  # noqa: PLC0415 - only needed for `returns`
 
     return validator_for(ToolSpec("answer", "the answer", schema))
 

@@ -247,7 +247,7 @@ class Live:
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
             problem = crash(error)
             self.complain(seat, hook, problem, error)
-            return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)  # noqa: ASYNC104 - see above
+            return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)  # noqa: ASYNC104 - it is reported
         if problem is not None:
             return Ruling(hook, Verdict.ABORT, seat.key, f"its state cannot be stored: {problem}", critical=True)
         return Ruling(hook, states=((0, state),))

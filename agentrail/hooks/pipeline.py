@@ -194,7 +194,7 @@ class Pipeline:
         except (NotJson, BrokenPlugin) as error:
             return self._broken(entry, words(error), error)
         except BaseException as error:  # noqa: BLE001, ASYNC103 - what a plugin hands over may raise when it is read
-            return self._broken(entry, crash(error), error)  # noqa: ASYNC104 - see above
+            return self._broken(entry, crash(error), error)  # noqa: ASYNC104 - it is reported
         if new is not UNCHANGED and new is not self.states[entry.place]:
             self.states[entry.place] = self.changed[entry.place] = new
         if emits:

@@ -27,7 +27,7 @@ _INVISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def named(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Json, JsonObject]]:
-    """Yield name, value and enclosing object of each argument, at any depth, whose plain name is in *wanted*."""
+    """Yield name, value and enclosing object of each argument, at any depth, whose `plain` name is in *wanted*."""
     rest: list[Json] = [args]
     while rest:
         found = rest.pop()

@@ -165,7 +165,7 @@ def tool(
     """
 
     def decorate(fn: Callable[..., object]) -> object:
-        from agentrail.tools.signature import read_signature  # noqa: PLC0415 - see above
+        from agentrail.tools.signature import read_signature  # noqa: PLC0415 - only needed to make a tool
 
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         signature = read_signature(fn, called)

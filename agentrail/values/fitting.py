@@ -115,7 +115,7 @@ def _check_size(characters: int) -> None:
 def fit_part(part: object, room: list[int] | None = None) -> Part:
     """Return *part*, content for the model, rebuilt from plain parts.
 
-    Raises `TypeError` if it is no `Part`, and `NotJson` if its JSON has more items than *room* still allows.
+    Raises `TypeError` if it is no `Part`, and `NotJson` if its data is not JSON, or has more items than *room* allows.
     """
     match part:
         case Text(text=said):
@@ -156,7 +156,8 @@ def fit_said(part: object) -> Said:
 def fit_call(call: object, room: list[int] | None = None) -> ToolCall:
     """Return *call*, a tool call of a response, rebuilt from plain parts.
 
-    Raises `TypeError` if it is no `ToolCall`, and `NotJson` if its arguments have more items than *room* still allows.
+    Raises `TypeError` if it is no `ToolCall`, and `NotJson` if its arguments are not a JSON object, or have more items
+    than *room* still allows.
     """
     match call:
         case ToolCall(call_id=call_id, name=name, args=args, provider_id=provider_id):

@@ -101,7 +101,7 @@ def _pairs(found: Mapping[object, object], at: str, room: list[int]) -> list[tup
         pairs = [(key, item) for key, item in islice(found.items(), room[0] + 1)]
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the mapping's own
         pass_interrupt(error)
-        raise NotJson(at, f"a `{named(found)}` that cannot be read: {described(error)}") from None  # noqa: ASYNC104 - see above
+        raise NotJson(at, f"a `{named(found)}` that cannot be read: {described(error)}") from None  # noqa: ASYNC104 - it is reported
     _take_room(len(pairs), at, room)
     return pairs
 

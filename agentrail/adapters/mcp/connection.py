@@ -120,7 +120,7 @@ class Connection:
         sieve = Sieve(transport)
         client = Client(sieve, message_handler=self.on_message, client_info=_ourselves(), cache=None)
         with trio.CancelScope(deadline=trio.current_time() + self._server.start_timeout) as patience:
-            async with client, trio.open_nursery() as nursery:  # noqa: TID251 - see above
+            async with client, trio.open_nursery() as nursery:  # noqa: TID251 - all tasks of one connection end together
                 self._client = client
                 sieve.version = client.protocol_version
                 await self._look(client, sieve)

@@ -103,4 +103,4 @@ class Sifted:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> bool | None:
-        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)  # noqa: ASYNC102 - see above
+        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)  # noqa: ASYNC102 - as the inner stream does

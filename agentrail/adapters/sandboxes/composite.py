@@ -155,9 +155,9 @@ class CompositeSandbox:
 
 
 async def _if_there(found: Awaitable[T], nothing: T, may_miss: bool) -> T:
-    """Return the result of *found*, or *nothing* if the folder is missing and it *may_miss*.
+    """Return the result of *found*, or *nothing* if its folder is missing and *may_miss* is true.
 
-    It may if there are prefixes below it.
+    A folder may be missing if there are prefixes below it: it is listed for their sake.
     """
     try:
         return await found

@@ -221,7 +221,7 @@ class MemorySandbox:
         """Raise `CommandRefused`: this sandbox cannot run commands."""
         raise CommandRefused(_NO_COMMANDS)
 
-    async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:  # noqa: ARG002 - see above
+    async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:  # noqa: ARG002 - the port's
         """Raise `CommandRefused`: this sandbox cannot run commands."""
         await trio.lowlevel.checkpoint()
         raise CommandRefused(_NO_COMMANDS)

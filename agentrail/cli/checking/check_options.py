@@ -76,5 +76,5 @@ def _count(written: str) -> int:
 def _seconds(written: str) -> float:
     number = float(written)
     if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"{written} is no number of seconds")  # noqa: EM102, TRY003 - see above
+        raise argparse.ArgumentTypeError(f"{written} is no number of seconds")  # noqa: EM102, TRY003 - argparse prints it
     return number

@@ -23,7 +23,7 @@ from agentrail.testing.turns.orders import OrderMatters, order_report
 from agentrail.values.value import Value, value
 
 BAR: Final = 30
-"""Columns of the progress bar."""
+"""Width of the progress bar, in characters."""
 
 TELL_EVERY: Final = 10.0
 """Seconds between two lines of progress of one phase, where there is no bar."""
@@ -77,7 +77,7 @@ def run(options: CheckOptions, progress: Progress) -> int:
 
 
 def load(path: Path) -> ModuleType:
-    """Run the file at *path* as a module of its own name."""
+    """Run the Python file at *path*, and return it as a module named after the file."""
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise NothingToCheckError(path, "it is no Python file")

@@ -53,7 +53,7 @@ class Word(Value):
 
     @property
     def splits(self) -> bool:
-        """Whether the shell may make several words of it, or none."""
+        """Whether the shell may turn this word into several words, or into none."""
         return bool(self.expansions & Expansion.SPLITS)
 
     @property

@@ -105,7 +105,7 @@ async def task_result(task: Annotated[str, Length(min=1, max=200)], ctx: ToolCon
 
 
 @tool(timeout=30, effect="idempotent")
-async def task_cancel(task: Annotated[str, Length(min=1, max=200)], ctx: ToolContext) -> str:  # noqa: D417 - see above
+async def task_cancel(task: Annotated[str, Length(min=1, max=200)], ctx: ToolContext) -> str:  # noqa: D417 - `ctx` is not shown
     """Stop a task, with everything that it has started.
 
     Args:

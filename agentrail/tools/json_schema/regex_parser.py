@@ -168,7 +168,7 @@ class _Reader:
             case "FAILURE":
                 return (Branch(()),)
             case _:
-                raise UnusableError("refers back to a group, or does not go back into one; write it without")  # noqa: EM101, TRY003 - see above
+                raise UnusableError("refers back to a group, or does not go back into one; write it without")  # noqa: EM101, TRY003 - a signal
 
     def _written(self, op: str, said: object, flags: int) -> str:
         """Return the source of an expression that matches this one character or class."""

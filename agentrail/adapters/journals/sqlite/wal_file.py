@@ -31,7 +31,7 @@ OF_FRAME: Final = 8
 """The number of bytes of a frame's header that its checksum covers, besides the page and all earlier frames."""
 
 ORDERS: Final = {0x377F0682: "<", 0x377F0683: ">"}
-"""The byte order of the numbers in the checksums, by the kind of a log."""
+"""The byte order of the numbers that the checksums are made of, by the magic number at the start of the log."""
 
 TORN: Final = 1
 """The most ends of commits after a damaged frame that a crash explains: those of the last transaction.
