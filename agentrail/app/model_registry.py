@@ -11,7 +11,7 @@ import trio
 from agentrail.adapters.models.providers import PROVIDERS, Provider
 from agentrail.app.preload import HTTP, bring_modules
 from agentrail.errors import BadChoice, BadModelOptions, BadOptions, UnknownModel
-from agentrail.errors.branches import listed
+from agentrail.errors.branches import listed, nearest
 from agentrail.ports.model import ChecksOptions, Model
 from agentrail.values.json import JsonObject
 from agentrail.values.secrets import plain_secret
@@ -71,11 +71,9 @@ class Models:
 
         A name similar to no known provider is accepted: it may be the name of a model given as an object.
         """
-        from difflib import get_close_matches  # noqa: PLC0415 - few supervisors have limits
-
         known = sorted({*self._factories, *PROVIDERS})
         for name in names:
-            if ":" in name or (name not in known and get_close_matches(name.casefold(), known, cutoff=LIKE)):
+            if ":" in name or (name not in known and nearest(name.casefold(), known, LIKE)):
                 raise BadChoice("limits", name, f"{listed(known)}, or what you name in `models`")
 
     def _make(self, name: str) -> Model:

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentrail.adapters.extras import need_extra
 from agentrail.cli.checking.check_options import parsed
-from agentrail.errors import ExtraMissing
+from agentrail.errors import BadPlugin, ExtraMissing
 
 WRONG_USAGE: Final = 2
 
@@ -25,6 +25,6 @@ def main(argv: Sequence[str]) -> int:
 
     try:
         return checks.run(options, checks.Progress(sys.stderr))
-    except checks.NothingToCheckError as error:
+    except (checks.NothingToCheckError, BadPlugin) as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE

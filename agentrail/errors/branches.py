@@ -7,7 +7,7 @@ to do. Two errors of one class with the same facts are equal, so an error can be
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 
 def listed(names: Iterable[str]) -> str:
@@ -15,11 +15,15 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar of *names* to *name*; `None` if none is similar enough."""
+ALIKE: Final = 0.6
+"""Similarity (0 to 1) from which a name counts as a misspelt other one."""
+
+
+def nearest(name: str, names: Iterable[str], alike: float = ALIKE) -> str | None:
+    """Return the one of *names* that *name* is most like; `None` if none has at least the similarity *alike*."""
     from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
 
-    return next(iter(get_close_matches(name, list(names), 1)), None)
+    return next(iter(get_close_matches(name, list(names), 1, alike)), None)
 
 
 def meant(name: str, names: Iterable[str], all_of_them: str) -> str:

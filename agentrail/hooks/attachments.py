@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from typing import Final, cast
 
 import attrs
 
 from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
-from agentrail.errors.branches import listed
+from agentrail.errors.branches import listed, nearest
 from agentrail.hooks.context import MoneyLimit
+from agentrail.hooks.contract import check_attributes
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, check_plugin, implemented
-from agentrail.values.foreign import money, number, shown
+from agentrail.values.foreign import shown
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.value import Value, value
 
@@ -20,8 +20,6 @@ LIKE: Final = 0.7
 """Similarity (0 to 1) to an existing tool's name from which a tool name in a plugin's options counts as misspelt."""
 UNLIKE: Final = 0.4
 """The least similarity (0 to 1) of a tool's name that an error suggests."""
-MOST_SAID: Final = 2**31
-"""The largest absolute value of a priority or a version."""
 STATE_LIMIT: Final = 64 * 1024
 """The most bytes of a plugin's state as JSON."""
 
@@ -55,27 +53,22 @@ class AttachedPlugin(Value):
 
 
 def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
-    """Return key and plugin of *given*, which may be a `Keyed`; raise `BadPlugin` if it is neither."""
+    """Return key and plugin of *given*, maybe a `Keyed`; raise `BadPlugin` if it is neither, or declares nonsense."""
     plugin = cast("object", given.plugin if isinstance(given, Keyed) else given)
     if not isinstance(plugin, AnyPlugin):
         name = getattr(plugin, "__name__", type(plugin).__name__)
         raise BadPlugin(name, "it is no plugin; give an object of a subclass of `Plugin`")
-    return given.key, plugin
+    check_attributes(plugin)
+    key: object = given.key
+    if type(key) is not str or not key:
+        raise BadPlugin(type(plugin).__name__, f"its `key` is {shown(key)}; give `Keyed` a text")
+    return key, plugin
 
 
 def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
     """Return the description of *plugin*; raise `BadPlugin` if it is mutable or declares something invalid."""
     check_plugin(plugin)
     cls = type(plugin)
-    limit = plugin.money_limit
-    for name, found, fits in (
-        ("priority", plugin.priority, _is_small(plugin.priority)),
-        ("version", plugin.version, _is_small(plugin.version)),
-        ("critical", plugin.critical, type(cast("object", plugin.critical)) is bool),
-        ("money_limit", limit, limit is None or (type(limit) is MoneyLimit and money(limit.max_usd) is not None)),
-    ):
-        if not fits:
-            raise BadPlugin(key, f"its `{name}` is {shown(found)}, which will not do")
     return AttachedPlugin(
         key,
         f"{cls.__module__}:{cls.__qualname__}",
@@ -85,7 +78,7 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
         plugin.version,
         revision,
         options_of(plugin),
-        limit,
+        plugin.money_limit,
     )
 
 
@@ -98,11 +91,6 @@ def updated_seat(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str],
     changed = {**{name: old.options[name] for name in kept}, **old.changed}
     pinned = {*old.pinned, *kept} if pin else {*old.pinned} - {*kept}
     return new.but(changed=freeze_object(changed), pinned=tuple(sorted(pinned)))
-
-
-def _is_small(found: object) -> bool:
-    plain = number(found)
-    return type(plain) is int and abs(plain) <= MOST_SAID
 
 
 def options_of(plugin: AnyPlugin) -> JsonObject:
@@ -140,9 +128,9 @@ def refuse_unknown_tools(key: str, plugin: AnyPlugin, tools: Collection[str], *,
     for name in plugin.tools_named:
         if name in tools:
             continue
-        near = get_close_matches(name, tools, 1, LIKE if more else UNLIKE)
-        if near or not more:
-            meant = f"did you mean `{near[0]}`?" if near else f"its tools are {listed(tools)}."
+        near = nearest(name, tools, LIKE if more else UNLIKE)
+        if near is not None or not more:
+            meant = f"did you mean `{near}`?" if near else f"its tools are {listed(tools)}."
             later = "For a tool that is attached later, write a pattern such as"
             raise BadOptions(key, f"they name the tool `{name}`, and the session has none; {meant} {later} `{name}*`")
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Collection, Mapping
 from functools import partial, partialmethod
 from types import MappingProxyType
 from typing import Final, cast
 
 from agentrail.errors import BadPlugin
+from agentrail.errors.branches import nearest
+from agentrail.hooks.context import MoneyLimit
 from agentrail.hooks.frozen import FROZEN, can_set, is_own_setter, why_changeable
+from agentrail.values.foreign import crash, money, number, shown
 from agentrail.values.spelling import refuse_unknown
 
 HOOK_LIKE: Final = ("before_", "after_", "on_", "session_")
@@ -26,8 +28,46 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """The arguments of each method of a plugin that is not a hook."""
-PROPERTIES: Final = ("key", "money_limit", "tools_named")
-CONSTANTS: Final = ("priority", "critical", "version")
+MOST_SAID: Final = 2**31
+"""The largest absolute value of a priority or a version."""
+
+
+def _is_small(found: object) -> bool:
+    plain = number(found)
+    return type(plain) is int and abs(plain) <= MOST_SAID
+
+
+def _are_names(found: object) -> bool:
+    return type(found) in (tuple, list, set, frozenset) and all(
+        isinstance(name, str) for name in cast("Collection[object]", found)
+    )
+
+
+def _is_limit(found: object) -> bool:
+    return found is None or (type(found) is MoneyLimit and money(found.max_usd) is not None)
+
+
+Attribute = tuple[Callable[[object], bool], str]
+"""Check of an attribute's value, and what the value must be."""
+
+PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
+    {
+        "key": (lambda found: isinstance(found, str) and bool(found), "a text"),
+        "money_limit": (_is_limit, "a `MoneyLimit` of at least 0 US dollars, or None"),
+        "tools_named": (_are_names, "a tuple of names"),
+    }
+)
+CONSTANTS: Final[Mapping[str, Attribute]] = MappingProxyType(
+    {
+        "priority": (_is_small, "a whole number, such as `Priority.OWN`"),
+        "critical": (lambda found: type(found) is bool, "True or False"),
+        "version": (_is_small, "a whole number"),
+    }
+)
+ATTRIBUTES: Final[Mapping[str, Attribute]] = MappingProxyType({**PROPERTIES, **CONSTANTS})
+"""What is read of a plugin and never called: an attribute of the class, a property, or a field."""
+_PLAIN_KINDS: Final = frozenset({bool, float, int, str, bytes, tuple, list, set, frozenset, dict})
+"""Classes of values that an attribute in a class has itself; others may be descriptors, or specify a field."""
 LIKE: Final = 0.85
 """Similarity (0 to 1) from which a method name counts as a misspelt hook."""
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -54,7 +94,9 @@ def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
                         f"the `{name}` of its base `{owner.__name__}` is never called: name that base before `Plugin`"
                     )
                     raise BadPlugin(cls.__name__, problem)
-            elif not name.startswith("_") and name not in PROPERTIES and name not in CONSTANTS:
+            elif name in ATTRIBUTES:
+                _check_attribute(cls, name, member)
+            elif not name.startswith("_"):
                 _check_name(cls, name, member, methods, is_field=name in annotated)
 
 
@@ -62,11 +104,40 @@ def _check_name(cls: type, name: str, member: object, methods: Mapping[str, obje
     if name.startswith(HOOK_LIKE) and not is_field:
         hooks = sorted(hook for hook in methods if hook.startswith(HOOK_LIKE))
         raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(hooks)}")
-    known = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else CONSTANTS
-    near = [] if is_field else get_close_matches(name, known, 1, LIKE)
-    if near:
-        problem = f"it has no `{name}`; if you mean `{near[0]}`, write that, else begin the name with `_`"
+    known = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else ATTRIBUTES
+    near = None if is_field else nearest(name, known, LIKE)
+    if near is not None:
+        problem = f"it has no `{name}`; if you mean `{near}`, write that, else begin the name with `_`"
         raise BadPlugin(cls.__name__, problem)
+
+
+def _check_attribute(cls: type, name: str, member: object) -> None:
+    """Raise `BadPlugin` if *member*, the attribute *name* of *cls*, is a method, or a value that will not do."""
+    right = f"put `@property` above `def {name}(self)`" if name in PROPERTIES else f"write `{name} = …` in the class"
+    if isinstance(member, staticmethod | classmethod | partialmethod) or callable(member):
+        raise BadPlugin(cls.__name__, f"its `{name}` is a method, but is read and never called; {right}")
+    kind = _unfit(member.fget) if isinstance(member, property) else ""
+    if kind:
+        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}, but is read and never awaited; {right}")
+    if type(member) in _PLAIN_KINDS:
+        _check_value(cls.__name__, name, member)
+
+
+def _check_value(whose: str, name: str, found: object) -> None:
+    fits, wanted = ATTRIBUTES[name]
+    if not fits(found):
+        raise BadPlugin(whose, f"its `{name}` is {shown(found)}, which will not do; it must be {wanted}")
+
+
+def check_attributes(plugin: object) -> None:
+    """Raise `BadPlugin` if an attribute of *plugin*, such as its priority, cannot be read or is of a wrong type."""
+    whose = type(plugin).__name__
+    for name in ATTRIBUTES:
+        try:
+            found: object = getattr(plugin, name)
+        except BaseException as error:
+            raise BadPlugin(whose, f"its `{name}` raised {crash(error)}") from error
+        _check_value(whose, name, found)
 
 
 def _check_method(cls: type, name: str, member: object, wanted: tuple[str, ...]) -> None:
@@ -85,7 +156,7 @@ def _check_method(cls: type, name: str, member: object, wanted: tuple[str, ...])
         bound = wanted
     if not callable(function):
         kind = "a property" if isinstance(member, property) else f"a `{named}`"
-        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; write `def {name}(self, {', '.join(wanted)})`")
+        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; write `{_written(name, wanted)}`")
     kind = _unfit(function)
     if kind:
         told = "it must answer at once: write a plain `def`, and return `Ask(…)` for what takes time"
@@ -103,8 +174,13 @@ def _check_arguments(
     try:
         signature.bind(*bound)
     except TypeError as error:
-        right = f"def {name}({', '.join(('self', *wanted))})"
+        right = _written(name, wanted)
         raise BadPlugin(cls.__name__, f"its `{name}` does not take its arguments: {error}; write `{right}`") from error
+
+
+def _written(name: str, wanted: tuple[str, ...]) -> str:
+    """Return how the method *name* is written, with its arguments."""
+    return f"def {name}({', '.join(('self', *wanted))})"
 
 
 def _unfit(function: object) -> str:

@@ -21,7 +21,7 @@ from agentrail.hooks.pipeline import (
     Storable,
     nobody_listens,
 )
-from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
+from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin, takes_none
 from agentrail.hooks.ruling import (
     FITS,
     NOTHING_GATHERED,
@@ -54,6 +54,11 @@ UNHEARD: Final[frozenset[type[Event]]] = frozenset({PluginSlow})
 
 _UNREAD: Final = ""
 """The only key of arguments that were no valid JSON; a model adapter puts the invalid text under it."""
+
+NO_STATE: Final = ((0, None),)
+"""States of the ruling of a plugin that begins with `None` as its state."""
+
+STATE_MISSING: Final = "its `init` returned nothing (is a `return` missing?), and its class declares another state"
 
 Data = Callable[[object], Json]
 """Function that returns a plugin's stored state as JSON."""
@@ -226,7 +231,10 @@ class Live:
     def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
         """Call `init` of a new plugin; the ruling has its first state."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
-        return self._stateful("init", seat, lambda: plugin.init(context()))
+        ruling = self._stateful("init", seat, lambda: plugin.init(context()))
+        if ruling.states == NO_STATE and not takes_none(type(plugin)):
+            return Ruling("init", Verdict.ABORT, seat.key, STATE_MISSING, critical=True)
+        return ruling
 
     def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
         """Call `on_options` of a plugin with its *new* options; the ruling has its new state."""

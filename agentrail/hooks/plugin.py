@@ -7,11 +7,25 @@ the state, and passes it to each call.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self, TypeAlias, cast, get_args, get_origin, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    ClassVar,
+    Final,
+    ForwardRef,
+    Generic,
+    Self,
+    TypeAlias,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from typing_extensions import TypeVar
 
@@ -33,7 +47,14 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context, MoneyLimit
-from agentrail.hooks.contract import SignatureOfInit, check_class, check_frozen, check_members, refuse_unknown_options
+from agentrail.hooks.contract import (
+    SignatureOfInit,
+    check_attributes,
+    check_class,
+    check_frozen,
+    check_members,
+    refuse_unknown_options,
+)
 from agentrail.hooks.frozen import FROZEN
 from agentrail.hooks.moments import (
     HOOK_NAMES,
@@ -105,8 +126,10 @@ class AnyPlugin:
     if not TYPE_CHECKING:  # type checkers know the options from the fields
 
         def __new__(cls, *given: object, **named: object) -> Self:
-            """Raise `UnknownField` for an unknown option; the error suggests the most similar one."""
+            """Raise `UnknownField` for an option that is not there, and `BadPlugin` if the first state is missing."""
             refuse_unknown_options(cls, given, named)
+            if getattr(cls, "init", None) is Plugin.init and not takes_none(cls):
+                raise BadPlugin(cls.__name__, f"its state is {_shown_type(cls)}, and it has no `init`; {INIT_WANTED}")
             return super().__new__(cls)
 
         __signature__ = SignatureOfInit()
@@ -276,23 +299,51 @@ Attachable: TypeAlias = AnyPlugin | Keyed
 
 
 def check_plugin(plugin: AnyPlugin) -> None:
-    """Raise `BadPlugin` if *plugin* is mutable, or has a hook that is set on the object or is invalid."""
+    """Raise `BadPlugin` if *plugin* is mutable, declares nonsense, or has a hook that is invalid or on the object."""
     check_class(type(plugin), HOOK_NAMES, __name__)
     check_frozen(plugin, HOOK_NAMES)
+    check_attributes(plugin)
 
 
 UNKNOWN: Final = object()
 """State type of a plugin whose class does not declare one."""
 
 
-def state_type(plugin: AnyPlugin) -> object:
-    """Return the state type of *plugin*: the `S` of `Plugin[S]` in its class."""
-    for cls in type(plugin).__mro__:
-        for base in cast("tuple[object, ...]", cls.__dict__.get("__orig_bases__", ())):
+def state_type(cls: type[AnyPlugin]) -> object:
+    """Return the state type of a plugin class: the `S` of its base `Plugin[S]`."""
+    for owner in cls.__mro__:
+        for base in cast("tuple[object, ...]", owner.__dict__.get("__orig_bases__", ())):
             args = get_args(base)
             if get_origin(base) is Plugin and args:
                 return UNKNOWN if isinstance(args[0], TypeVar) else args[0]
     return UNKNOWN
+
+
+_TAKE_NONE: Final = (None, NoneType, object)
+INIT_WANTED: Final = "write `def init(self, ctx)`, and return the first state there"
+
+
+def takes_none(cls: type[AnyPlugin]) -> bool:
+    """Whether `None` may be the state of a plugin of class *cls*; also if that cannot be told from its annotation."""
+    waiting = [state_type(cls)]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, ForwardRef):  # a name that the module defines, later perhaps
+            found = cast("object", vars(sys.modules[cls.__module__]).get(found.__forward_arg__))
+        if get_origin(found) in (Union, UnionType):
+            waiting += get_args(found)
+        elif found in _TAKE_NONE or not _is_class(get_origin(found) or found):
+            return True
+    return False
+
+
+def _is_class(found: object) -> bool:
+    return isinstance(found, type) and found.__module__ != "typing"  # `Any` is a class too
+
+
+def _shown_type(cls: type[AnyPlugin]) -> str:
+    found = state_type(cls)
+    return f"`{found.__name__ if type(found) is type else found}`"
 
 
 def implemented(plugin: AnyPlugin) -> frozenset[str]:

@@ -261,8 +261,9 @@ class SessionHandle:
     def _seat(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
         outfit = self._session.outfit
         more = bool(outfit.sources or outfit.agents)
+        seat = commands.seat_for(key, plugin, outfit.next_revision())
         commands.refuse_unknown_tools(key, plugin, self._session.state.tools, more=more)
-        return commands.seat_for(key, plugin, outfit.next_revision())
+        return seat
 
     def _attached(self, key: str) -> tuple[AttachedPlugin, AnyPlugin]:
         """Return the plugin of this key, as attached now or queued to be."""

@@ -49,6 +49,10 @@ class Needy(Plugin[None]):
 '''
 
 
+METHOD = "def tools_named(self): return ('rm',)"
+LETTERS = "tools_named = property(lambda self: 'rm')"
+
+
 def check(tmp_path: Path, name: str, text: str, *options: str) -> int:
     file = tmp_path / f"{name}.py"
     file.write_text(text)
@@ -148,3 +152,18 @@ def test_a_file_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[s
         main(["check", "nowhere.py"])
     assert left.value.code == 2
     assert "there is no file 'nowhere.py'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("base", "body", "told"),
+    [
+        ("Plugin", METHOD, "its `tools_named` is a method"),
+        ("Plugin", LETTERS, "its `tools_named` is 'rm', which will not do"),
+        ("Plugin[int]", "limit = 1", "it has no `init`"),
+    ],
+)
+def test_a_plugin_that_no_session_would_take_is_told_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], base: str, body: str, told: str
+) -> None:
+    assert check(tmp_path, "refused", f"from agentrail import Plugin\nclass Refused({base}):\n    {body}\n") == 2
+    assert told in capsys.readouterr().err

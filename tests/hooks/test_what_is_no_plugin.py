@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import types
 from array import array
 from collections import Counter, OrderedDict, UserDict
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,6 +17,7 @@ from ipaddress import IPv4Address
 from pathlib import PurePosixPath
 from threading import Lock
 from types import FunctionType, MappingProxyType
+from typing import Any
 
 import attrs
 import pytest
@@ -23,11 +25,13 @@ from attrs import define, frozen
 
 from agentrail.errors import BadPlugin
 from agentrail.hooks.actions import BlockTool, Continue
-from agentrail.hooks.attachments import seat_for
-from agentrail.hooks.context import Context
-from agentrail.hooks.contract import CONSTANTS, OTHERS
+from agentrail.hooks.attachments import refuse_unknown_tools, seat_for, unkeyed
+from agentrail.hooks.context import Context, MoneyLimit
+from agentrail.hooks.contract import ATTRIBUTES, CONSTANTS, OTHERS
+from agentrail.hooks.live import Live
 from agentrail.hooks.moments import HOOK_NAMES, BeforeTool
-from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
+from agentrail.hooks.plugin import AnyPlugin, Keyed, Plugin, Priority
+from agentrail.hooks.ruling import Verdict
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.values.json import freeze_object
 from agentrail.values.secrets import Secret
@@ -273,8 +277,156 @@ def test_a_misspelt_constant_is_refused(name: str, meant: str) -> None:
         made(**{name: True})
 
 
+def gives(found: object) -> Callable[[object], object]:
+    return lambda self: found
+
+
+async def waits_for_nothing(self: object) -> object:  # noqa: ASYNC124 - to be refused
+    return ()
+
+
+ATTRIBUTE_AS: dict[str, object] = {
+    "method": gives(()),
+    "static method": staticmethod(gives(())),
+    "class method": classmethod(gives(())),
+    "partial": functools.partial(gives(()), None),
+    "partial method": functools.partialmethod(gives(())),
+    "async": waits_for_nothing,
+    "async property": property(waits_for_nothing),
+    "generator property": property(yields),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # on purpose
+}
+
+
+@pytest.mark.parametrize("member", ATTRIBUTE_AS.values(), ids=ATTRIBUTE_AS)
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_attribute_that_is_written_as_a_method_is_refused_with_its_class(name: str, member: object) -> None:
+    with pytest.raises(BadPlugin, match=rf"its `{name}` is .* is read and never .*; (write|put) `(@property|{name} =)"):
+        made(**{name: member})
+    with pytest.raises(BadPlugin, match=f"its `{name}` is"):
+        type("Mixed", (type("Mixin", (), {name: member}), Plugin), {})
+
+
+NO_VALUES: dict[str, tuple[object, ...]] = {
+    "key": (5, "", None, ("a",)),
+    "money_limit": (5, "5", MoneyLimit(-1.0)),
+    "tools_named": ("rm", None, (5,), 5),
+    "priority": ("first", None, True, 1.5, 2**32),
+    "critical": (1, "yes", None),
+    "version": ("1", True, None),
+}
+
+
+@pytest.mark.parametrize(("name", "found"), [(name, found) for name, each in NO_VALUES.items() for found in each])
+def test_an_attribute_of_a_wrong_type_is_refused_wherever_it_is_read_first(name: str, found: object) -> None:
+    def attached() -> None:
+        unkeyed(made(**{name: property(gives(found))})())
+
+    for attempt in (attached, lambda: unkeyed(made(**{name: found})())):
+        with pytest.raises(BadPlugin, match=rf"its `{name}` is .*, which will not do; it must be (a|True)"):
+            attempt()
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_attribute_that_cannot_be_read_says_so(name: str) -> None:
+    def fails(self: object) -> object:
+        raise ZeroDivisionError
+
+    with pytest.raises(BadPlugin, match=f"its `{name}` raised ZeroDivisionError"):
+        unkeyed(made(**{name: property(fails)})())
+
+
+def test_an_attribute_may_be_a_constant_a_property_or_a_field() -> None:
+    @frozen
+    class Fields(Plugin[None]):
+        tools_named: tuple[str, ...] = ()  # pyright: ignore[reportIncompatibleMethodOverride]
+        priority: int = 5  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    for plugin in (
+        Fields(("rm",), 7),
+        made(tools_named=("rm",), priority=7)(),
+        made(tools_named=property(lambda _: ["rm"]), priority=property(gives(7)))(),
+    ):
+        refuse_unknown_tools("p", plugin, ["rm"], more=False)
+        assert seat_for("p", plugin).priority == 7
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if name != "upgrade"])
+@pytest.mark.parametrize("member", ["text", 5, None, property(gives("text"))], ids=repr)
+def test_a_method_that_is_written_as_an_attribute_is_refused_with_its_class(name: str, member: object) -> None:
+    with pytest.raises(BadPlugin, match=rf"its `{name}` is a.*; write `def {name}\(self"):
+        made(**{name: member})
+
+
+@pytest.mark.parametrize("key", [5, "", None])
+def test_a_key_that_is_no_text_is_refused(key: str) -> None:
+    with pytest.raises(BadPlugin, match=r"its `key` is .*; give `Keyed` a text"):
+        unkeyed(Keyed(key, made()()))
+
+
+# Its first state
+
+
+class Later(Plugin["Amount"]):
+    """Its state is declared below."""
+
+
+class LaterPerhaps(Plugin["AmountOrNone"]):
+    """Its state is declared below, and may be None."""
+
+
+Amount = int
+AmountOrNone = int | None
+
+
+@pytest.mark.parametrize(
+    "cls", [types.new_class("One", (Plugin[int],)), types.new_class("Row", (Plugin[tuple[int, ...]],)), Later]
+)
+def test_a_plugin_with_a_state_and_without_init_is_refused_where_it_is_made(cls: type[AnyPlugin]) -> None:
+    with pytest.raises(BadPlugin, match=r"its state is `.*`, and it has no `init`; write `def init\(self, ctx\)`"):
+        cls()
+
+
+def test_a_base_may_leave_init_to_its_subclasses() -> None:
+    class Base(Plugin[int]):
+        """What several count."""
+
+        def before_tool(self, hook: BeforeTool, state: int, ctx: Context) -> Continue[int]:
+            return Continue(state + 1)
+
+    class Counter(Base):
+        """It begins."""
+
+        def init(self, ctx: Context) -> int:
+            return 0
+
+    with pytest.raises(BadPlugin, match="no `init`"):
+        Base()
+    seat_for("p", Counter())
+
+
+@pytest.mark.parametrize("state", [None, int | None, object, Any, int | tuple[str, ...] | None])
+def test_a_state_that_may_be_none_needs_no_init(state: object) -> None:
+    types.new_class("Fine", (Plugin[state],))()  # type: ignore[valid-type]  # made from a table
+    LaterPerhaps()
+    made()()
+
+
+def test_an_init_that_forgets_to_return_is_no_first_state() -> None:
+    class Forgets(Plugin[int]):
+        def init(self, ctx: Context) -> int:  # type: ignore[empty-body]  # that is the mistake
+            """Set it up."""
+
+    judge = Live(lambda _: None)
+    judge.seat("p", 0, Forgets())
+    ruling = judge.init(seat_for("p", Forgets()), Context)
+    assert (ruling.verdict, ruling.critical) == (Verdict.ABORT, True)
+    assert "`init` returned nothing (is a `return` missing?)" in ruling.reason
+
+
 def test_names_of_ones_own_are_nobodys_business() -> None:
     made(_before_tool=blocks, helper=blocks, limit=3)
+    with pytest.raises(BadPlugin, match="if you mean `tools_named`"):
+        made(tool_named=("rm",))
 
     @frozen
     class Fields(Plugin):

@@ -106,7 +106,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "errors.outside.MAX_STUCK": (20, ("names_of_what_is_stuck",)),
     "hooks.live.MAX_FAILURES": (3, ("failures_before_a_listener_is_left_alone",)),
     "hooks.pipeline.MAX_ASKS": (8, ("questions_of_one_hook",)),
-    "hooks.attachments.MOST_SAID": (2_147_483_648, ("priority_of_a_plugin",)),
+    "hooks.contract.MOST_SAID": (2_147_483_648, ("priority_of_a_plugin",)),
     "hooks.attachments.STATE_LIMIT": (
         65_536,
         ("bytes_of_the_state_of_a_plugin", "bytes_of_the_first_state_of_a_plugin"),
@@ -375,6 +375,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.sandboxes.globs.STEPS_A_CHARACTER",
         "app.shutdown_time.SHARE",
         "app.model_registry.LIKE",
+        "errors.branches.ALIKE",
         "core.machine.responses.MOST_DOUBLED",
         "core.supervision_rules.pause_before.min(16)",
         "hooks.contract.LIKE",

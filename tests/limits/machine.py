@@ -551,7 +551,7 @@ def items_of_arguments_that_can_be_let_through(figure: int) -> bool:
     return True
 
 
-@scene("hooks.attachments.MOST_SAID")
+@scene("hooks.contract.MOST_SAID")
 def priority_of_a_plugin(figure: int) -> bool:
     try:
         Bench(plug("P", priority=figure))

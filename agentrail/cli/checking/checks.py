@@ -13,7 +13,7 @@ from types import FunctionType, ModuleType
 from typing import Final, TextIO, cast
 
 from agentrail.cli.checking.check_options import CheckOptions
-from agentrail.hooks.attachments import unkeyed
+from agentrail.hooks.attachments import seat_for, unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
 from agentrail.testing.laws.checking import check_plugin
 from agentrail.testing.laws.laws import LAWS, LawBrokenError
@@ -119,9 +119,12 @@ def contents(module: ModuleType) -> Found:
 
 
 def merged(parts: Sequence[Found]) -> Found:
-    """Return the contents of several files as one."""
+    """Return the contents of several files as one; raise `BadPlugin` for a plugin that no session would take."""
+    plugins = {unkeyed(plugin)[0]: plugin for part in parts for plugin in part.plugins}
+    for key, plugin in plugins.items():
+        seat_for(key, unkeyed(plugin)[1])
     return Found(
-        tuple({unkeyed(plugin)[0]: plugin for part in parts for plugin in part.plugins}.values()),
+        tuple(plugins.values()),
         tuple(invariant for part in parts for invariant in part.invariants),
         tuple(note for part in parts for note in part.notes),
     )

@@ -102,7 +102,7 @@ def revived(session_id: str, key: str, plugin: AnyPlugin, state: object) -> obje
     """Return a stored plugin state as an object of the class the plugin declares; raise `PluginMismatch` if unfit."""
     from agentrail.codec import Stored, revive  # noqa: PLC0415 - only what was written and read again needs it
 
-    wanted = state_type(plugin)
+    wanted = state_type(type(plugin))
     if wanted is UNKNOWN:
         if isinstance(state, Stored):
             problem = f"its state is a `{state.name}`, and its class does not say so: write `Plugin[…]` with the type"

@@ -14,6 +14,8 @@ log = logging.getLogger("agentrail.plugin")
 
 PERIOD: Final = 60.0
 """Seconds between two lines about one hook of one plugin."""
+REFUSING: Final = frozenset({"init", "on_options", "upgrade"})
+"""Methods that refuse what calls them, such as a spawn, if they raise; also those of a plugin that is not critical."""
 MAX_KEPT: Final = 1_000
 """For how many hooks the time of the last line is kept; the oldest is dropped first."""
 
@@ -41,5 +43,7 @@ class Complaints:
             self._last.popitem(last=False)
         more = f", and {unsaid} times more since the last line about it" if unsaid else ""
         kept = "the door stays shut" if seat.critical else "the session goes on as if it had no objection"
+        if hook in REFUSING:
+            kept = "what was asked of it is refused"
         line = "`%s` of the plugin `%s` broke: %s; %s%s"
         tell(log, error, line, hook, seat.key, problem, kept, more)

@@ -203,7 +203,7 @@ class _Trial:
         law = "a state that can be kept"
         problem = storable(state)
         self.demands(problem is None, law, f"its state {state!r:.200} cannot be kept: {problem}")
-        wanted = state_type(self.plugin)
+        wanted = state_type(type(self.plugin))
         if wanted is UNKNOWN:
             return
         problem = readable(wanted)
