@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
 
 
@@ -24,12 +25,7 @@ def lazily(
         setattr(sys.modules[package], name, found)
         return found
 
-    def names() -> list[str]:
-        """List the names, imported or not, and nothing that is not public."""
-        module = vars(sys.modules[package])
-        return sorted({*homes, *packages, *(name for name in module if name.startswith("__"))})
-
-    return find, names
+    return find, partial(_names, package, lambda: (*homes, *packages))
 
 
 def catalogued(package: str, catalogue: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -49,13 +45,12 @@ def catalogued(package: str, catalogue: str) -> tuple[Callable[[str], object], C
         setattr(sys.modules[package], name, public[name])
         return public[name]
 
-    def names() -> list[str]:
-        """List the names, looked up or not, and nothing that is not public."""
-        return sorted(
-            {*import_module(catalogue).PUBLIC, *(name for name in vars(sys.modules[package]) if name.startswith("__"))}
-        )
+    return find, partial(_names, package, lambda: import_module(catalogue).PUBLIC)
 
-    return find, names
+
+def _names(package: str, public: Callable[[], Iterable[str]]) -> list[str]:
+    """List the *public* names of *package*, imported or not, and those that Python gives it; nothing else."""
+    return sorted({*public(), *(name for name in vars(sys.modules[package]) if name.startswith("__"))})
 
 
 class LazyModule:

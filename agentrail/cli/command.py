@@ -71,9 +71,6 @@ def _call(row: Subcommand, words: Sequence[str]) -> int:
 
 
 def _unknown(name: str) -> str:
-    from agentrail.errors.branches import nearest  # noqa: PLC0415 - only an error needs it
+    from agentrail.errors.branches import meant  # noqa: PLC0415 - only an error needs it
 
-    names = [row.name for row in SUBCOMMANDS]
-    near = nearest(name, names)
-    hint = "" if near is None else f" Did you mean `{near}`?"
-    return f"there is no subcommand `{name}`; there are {', '.join(f'`{known}`' for known in names)}.{hint}"
+    return f"there is no subcommand `{name}`; {meant(name, (row.name for row in SUBCOMMANDS), 'there are')}"

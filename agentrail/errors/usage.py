@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from agentrail.errors.branches import UsageError, listed, meant, nearest
+
+LIKE_A_PROVIDER: Final = 0.7
+"""Similarity (0 to 1) to the name of a provider or a family of models from which a name counts as misspelt."""
 
 
 class NotJson(UsageError):
@@ -217,12 +220,12 @@ class UnknownModel(UsageError):
         names = sorted(known)
         provider, colon, rest = model.partition(":")
         by_name = {name.partition(":")[0]: name for name in names}
-        near = nearest(provider.lower(), by_name)
+        near = nearest(provider.lower(), by_name, LIKE_A_PROVIDER)
         likely = f"{near}:{rest or '…'}" if near and by_name[near] != near else near
         if not colon:
             likely = next((f"{of}:{model}" for family, of in families.items() if model.startswith(family)), likely)
             head, dash, version = model.partition("-")
-            family = nearest(head.lower(), families) if likely is None else None
+            family = nearest(head.lower(), families, LIKE_A_PROVIDER) if likely is None else None
             likely = f"{families[family]}:{family}{dash}{version}" if family else likely
         return cls(model, listed(names), f" (did you mean `{likely}`?)" if likely else "")
 

@@ -376,6 +376,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "app.shutdown_time.SHARE",
         "app.model_registry.LIKE",
         "errors.branches.ALIKE",
+        "errors.usage.LIKE_A_PROVIDER",
         "core.machine.responses.MOST_DOUBLED",
         "core.supervision_rules.pause_before.min(16)",
         "hooks.contract.LIKE",

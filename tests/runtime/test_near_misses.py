@@ -62,6 +62,8 @@ async def test_a_model_that_is_misspelt_is_named_with_the_nearest_one(world: Wor
 
 
 async def test_a_model_that_is_like_none_is_answered_with_all(world: World) -> None:
+    with pytest.raises(UnknownModel, match="there is no model `nope`; known here: `anthropic:…`"):
+        await world.supervisor.spawn(SessionSpec(model="nope"))  # and not `openai:…`, which has the letters o, p, e
     with pytest.raises(UnknownModel, match="there is no model `nonsense`; known here: `anthropic:…`"):
         await world.supervisor.spawn(SessionSpec(model="nonsense"))
 
