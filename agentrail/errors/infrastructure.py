@@ -12,6 +12,11 @@ class JournalError(InfrastructureError):
 class JournalUnavailable(JournalError):
     """The journal cannot be used now. Sessions wait until it can, and refuse calls meanwhile."""
 
+    @property
+    def found(self) -> str:
+        """What was found, without the advice to the caller."""
+        return self.wording.partition(";")[0].format(*self.args) if self.args else str(self)
+
 
 class JournalFailed(JournalUnavailable):
     """One operation of the journal failed; it may succeed if it is tried again."""
@@ -34,13 +39,22 @@ class BadJournal(JournalUnavailable):
         super().__init__(method, found, wanted)
 
 
-class JournalFull(JournalUnavailable):
-    """The journal cannot write now, for instance because its disk is full; nothing was written, so try again later."""
+class NothingWritten(JournalUnavailable):
+    """The journal cannot write now, and nothing was written; try again later."""
 
-    wording = "the journal cannot write ({0}); nothing was accepted; free some space"
+    wording = (
+        "the journal cannot write ({0}); nothing was accepted; "
+        "see that its disk works, that it may write there, and that no other program locks its file, and try again"
+    )
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
+
+
+class JournalFull(NothingWritten):
+    """The journal has no space, so nothing was written; try again when there is some."""
+
+    wording = "the journal has no space ({0}); nothing was accepted; free some, and try again"
 
 
 class NotWrittenYet(JournalError):

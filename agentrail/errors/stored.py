@@ -19,6 +19,15 @@ class SessionStored(UsageError):
         super().__init__(session)
 
 
+class SessionNotStored(UnknownSession):
+    """The journal has no session of this id."""
+
+    wording = (
+        "there is no session `{0}` in the journal; `await supervisor.stored()` lists those there are, "
+        "and `supervisor.spawn(spec, {0!r})` starts one"
+    )
+
+
 class SessionForgotten(UnknownSession):
     """No session of this id is known: it has ended and was deleted, or never existed.
 

@@ -158,6 +158,18 @@ class SessionNotAlive(UsageError):
         super().__init__(session, reason)
 
 
+class UnknownCursor(UsageError):
+    """A subscription was to go on from an event that the session has not had."""
+
+    wording = (
+        "session `{0}` has no event {1}: its last one is {2}, so this cursor is of another session or another journal; "
+        "keep the session's id beside a cursor, or subscribe with `since=0`"
+    )
+
+    def __init__(self, session: str, seq: int, last: int) -> None:
+        super().__init__(session, seq, last)
+
+
 class NotEntered(UsageError):
     """A subscription was read before its `async with` was entered, so it would never get an event."""
 
@@ -183,6 +195,18 @@ class NoTrioRun(UsageError):
     """A supervisor was opened outside of Trio."""
 
     wording = "cannot open a supervisor here: no Trio run; call your main function by `trio.run(main)`, not by asyncio"
+
+
+class NotOpened(UsageError, AttributeError):
+    """A supervisor was used before it was entered: it is there only inside of `async with`."""
+
+    wording = (
+        "cannot use `{0}` here: `open_supervisor()` gives the supervisor to `async with` alone; "
+        "write `async with open_supervisor() as supervisor:`, and use `supervisor` inside of it"
+    )
+
+    def __init__(self, attempt: str) -> None:
+        super().__init__(attempt)
 
 
 class NotInItsRun(UsageError):

@@ -153,9 +153,10 @@ class Journal(Protocol):
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none, and return the number of the last one.
 
-        Raises `Fenced` if the session was claimed again since; `JournalFull` if nothing was written and the call may be
-        repeated; another `JournalUnavailable` if the records may have been written: read before repeating the call;
-        `CommitUnknown` if only another process that opens the journal can tell whether they were written.
+        Raises `Fenced` if the session was claimed again since; `NothingWritten` if nothing was written and the call may
+        be repeated (`JournalFull` if there is no space); another `JournalUnavailable` if the records may have been
+        written: read before repeating the call; `CommitUnknown` if only another process that opens the journal can tell
+        whether they were written.
         """
         ...
 

@@ -108,7 +108,7 @@ async def test_a_journal_that_is_given_keeps() -> None:
         assert len(session.messages()) == 2
         fork = await supervisor.fork("x", saying("again"))
         assert len(fork.messages()) == 2
-        with pytest.raises(UnknownSession, match="no session `nobody` here"):
+        with pytest.raises(UnknownSession, match="no session `nobody` in the journal"):
             await supervisor.resume("nobody", saying())
 
 

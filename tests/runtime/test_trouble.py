@@ -11,7 +11,11 @@ from agentrail.app.supervisor import open_supervisor
 from agentrail.errors import (
     CommitUnknown,
     Fenced,
+    JournalFailed,
     JournalFull,
+    JournalInUse,
+    JournalUnavailable,
+    NothingWritten,
     NotWrittenYet,
     SessionCrashed,
     SessionNotAlive,
@@ -19,6 +23,7 @@ from agentrail.errors import (
 )
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.shared.journal_retry import MEANWHILE
 from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
 from agentrail.testing.scripted import Element
@@ -73,6 +78,30 @@ async def test_meanwhile_new_calls_are_refused() -> None:
             with pytest.raises(JournalFull):
                 await session.steer("three")
             journal.failing = None
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [
+        (JournalFull("no space"), "the journal has no space (no space)"),
+        (NothingWritten("disk I/O error"), "the journal cannot write (disk I/O error)"),
+        (JournalFailed("write", "gone; and away"), "the journal could not write (gone; and away)"),
+        (JournalInUse("x.db", "process 5"), "the journal `x.db` is in use (process 5)"),
+    ],
+)
+async def test_the_log_says_what_was_found_and_gives_no_advice_that_is_for_callers(
+    caplog: pytest.LogCaptureFixture, error: JournalUnavailable, found: str
+) -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["one"])
+        journal.failing = lambda _: error
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.prompt, "one")
+            await trio.sleep(1)
+            journal.failing = None
+    (line,) = (record.getMessage() for record in caplog.records if record.name == "agentrail.journal")
+    assert line == f"{found}; {MEANWHILE}"
 
 
 async def test_with_a_full_journal_cancelling_still_works() -> None:

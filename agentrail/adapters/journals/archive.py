@@ -16,7 +16,7 @@ import trio
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
 from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
 from agentrail.codec import DOCUMENT_DEPTH, FORMAT, encode_text, from_text, to_text
-from agentrail.errors import BadArchive, BadText, FileFailed, NotReadable, SessionExists, UnknownSession
+from agentrail.errors import BadArchive, BadText, FileFailed, NotReadable, SessionExists, SessionNotStored
 from agentrail.ports.journal import Journal, Record
 from agentrail.values.json import Json
 
@@ -36,7 +36,7 @@ async def export_session(journal: Journal, session_id: str, path: str | os.PathL
     while page := await journal.read(session_id, len(records), PAGE):
         records.extend(page)
     if not records:
-        raise UnknownSession(session_id)
+        raise SessionNotStored(session_id)
     await trio.to_thread.run_sync(_write, Path(path), session_id, records)
     return len(records)
 

@@ -16,8 +16,8 @@ from agentrail.errors import (
     BadRecord,
     CommitUnknown,
     Fenced,
-    JournalFull,
     JournalUnavailable,
+    NothingWritten,
     PluginMismatch,
     ReplayDiffers,
     SessionForgotten,
@@ -239,7 +239,7 @@ class Records:
         try:
             head = await self._house.journal.append(self._claim, self.head, self.unwritten)
         except JournalUnavailable as error:
-            self._doubtful = not isinstance(error, JournalFull)  # a full journal has written nothing for sure
+            self._doubtful = not isinstance(error, NothingWritten)
             raise
         reach(Failpoint.APPENDED)
         return head

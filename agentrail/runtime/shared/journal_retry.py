@@ -36,6 +36,9 @@ LONGEST_PAUSE: Final = 5.0
 LOG_EVERY: Final = 60.0
 """Least seconds between two log lines about outages of one journal."""
 
+MEANWHILE: Final = "sessions wait and go on by themselves when it is back; until then, calls to them are refused"
+"""What the log says of an outage, beside what was found: the advice in the error is for callers."""
+
 FINAL: Final = (CommitUnknown, Fenced, BadRecord)
 """Errors that are never retried and are raised as they are; in a group, the first in this order counts."""
 
@@ -208,5 +211,5 @@ class SteadyJournal:
             self._unlogged += 1
             return
         more = f" ({self._unlogged} more failures since the line before)" if self._unlogged else ""
-        log.error("%s%s; sessions wait for the journal, and go on by themselves when it is back", error, more)
+        log.error("%s%s; %s", error.found, more, MEANWHILE)
         self._logged_at, self._unlogged = now, 0

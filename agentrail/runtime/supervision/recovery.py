@@ -13,8 +13,8 @@ from agentrail.errors import (
     SessionCrashed,
     SessionForgotten,
     SessionNotAlive,
+    SessionNotStored,
     UnknownRecord,
-    UnknownSession,
 )
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
@@ -57,7 +57,7 @@ async def opening_of(house: SharedServices, session_id: str) -> State:
     """Return the state with which a stored session was spawned."""
     first = await house.journal.read(session_id, 0, 1)
     if not first:
-        raise UnknownSession(session_id) if house.forget is None else SessionForgotten(session_id)
+        raise SessionNotStored(session_id) if house.forget is None else SessionForgotten(session_id)
     opening = first[0].opening
     if opening is None:
         raise BadRecord(session_id, first[0].number, "it does not say what the session was spawned as")

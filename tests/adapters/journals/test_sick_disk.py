@@ -17,7 +17,7 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.app.supervisor import open_supervisor
-from agentrail.errors import CommitUnknown, JournalFailed, JournalFull, SessionCrashed
+from agentrail.errors import CommitUnknown, JournalFailed, JournalFull, NothingWritten, SessionCrashed
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.conformance.journal_tests import opened, refused, run_of
 from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd, SessionRestarted
@@ -89,7 +89,7 @@ def test_a_really_full_disk_stops_everything_but_aborts_until_there_is_space(tmp
     done = subprocess.run(command, capture_output=True, check=False, timeout=60)  # noqa: S603 - our own words
     assert done.returncode == 0, done.stderr.decode()
     facts = json.loads(done.stdout)
-    assert facts.pop("said").startswith("the journal cannot write (")
+    assert facts.pop("said").startswith("the journal has no space (")
     assert "SQLITE_FULL" in facts.pop("refused")
     assert facts == {
         "deltas after the abort": 0,
@@ -138,7 +138,7 @@ async def test_what_fails_before_the_commit_is_tried_again(journal: Dozing, path
             callers.start_soon(session.prompt, "one?")
             await trio.sleep(10)
             assert heard.names == ["SessionStarted"]
-            with pytest.raises(JournalFull, match=code):
+            with pytest.raises(NothingWritten, match=code):
                 await session.prompt("two?")
             Sick.failing = staticmethod(lambda _: None)
         await until(lambda: heard.of(AgentEnd))
@@ -259,7 +259,9 @@ async def test_a_read_that_fails_is_told_as_it_failed_and_not_as_damage(path: Pa
     whole = (log := path.with_name(f"{path.name}-wal")).read_bytes()  # noqa: ASYNC240 - nobody else waits
     os.truncate(log, 32)
     for doing in (journal.read("theirs"), journal.sessions()):
-        assert "SQLITE_IOERR_SHORT_READ" in str(await refused(JournalFull, doing))
+        told = str(await refused(JournalFailed, doing))
+        assert "could not read what it holds (" in told
+        assert "SQLITE_IOERR_SHORT_READ" in told
     log.write_bytes(whole)  # noqa: ASYNC240
     assert await journal.read("theirs") == run_of("theirs", 1, 3)
     await journal.close()

@@ -34,6 +34,7 @@ from agentrail.errors import (
     JournalFull,
     JournalInUse,
     JournalUnusable,
+    NothingWritten,
     WrongType,
 )
 from agentrail.ports.journal import Snapshot
@@ -266,7 +267,7 @@ async def test_a_second_writer_is_refused_and_the_first_goes_on(journal: SqliteJ
     second = SqliteJournal(path)
     error = await refused(JournalInUse, second.claim("s", "test"))
     assert str(error) == (
-        f"the journal `{path}` is in use (process {os.getpid()}); "
+        f"the journal `{path}` is in use (this process, by another `SqliteJournal`, which is to be closed first); "
         "stop whoever uses it, or take it over with `take_over=True`"
     )
     assert await second.read("s") == run_of("s", 1, 3), "whoever only reads is let in"
@@ -377,8 +378,9 @@ async def test_while_another_program_locks_the_file_nothing_is_accepted(
     claim = await opened(journal, "s")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    error = await refused(JournalFull, journal.append(claim, 3, run_of("s", 4, 1)))
-    assert "database is locked, SQLITE_BUSY" in str(error)
+    error = await refused(NothingWritten, journal.append(claim, 3, run_of("s", 4, 1)))
+    assert "(database is locked, SQLITE_BUSY); nothing was accepted; see" in str(error)
+    assert not isinstance(error, JournalFull)
     assert await journal.read("s") == run_of("s", 1, 3)
     other.execute("ROLLBACK")
     other.close()
@@ -387,7 +389,7 @@ async def test_while_another_program_locks_the_file_nothing_is_accepted(
 
 AT_COMMIT = [
     ("SQLITE_FULL", JournalFull),
-    ("SQLITE_BUSY", JournalFull),
+    ("SQLITE_BUSY", NothingWritten),
     ("SQLITE_IOERR_FSYNC", JournalFailed),
     ("SQLITE_IOERR_WRITE", JournalFailed),
     ("SQLITE_IOERR_SHMSIZE", JournalFailed),
@@ -396,9 +398,9 @@ AT_COMMIT = [
 ]
 BEFORE = [
     ("SQLITE_FULL", JournalFull),
-    ("SQLITE_IOERR_WRITE", JournalFull),
-    ("SQLITE_READONLY", JournalFull),
-    ("SQLITE_NOMEM", JournalFull),
+    ("SQLITE_IOERR_WRITE", NothingWritten),
+    ("SQLITE_READONLY", NothingWritten),
+    ("SQLITE_NOMEM", NothingWritten),
     ("SQLITE_CORRUPT", BadRecord),
     ("SQLITE_CONSTRAINT", BadRecord),
 ]
@@ -418,7 +420,9 @@ async def test_what_an_error_of_the_disk_means(
     claim = await opened(journal, "s")
     codes = [code]
     Sick.failing = staticmethod(lambda sql: sqlite_error(codes.pop()) if codes and sql.startswith(statement) else None)
-    await refused(meant, journal.append(claim, 3, run_of("s", 4, 1)))
+    error = await refused(meant, journal.append(claim, 3, run_of("s", 4, 1)))
+    assert type(error) is meant
+    assert ("space" in str(error)) == (code == "SQLITE_FULL"), "only who has no space is told to make some"
     assert await journal.read("s") == run_of("s", 1, 3)
     assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
     await journal.close()

@@ -11,7 +11,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from agentrail.errors import CommitUnknown, JournalError, JournalFailed, JournalFull, JournalUnusable
+from agentrail.errors import CommitUnknown, JournalError, JournalFailed, JournalFull, JournalUnusable, NothingWritten
 
 RAISED = (sqlite3.Error, UnicodeDecodeError)
 """The exceptions of a connection. Messages of SQLite may quote damaged bytes that cannot be decoded as text."""
@@ -19,8 +19,10 @@ RAISED = (sqlite3.Error, UnicodeDecodeError)
 _PRIMARY = 0xFF
 """Mask of the primary part of an error code; the other bits give details."""
 
-_NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-_PASSING = _NO_SPACE | {
+_NOT_BEGUN = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+"""Primary error codes that leave nothing in the log, also if the commit itself raises them."""
+
+_PASSING = _NOT_BEGUN | {
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_READONLY,
@@ -48,20 +50,32 @@ def is_passing(error: Exception) -> bool:
 
 def rolled_back(error: Exception, path: Path) -> JournalError:
     """Return the journal's error for *error* of a transaction that was rolled back before its commit."""
-    return JournalFull(_said(error)) if is_passing(error) else JournalUnusable(str(path), _said(error))
+    return _unwritten(error) if is_passing(error) else JournalUnusable(str(path), _said(error))
+
+
+def in_reading(error: Exception, path: Path) -> JournalError:
+    """Return the journal's error for *error* of a read."""
+    if is_passing(error):
+        return JournalFailed("read what it holds", _said(error))
+    return JournalUnusable(str(path), _said(error))
+
+
+def _unwritten(error: Exception) -> NothingWritten:
+    """Return the error that says that nothing was written: for want of space, or for another reason."""
+    return (JournalFull if _kind(error) == sqlite3.SQLITE_FULL else NothingWritten)(_said(error))
 
 
 def not_opened(error: Exception, path: Path) -> JournalError:
     """Return the journal's error for *error* of an attempt to open the file."""
     if isinstance(error, OSError):
         return JournalUnusable(str(path), f"it cannot be opened ({error.strerror})")
-    return JournalFull(_said(error)) if _kind(error) in _NO_SPACE else JournalUnusable(str(path), _said(error))
+    return _unwritten(error) if _kind(error) in _NOT_BEGUN else JournalUnusable(str(path), _said(error))
 
 
-def in_commit(error: sqlite3.Error) -> JournalFull | JournalFailed:
+def in_commit(error: sqlite3.Error) -> NothingWritten | JournalFailed:
     """Return the journal's error for *error* of the commit itself."""
-    if _kind(error) in _NO_SPACE:
-        return JournalFull(_said(error))
+    if _kind(error) in _NOT_BEGUN:
+        return _unwritten(error)
     return JournalFailed("commit what it was given", _said(error))
 
 

@@ -71,6 +71,12 @@ def make_file(path: Path) -> None:
 
 LONGEST_NAME: Final = 200
 NAMELESS: Final = "its owner has not said who it is"
+OURSELVES: Final = "this process, by another `SqliteJournal`, which is to be closed first"
+
+
+def _ours() -> str:
+    """Return what this process writes into the lock beside a journal of its own."""
+    return f"process {os.getpid()}"
 
 
 class Ownership:
@@ -103,7 +109,7 @@ class Ownership:
         if self._held is None:
             self._held = self._locked(over=over) or self._replace()
         os.truncate(self._held, 0)
-        os.write(self._held, f"process {os.getpid()}".encode())
+        os.write(self._held, _ours().encode())
 
     def check(self) -> None:
         """Raise `JournalUnusable` if the journal's file was removed, renamed or replaced."""
@@ -128,7 +134,7 @@ class Ownership:
             owner = os.read(beside, LONGEST_NAME).decode(errors="replace")
             release(beside)
             if not over:
-                raise JournalInUse(str(self._journal), owner or NAMELESS) from None
+                raise JournalInUse(str(self._journal), OURSELVES if owner == _ours() else owner or NAMELESS) from None
             return None
         return beside
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
-from agentrail.adapters.journals.sqlite.failures import RAISED, is_passing, rolled_back
+from agentrail.adapters.journals.sqlite.failures import RAISED, in_reading, is_passing
 from agentrail.adapters.journals.sqlite.open_files import FileUse
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
 from agentrail.adapters.journals.sqlite.tables import (
@@ -154,7 +154,7 @@ class JournalReader:
                 job.error = error
             except RAISED as error:  # a damaged page is reported as a damaged session
                 damaged = job.about and not is_passing(error)
-                job.error = BadRecord(job.about, 0, str(error)) if damaged else rolled_back(error, self._path)
+                job.error = BadRecord(job.about, 0, str(error)) if damaged else in_reading(error, self._path)
 
     def rest(self) -> None:
         """No-op: a reader has nothing to do between jobs."""

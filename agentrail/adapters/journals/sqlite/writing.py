@@ -33,7 +33,7 @@ from agentrail.adapters.journals.sqlite.tables import (
     write_sessions,
 )
 from agentrail.adapters.journals.sqlite.worker import ThreadJob
-from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError, JournalFull
+from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError, NothingWritten
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Record, Snapshot, check_snapshot, last_seq, stored_session
@@ -162,7 +162,7 @@ class Writer:
             reach(Failpoint.COMMITTED)
         except sqlite3.Error as error:
             meant = in_commit(error)
-            self._to_mend = not isinstance(meant, JournalFull)
+            self._to_mend = not isinstance(meant, NothingWritten)
             self._roll_back()
             _fail(jobs, meant)
 
