@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import cast
 
 import attrs
 import trio
@@ -16,6 +17,7 @@ from agentrail.errors import (
     NotInItsRun,
     SourceAlone,
     SourceExists,
+    UnknownCursor,
     UnknownTask,
     WrongType,
 )
@@ -46,6 +48,9 @@ from agentrail.values.foreign import described as described
 from agentrail.values.foreign import number, shown
 from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
 from agentrail.values.value import Value
+
+CURSOR_WANTED = "the `cursor` of an envelope: a pair of whole numbers from 0 on, or the first of them"
+TYPES_WANTED = "a list of classes of events, such as `[AgentEnd]`"
 
 STOPPING = (AbortSent, StopSent)
 """Commands that are accepted even while the journal is full."""
@@ -164,16 +169,41 @@ def counted(name: str, found: object) -> int:
     return plain
 
 
+def cursor_of(since: object) -> Cursor | None:
+    """Return *since* as a cursor; `None` if it is `None`. Raise `WrongType` unless it is one number or two."""
+    if since is None:
+        return None
+    is_pair = type(since) in (tuple, list, Cursor)
+    parts = cast("Sequence[object]", since) if is_pair else (since,)
+    numbers = [plain for plain in map(number, parts) if type(plain) is int and plain >= 0]
+    if not 1 <= len(parts) == len(numbers) <= len(Cursor._fields):
+        raise WrongType("since", shown(since), CURSOR_WANTED)
+    return Cursor(*numbers)
+
+
+def _kinds(types: object) -> tuple[type[Event], ...]:
+    """Return *types* as a tuple; raise `WrongType` if they are no iterable of classes of events."""
+    is_many = isinstance(types, Iterable)
+    found = tuple(cast("Iterable[object]", types)) if is_many else (None,)
+    if not all(isinstance(kind, type) and issubclass(kind, Event) for kind in found):
+        raise WrongType.of("types", types, TYPES_WANTED)
+    return cast("tuple[type[Event], ...]", found)
+
+
 def subscription(
-    bus: Bus, since: Cursor | None, types: Iterable[type[Event]] | None, policy: str, capacity: int | None
+    bus: Bus, since: object, types: Iterable[type[Event]] | None, policy: str, capacity: int | None
 ) -> Subscription:
     """Return a subscription to the events of *bus*."""
     if policy not in POLICIES:
         raise BadChoice.among("policy", policy, POLICIES)
+    kinds = None if types is None else _kinds(types)
+    start = cursor_of(since)
+    if start is not None and start.seq > bus.cursor.seq:
+        raise UnknownCursor(bus.session_id, start.seq, bus.cursor.seq)
     return Subscription(
         bus,
-        since=since,
-        types=None if types is None else tuple(types),
+        since=start,
+        types=kinds,
         policy=policy,
         capacity=CAPACITY if capacity is None else counted("capacity", capacity),
     )

@@ -319,9 +319,14 @@ class SessionHandle:
         policy: Literal["coalesce", "drop", "disconnect"] = "coalesce",
         capacity: int | None = None,
     ) -> Subscription:
-        """Return the session's events as an async iterator: those after *since* that are kept, then live ones."""
-        start = Cursor(since) if isinstance(since, int) else None if since is None else Cursor(*since)
-        return commands.subscription(self._session.bus, start, types, policy, capacity)
+        """Return the session's events as an async iterator: those after *since* that are kept, then live ones.
+
+        To go on after a restart, keep `session.id` and the `cursor` of each envelope once it is dealt with, also of
+        deltas: a pair of numbers, such as `[4, 3]` in JSON. A `Gap` has no cursor of its own, but the one before it.
+        Give the last pair as *since*; `0` is the beginning. A cursor of an event that the session has not had raises
+        `UnknownCursor`.
+        """
+        return commands.subscription(self._session.bus, since, types, policy, capacity)
 
     def monitor(self) -> Monitor:
         """Return a monitor: `async with` it, then `wait()` for the end of the session."""

@@ -92,7 +92,8 @@ class Session:
         self.mailbox = Mailbox(state.session_id, house.gate)
         self.records = Records(claim, house, None if returned else state)
         buffered = state.setup.options.event_buffer_size
-        self.bus = Bus(self.session_id, buffered, self.records, state.seq)
+        mid_turn = state.phase is not Phase.IDLE
+        self.bus = Bus(self.session_id, buffered, self.records, state.seq, mid_turn=mid_turn)
         self.ties = Ties()
         self._performer: Performer | None = Performer(self.session_id, house, outfit, self.bus, self.post, self.ties)
         self.sources = Sources()

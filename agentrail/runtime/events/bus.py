@@ -54,11 +54,15 @@ class Bus:
         "session_id",
     )
 
-    def __init__(self, session_id: str, buffer_size: int, records: Reader, before: int = 0) -> None:
+    def __init__(
+        self, session_id: str, buffer_size: int, records: Reader, before: int = 0, *, mid_turn: bool = False
+    ) -> None:
         self.session_id = session_id
         self.records = records
         self.closed = False
-        self.dropped: Cursor | None = None
+        # Ephemeral events of an earlier process are gone, also those after the last durable one if a turn was open:
+        # tests/runtime/test_cursors.py::test_deltas_of_an_earlier_process_are_a_gap
+        self.dropped: Cursor | None = Cursor(before + mid_turn) if before else None
         self._whispers: EphemeralTail | None = None
         self._buffer: tuple[EphemeralTail, ...] = ()
         self._buffered = 0

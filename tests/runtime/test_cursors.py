@@ -1,0 +1,124 @@
+"""Where a subscription begins: cursors that were stored, from before a restart, of another session, and no cursors."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail import SessionHandle, SessionSpec, open_supervisor
+from agentrail.errors import UnknownCursor, WrongType
+from agentrail.events import AgentEnd, AgentStart, Event, Gap, MessageDelta, RequestStart
+from agentrail.journals import SqliteJournal
+from agentrail.models import EmitChunk, ModelRequest, Response
+from agentrail.testing import ScriptedModel, say
+from tests.runtime.journals import AwakeJournal
+from tests.runtime.world import World
+
+
+class Stuck:
+    """A model that has said all, and does not end."""
+
+    name = "stuck"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        await ScriptedModel([say("a b c")]).stream(request, emit)
+        await trio.sleep_forever()
+        raise AssertionError
+
+
+async def heard(
+    session: SessionHandle, since: object, last: type[Event], types: list[type[Event]] | None = None
+) -> list[Event]:
+    """Return the events after *since*, up to one of the type *last*."""
+    got: list[Event] = []
+    async with session.subscribe(since=since, types=types) as events:  # type: ignore[arg-type]  # as JSON gives it
+        async for envelope in events:
+            got.append(envelope.event)
+            if isinstance(envelope.event, last):
+                return got
+    return got
+
+
+@pytest.mark.parametrize("place", [MessageDelta, RequestStart])
+async def test_deltas_of_an_earlier_process_are_a_gap(tmp_path: Path, place: type[Event]) -> None:
+    path = tmp_path / "journal.db"
+    stored = ""
+    async with open_supervisor(journal=AwakeJournal(SqliteJournal(path))) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=Stuck()), "a")
+        async with session.subscribe() as events:
+            await session.prompt("hello")
+            async for envelope in events:
+                if isinstance(envelope.event, place):
+                    stored = json.dumps(list(envelope.cursor))
+                    break
+
+    async with open_supervisor(journal=AwakeJournal(SqliteJournal(path))) as supervisor:
+        session = await supervisor.resume("a", SessionSpec(model=ScriptedModel(["again"], name="stuck")))
+        since = json.loads(stored)
+        first, *rest = await heard(session, since, AgentEnd)
+        assert isinstance(first, Gap)
+        assert [first.from_seq, first.from_n] == since
+        assert (first.to_seq, first.to_n) == (since[0] + 1, 0)
+        assert not any(isinstance(event, Gap) for event in rest)
+        assert [type(event) for event in rest if isinstance(event, RequestStart)] == [RequestStart]
+        durable = await heard(session, since, AgentEnd, [AgentStart, AgentEnd])
+        assert [type(event) for event in durable] == [AgentEnd]
+
+    async with open_supervisor(journal=AwakeJournal(SqliteJournal(path))) as supervisor:
+        session = await supervisor.resume("a", SessionSpec(model=ScriptedModel(["more"], name="stuck")))
+        last = session.inspect().seq
+        async with session.subscribe(since=last) as events:
+            await session.prompt("more")
+            assert not isinstance((await anext(aiter(events))).event, Gap), "nothing was missed since then"
+
+
+NO_CURSORS: tuple[object, ...] = (
+    "7.0",
+    "7",
+    b"7",
+    7.0,
+    math.nan,
+    math.inf,
+    -1,
+    True,
+    (),
+    (1, -1),
+    (1, 2, 3),
+    [1, None],
+    (1, 2.5),
+    {"seq": 1},
+    object(),
+)
+
+
+@pytest.mark.parametrize("since", NO_CURSORS, ids=repr)
+async def test_what_is_no_cursor_is_refused_with_what_is_one(world: World, since: object) -> None:
+    session = await world.spawn(["hello"])
+    with pytest.raises(WrongType, match="as `since`; give the `cursor` of an envelope"):
+        session.subscribe(since=since)  # type: ignore[arg-type]  # on purpose
+
+
+async def test_a_cursor_that_was_not_reached_is_refused(world: World) -> None:
+    session = await world.spawn(["hello"])
+    await session.ask("hi")
+    last = session.inspect().seq
+    for since in (last + 1, (last + 1, 0), 9999):
+        with pytest.raises(UnknownCursor, match=f"has no event .*: its last one is {last}, so"):
+            session.subscribe(since=since)
+    session.subscribe(since=last)
+    session.subscribe(since=(last, 0))
+    session.subscribe(since=[last, 7])  # type: ignore[arg-type]  # as JSON gives it
+
+
+@pytest.mark.parametrize("types", [AgentEnd, ["AgentEnd"], "AgentEnd", [Gap(0, 0, 0, 0)], 5, [int]])
+async def test_types_that_are_no_classes_of_events_are_refused_where_they_are_given(
+    world: World, types: list[type[Event]]
+) -> None:
+    session = await world.spawn(["hello"])
+    with pytest.raises(WrongType, match=r"as `types`; give a list of classes of events, such as `\[AgentEnd\]`"):
+        session.subscribe(types=types)
+    assert (await session.ask("hi")).text == "hello"
