@@ -7,7 +7,9 @@ from typing import Final, TypeAlias, TypeGuard, cast
 
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadSpec
+from agentrail.ports.implementing import why_unfit
 from agentrail.ports.model import Model, ModelChain
+from agentrail.values.foreign import named
 from agentrail.values.json import Json, JsonObject, freeze_object
 
 Link: TypeAlias = tuple[str | Model, JsonObject]
@@ -17,9 +19,15 @@ PAIR: Final = 2
 """Length of a `(model, options)` pair, as users write it in a chain."""
 
 
-def is_model(found: object) -> bool:
-    """Whether *found* is a model: an object with a `name` and a method `stream`."""
-    return callable(getattr(found, "stream", None)) and isinstance(getattr(found, "name", None), str)
+MODEL_WANTED: Final = "a name, or an object with `name` and `async def stream(self, request, emit)`"
+
+
+def why_no_model(found: object) -> str | None:
+    """Describe *found* with what keeps it from being used as a model; `None` if nothing does."""
+    problem = why_unfit(found, Model)
+    if problem is None and not isinstance(getattr(found, "name", None), str):
+        return f"a `{named(found)}`, whose `name` is no text,"
+    return problem
 
 
 def _is_pair(found: object) -> TypeGuard[tuple[str | Model, Mapping[str, Json]]]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from agentrail.adapters.models.providers import PROVIDERS, Provider
+from agentrail.app.model_chain import why_no_model
 from agentrail.app.preload import HTTP, bring_modules
-from agentrail.errors import BadChoice, BadModelOptions, BadOptions, UnknownModel
+from agentrail.errors import BadChoice, BadModelOptions, BadOptions, UnknownModel, WrongType
 from agentrail.errors.branches import listed, nearest
 from agentrail.ports.model import ChecksOptions, Model
 from agentrail.values.json import JsonObject
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # it brings httpx
     from agentrail.adapters.models.http import Http
 
 Factory = Callable[[str], Model]
+
+FROM_FACTORY: Final = "a factory that returns an object with `name` and `async def stream(self, request, emit)`"
 
 MOST_MADE: Final = 1000
 """The most models that are cached. Names may come from users, so the cache is limited: the oldest model is dropped."""
@@ -79,7 +82,11 @@ class Models:
     def _make(self, name: str) -> Model:
         provider, _, model = name.partition(":")
         if provider in self._factories:
-            return self._factories[provider](model)
+            made = self._factories[provider](model)
+            problem = why_no_model(made)
+            if problem is not None:
+                raise WrongType("models", f"{problem} from {provider!r}", FROM_FACTORY)
+            return made
         if provider in PROVIDERS and model:
             return self._remote(name, PROVIDERS[provider])
         raise UnknownModel.among(name, {*self._factories, *(f"{known}:…" for known in PROVIDERS)}, FAMILIES)

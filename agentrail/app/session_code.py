@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
-from agentrail.app.model_chain import chain_of, is_model
+from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
-from agentrail.app.spec import MODEL_WANTED, SessionSpec
+from agentrail.app.spec import SessionSpec
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import Spare
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
@@ -118,8 +118,9 @@ def own_model(outfit: SessionCode, model: str | Model) -> str:
     """Return the name of *model*; a model given as an object is also registered in *outfit* under its name."""
     if isinstance(model, str):
         return model
-    if not is_model(model):
-        raise WrongType.of("model", model, MODEL_WANTED)
+    problem = why_no_model(model)
+    if problem is not None:
+        raise WrongType("model", problem, MODEL_WANTED)
     if outfit.models.setdefault(model.name, model) is not model:
         raise ModelExists(model.name)
     return model.name

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Self, cast
 
-from agentrail.app.model_chain import chain_of, is_model
+from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadChoice, BadSpec
 from agentrail.hooks.plugin import Attachable
+from agentrail.ports.implementing import why_unfit, why_unfit_call
 from agentrail.ports.model import ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
@@ -97,6 +98,7 @@ def _check_alone(spec: SessionSpec) -> None:
     """Raise `BadSpec` if a session of *spec* could not run; its sub-agents are not checked."""
     if not spec.model:
         raise BadSpec("model", MISSING)
+    _check_forms(spec)
     for model, _ in chain_of(spec.model, spec.model_options):
         _check_model(model)
     _check_prices(spec.prices)
@@ -117,6 +119,32 @@ def _check_alone(spec: SessionSpec) -> None:
             _check_text(name, changed[name])
             if changed[name] not in choices:
                 raise BadChoice.among(name, changed[name], choices)
+
+
+def _check_forms(spec: SessionSpec) -> None:
+    """Raise `BadSpec` if a field of *spec* is no sequence, mapping or port, where one is wanted."""
+    for name in SEQUENCES:
+        found: object = getattr(spec, name)
+        if isinstance(found, str | bytes) or not isinstance(found, tuple | list | Collection):
+            raise BadSpec(name, f"is a `{named(found)}`; write a list, with brackets also around a single one")
+    for name in MAPPINGS:
+        found = getattr(spec, name)
+        if not isinstance(found, dict | Mapping):
+            raise BadSpec(name, f"is a `{named(found)}`; use a mapping from names")
+    for name, service in spec.services.items():
+        problem = why_unfit_call(service, answering)
+        if problem is not None:
+            raise BadSpec("services", f"have {problem} under `{name}`; use {SERVICE_WANTED}")
+    for name, port, wanted in PORTS:
+        found = getattr(spec, name)
+        problem = None if found is None else why_unfit(found, port)
+        if problem is not None:
+            raise BadSpec(name, f"is {problem.rstrip(',')}; use {wanted}")
+
+
+async def answering(payload: Json) -> Json:
+    """Stand for a service: those of users must have its form."""
+    return payload
 
 
 def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: int) -> None:
@@ -152,8 +180,10 @@ def _check_model(found: object) -> None:
     if isinstance(found, str):
         if not found.strip():
             raise BadSpec("model", MISSING)
-    elif not is_model(found):
-        raise BadSpec("model", f"is a `{type(found).__name__}`; use {MODEL_WANTED}")
+        return
+    problem = why_no_model(found)
+    if problem is not None:
+        raise BadSpec("model", f"is {problem.rstrip(',')}; use {MODEL_WANTED}")
 
 
 def _check_prices(found: object) -> None:
@@ -217,7 +247,16 @@ FIGURES: Final = cast("Callable[[Options], tuple[object, ...]]", attrgetter(*Opt
 
 DEFAULT_FIGURES: Final = FIGURES(DEFAULTS)
 
-MODEL_WANTED = "a name, or an object with `name` and `stream`"
+PORTS: Final = (
+    ("sandbox", Sandbox, "a sandbox, such as `LocalSandbox(folder)`, or None"),
+    ("web", Web, "an object with `async def fetch(self, url, *, timeout, raw=False)`, or None"),
+)
+"""The ports that a specification may hold, each with the protocol and what to give."""
+
+SEQUENCES: Final = ("tools", "plugins")
+MAPPINGS: Final = ("agents", "services", "user_data", "model_options", "returns")
+
+SERVICE_WANTED: Final = "an `async def` of one argument, the payload"
 
 PRICES_WANTED = "a `Price` for each name of a model, or a function of the name and the usage"
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Never, TypeAlias, cast
 
 import trio
 
@@ -13,6 +14,7 @@ from agentrail.app.shutdown_time import check_time, ending
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import (
     BadChoice,
+    NotOpened,
     NoTrioRun,
     SessionExists,
     SessionStored,
@@ -28,8 +30,8 @@ from agentrail.runtime.shared.ids import new_id
 from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:
+    from agentrail.app import handed_in, resuming, wiring
     from agentrail.app import preload as bringing
-    from agentrail.app import resuming, wiring
     from agentrail.app import wiring as growing
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.supervision.supervisor import SupervisorNode
     from agentrail.values.usage import Limit
 else:  # imported at the first use, so that importing this module is quick
+    handed_in = LazyModule("agentrail.app.handed_in")
     wiring = LazyModule("agentrail.app.wiring")
     bringing = LazyModule("agentrail.app.preload")
     growing = LazyModule("agentrail.app.wiring")
@@ -109,6 +112,7 @@ class Supervisor:
         specification. With *recovery* `"pause"`, an unfinished turn waits for `session.resume()`. Raise an error if the
         session is not stored, or the code does not fit.
         """
+        _check_text("id", id)
         if spec is not None:
             _check_spec(spec)
         _check_choice("restart", restart, RESTARTS[1:])
@@ -127,6 +131,7 @@ class Supervisor:
         recovery: Literal["continue", "pause"] = "continue",
     ) -> SessionHandle:
         """Return the session of this id: the running one, or else the stored one resumed, or else a new one."""
+        _check_text("id", id)
         while True:
             try:
                 return await self.spawn(spec, id, restart=restart)
@@ -150,6 +155,9 @@ class Supervisor:
         The origin need not run: a session that has ended or was set aside can be forked too. The code comes from
         *spec*, else from the running origin, else from `specs` by the name of the origin's specification.
         """
+        _check_text("origin", origin)
+        if id is not None:
+            _check_text("id", id)
         if spec is not None:
             _check_spec(spec)
             await bringing.bring_beside(spec)
@@ -160,6 +168,7 @@ class Supervisor:
 
     async def stored(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* stored sessions with ids greater than *after*, without reading records."""
+        _check_text("after", after)
         from agentrail.runtime.commands import counted  # noqa: PLC0415 - it brings the machine
 
         return await self._sessions.stored(after, counted("limit", limit))
@@ -178,6 +187,8 @@ class Supervisor:
         A function with a parameter `task_status` must call `task_status.started()` within *start_timeout* seconds, when
         it is ready. To stop it, it is cancelled and then has *shutdown* seconds to end.
         """
+        handed_in.check_service(service)
+        _check_text("name", name)
         _check_choice("restart", restart, RESTARTS)
         await self._node.start(growing.service(service, name, restart, shutdown, start_timeout))
 
@@ -191,6 +202,7 @@ class Supervisor:
         restart: Literal["permanent", "transient", "temporary"] = "permanent",
     ) -> Supervisor:
         """Start a supervisor as a child of this one; if it fails, it is started again with the children that it had."""
+        _check_text("name", name)
         _check_choice("restart", restart, RESTARTS)
         policy = growing.policy(strategy, max_restarts, period)
         node, child = growing.supervisor(self._node, name, policy, restart)
@@ -253,14 +265,53 @@ def _check_spec(spec: object) -> None:
     spec.check()
 
 
+def _check_text(name: str, found: object) -> None:
+    if not isinstance(found, str):
+        raise WrongType.of(name, found, "text")
+
+
 def _check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
     if found not in choices:
         raise BadChoice.among(name, found, choices)
 
 
+class Opening:
+    """A supervisor that is opened by `async with`: what `open_supervisor` returns."""
+
+    def __init__(self, opened: AbstractAsyncContextManager[Supervisor]) -> None:
+        self._opened = opened
+
+    async def __aenter__(self) -> Supervisor:
+        return await self._opened.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._opened.__aexit__(kind, error, trace)
+
+    if not TYPE_CHECKING:  # type checkers know that it has none of this
+
+        def __await__(self) -> Never:
+            """Raise an error: it is entered, not awaited."""
+            raise NotOpened("await")
+
+        def __enter__(self) -> Never:
+            """Raise an error: it is entered by `async with`."""
+            raise NotOpened("with")
+
+        def __exit__(self, *_: object) -> None:
+            """No-op: Python looks for it before it enters."""
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise an error: the methods are those of the supervisor, which is there inside of `async with`."""
+            if hasattr(Supervisor, name) and not name.startswith("_"):
+                raise NotOpened(name)
+            message = f"`open_supervisor()` has no `{name}`"
+            raise AttributeError(message)
+
+
 @checked
-@asynccontextmanager
-async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
+def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     *,
     strategy: Literal["one_for_one", "one_for_all", "rest_for_one"] = "one_for_one",
     max_restarts: int = 3,
@@ -273,7 +324,7 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     limits: Mapping[str, Limit] | None = None,
     specs: Specs | None = None,
     stop_within: float | None = 10.0,
-) -> AsyncGenerator[Supervisor, None]:
+) -> AbstractAsyncContextManager[Supervisor]:
     """Open a supervisor; leaving the `async with` stops all its children, the youngest first.
 
     When a child crashes, *strategy* says which other children are restarted too. After more than *max_restarts* in
@@ -288,10 +339,26 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     with them, in this process or another. *specs* are functions that build specifications, by name. With them, stored
     sessions that had work under way are resumed at once, and those that wait for a timer when it is due.
     """
-    if not trio.lowlevel.in_trio_run():
-        raise NoTrioRun
+    handed_in.check_journal(journal)
+    handed_in.check_secrets(secrets)
+    handed_in.check_models(models)
+    handed_in.check_specs(specs)
     policy = growing.policy(strategy, max_restarts, period)
     check_time("stop_within", stop_within)
+
+    def wire(nursery: trio.Nursery) -> Sessions:
+        return wiring.wired(nursery, policy, journal, models or {}, secrets, seed, gate_width, limits or {})
+
+    return Opening(_open(wire, specs or {}, stop_within))
+
+
+@asynccontextmanager
+async def _open(
+    wire: Callable[[trio.Nursery], Sessions], specs: Specs, stop_within: float | None
+) -> AsyncGenerator[Supervisor, None]:
+    """Run a supervisor whose parts *wire* puts together; see `open_supervisor`."""
+    if not trio.lowlevel.in_trio_run():
+        raise NoTrioRun
     body = trio.CancelScope()
     roof = root_nursery.Roof(body)
     nursery = await roof.open()
@@ -301,10 +368,10 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     try:
         with body:
             try:
-                sessions = wiring.wired(nursery, policy, journal, models or {}, secrets, seed, gate_width, limits or {})
+                sessions = wire(nursery)
                 if specs:
                     nursery.start_soon(sessions.bring_back, _Code(sessions, specs, None))
-                yield Supervisor(sessions, sessions.root, specs or {})
+                yield Supervisor(sessions, sessions.root, specs)
             finally:
                 stuck = await _left(roof, sessions, stop_within)  # noqa: ASYNC102 - `_left` bounds its own time
     except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below, together with errors of the closing

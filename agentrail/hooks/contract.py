@@ -70,6 +70,8 @@ _PLAIN_KINDS: Final = frozenset({bool, float, int, str, bytes, tuple, list, set,
 """Classes of values that an attribute in a class has itself; others may be descriptors, or specify a field."""
 LIKE: Final = 0.85
 """Similarity (0 to 1) from which a method name counts as a misspelt hook."""
+ASYNC: Final = "async"
+"""What `indirect` says of an `async def`."""
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -116,7 +118,7 @@ def _check_attribute(cls: type, name: str, member: object) -> None:
     right = f"put `@property` above `def {name}(self)`" if name in PROPERTIES else f"write `{name} = …` in the class"
     if isinstance(member, staticmethod | classmethod | partialmethod) or callable(member):
         raise BadPlugin(cls.__name__, f"its `{name}` is a method, but is read and never called; {right}")
-    kind = _unfit(member.fget) if isinstance(member, property) else ""
+    kind = indirect(member.fget) if isinstance(member, property) else ""
     if kind:
         raise BadPlugin(cls.__name__, f"its `{name}` is {kind}, but is read and never awaited; {right}")
     if type(member) in _PLAIN_KINDS:
@@ -157,7 +159,7 @@ def _check_method(cls: type, name: str, member: object, wanted: tuple[str, ...])
     if not callable(function):
         kind = "a property" if isinstance(member, property) else f"a `{named}`"
         raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; write `{_written(name, wanted)}`")
-    kind = _unfit(function)
+    kind = indirect(function)
     if kind:
         told = "it must answer at once: write a plain `def`, and return `Ask(…)` for what takes time"
         raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; {told}")
@@ -183,7 +185,7 @@ def _written(name: str, wanted: tuple[str, ...]) -> str:
     return f"def {name}({', '.join(('self', *wanted))})"
 
 
-def _unfit(function: object) -> str:
+def indirect(function: object) -> str:
     """Return "async" or the like if calling *function* gives no direct answer; an empty text if it does."""
     while True:
         if isinstance(function, partial):
@@ -193,7 +195,7 @@ def _unfit(function: object) -> str:
             call: object = getattr(type(function), "__call__", None)  # noqa: B004 - the function that calling it would run
             function = call if inspect.isfunction(call) else function
         if inspect.iscoroutinefunction(function):
-            return "async"
+            return ASYNC
         if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
             return "a generator"
         wrapped: object = getattr(function, "__wrapped__", None)

@@ -166,13 +166,13 @@ def test_specifications_with_the_same_figures_share_them() -> None:
     assert changed[2].max_turns == 8
 
 
-NO_MODEL = "; give a name, or an object with `name` and `stream`"
+NO_MODEL = "; give a name, or an object with `name` and `async def stream(self, request, emit)`"
 
 
 @pytest.mark.parametrize("found", [None, 3, object()])
 async def test_what_is_no_model(bystander: SessionHandle, found: object) -> None:
-    kind = type(found).__name__
-    await refused(bystander.switch_model(found), WrongType, UsageError, f"cannot take a `{kind}` as `model`{NO_MODEL}")  # type: ignore[arg-type]  # a mistake
+    told = f"cannot take a `{type(found).__name__}`, which has no method `stream`, as `model`{NO_MODEL}"
+    await refused(bystander.switch_model(found), WrongType, UsageError, told)  # type: ignore[arg-type]  # a mistake
 
 
 async def test_what_names_no_plugin(bystander: SessionHandle) -> None:
