@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from contextlib import suppress
 from typing import TypeAlias
 
 from agentrail.app.model_chain import chain_of, links_of
@@ -22,6 +23,8 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.subagent_code import Build, recipes
 from agentrail.codec import decode
 from agentrail.codec.hints import fields_of
+from agentrail.codec.misfit import MisfitError
+from agentrail.codec.shapes import shape_of
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import PluginMismatch
@@ -159,23 +162,43 @@ def _resolved(
     now = options_of(plugin)
     stored = seat.options
     keep = [name for name in (stored if held else seat.changed) if name in now and name in stored]
+    if keep and not held:
+        hints = _hints(type(plugin))
+        keep = [name for name in keep if name in hints and _is_readable(hints[name])]
     began = {**stored, **seat.changed}
     if plugin.critical and not held and any(now[name] != began[name] for name in began if name in now):
         keep = [name for name in keep if name in seat.pinned]
     plugin = _with_options(
         session_id, seat.key, plugin, {name: stored[name] for name in keep if now[name] != stored[name]}
     )
-    dropped = tuple(name for name in seat.changed if name not in keep and stored.get(name) != now.get(name))
+    dropped = tuple(
+        name for name in seat.changed if name not in keep and (name not in stored or stored.get(name) != now.get(name))
+    )
     changed = seat.changed if held else freeze_object({name: now[name] for name in keep})
     pinned = tuple(name for name in seat.pinned if name in keep)
     return plugin, seat_for(seat.key, plugin, seat.revision).but(changed=changed, pinned=pinned), dropped
+
+
+def _hints(cls: type[object]) -> Mapping[str, object]:
+    """Return the type hints of the fields of *cls*, by the names that it is made with; none if one has no meaning."""
+    with suppress(MisfitError):
+        return {field.alias: field.hint for field in fields_of(cls)}
+    return {}
+
+
+def _is_readable(hint: object) -> bool:
+    """Whether a field with this type *hint* can be read back; `object`, for instance, says too little."""
+    with suppress(MisfitError):
+        shape_of(hint)
+        return True
+    return False
 
 
 def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping[str, Json]) -> AnyPlugin:
     """Return *plugin* with the options *changed*, which are JSON as stored."""
     if not changed:
         return plugin
-    hints = {field.alias: field.hint for field in fields_of(type(plugin))}
+    hints = _hints(type(plugin))
     try:
         given = {name: decode(hints[name], found) for name, found in changed.items()}
         return updated(plugin, given)
@@ -211,7 +234,7 @@ def _waiting(
         else:
             new, seat, dropped = _resolved(stored.session_id, plugin, change.seat, held=change.key in held)
             judge.seat(change.key, change.seat.revision, new)
-            if any(name not in seat.changed for name in change.options):
+            if dropped or any(name not in seat.changed for name in change.options):
                 others[change.key] = tuple(dict.fromkeys((*others.get(change.key, ()), *dropped)))
             seats.append(seat)
     return tuple(seats), tuple(missing)

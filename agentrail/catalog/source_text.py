@@ -204,7 +204,8 @@ def _decorators(node: _Function) -> set[str]:
 def _kind(node: _Function) -> str:
     if _is_property(node):
         return "property"
-    if "asynccontextmanager" in _decorators(node):
+    returns = "" if node.returns is None else ast.unparse(node.returns)
+    if "asynccontextmanager" in _decorators(node) or returns.startswith("AbstractAsyncContextManager"):
         return "async with"
     return "await" if isinstance(node, ast.AsyncFunctionDef) else "call"
 

@@ -47,7 +47,11 @@ class AttachedPlugin(Value):
     money_limit: MoneyLimit | None = None
     """Its limit on the session's cost, if it sets one."""
     changed: JsonObject = EMPTY
-    """For the options that were changed at run time: their values in the code, to notice when the code changes."""
+    """For the options that were changed at run time: their values in the code, to notice when the code changes.
+
+    `None` for a value that JSON cannot hold. An option with a new value that JSON cannot hold is named here, and is not
+    among `options`: a session that comes back tells that it was dropped.
+    """
     pinned: tuple[str, ...] = ()
     """Names of run-time options that are kept even if the code changes."""
 
@@ -87,9 +91,10 @@ def updated_seat(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str],
 
     With *pin*, they are kept even if the code changes.
     """
-    kept = [name for name in names if name in old.options and name in new.options]
-    changed = {**{name: old.options[name] for name in kept}, **old.changed}
-    pinned = {*old.pinned, *kept} if pin else {*old.pinned} - {*kept}
+    given = tuple(names)
+    kept = [name for name in given if name in old.options and name in new.options]
+    changed = {**{name: old.options.get(name) for name in given}, **old.changed}
+    pinned = {*old.pinned, *kept} if pin else {*old.pinned} - {*given}
     return new.but(changed=freeze_object(changed), pinned=tuple(sorted(pinned)))
 
 

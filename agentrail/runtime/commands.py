@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import cast
 
 import attrs
@@ -11,10 +12,10 @@ import trio
 from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, ApproveSent, PromptSent, Refused, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import (
-    AgentrailError,
     BadChoice,
     BrokenContractError,
     NotInItsRun,
+    NotJson,
     SourceAlone,
     SourceExists,
     UnknownCursor,
@@ -46,7 +47,7 @@ from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.foreign import described as described
 from agentrail.values.foreign import number, shown
-from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
+from agentrail.values.json import Json, JsonObject, freeze, freeze_object, weight
 from agentrail.values.value import Value
 
 CURSOR_WANTED = "the `cursor` of an envelope: a pair of whole numbers from 0 on, or the first of them"
@@ -224,8 +225,9 @@ def key_of(plugin: object) -> str:
 
 
 def plain_options(options: Mapping[str, object]) -> JsonObject:
-    """Return *options* as JSON for an event; empty if JSON cannot hold them."""
-    try:
-        return freeze_object(options)
-    except AgentrailError:
-        return EMPTY
+    """Return those of *options* that JSON can hold."""
+    kept: dict[str, Json] = {}
+    for name, found in options.items():
+        with suppress(NotJson):
+            kept[name] = freeze(found)
+    return freeze_object(kept)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from agentrail.errors import WrongType
-from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.json import EMPTY, Json, JsonObject, canonical
 from agentrail.values.value import Value, value
 
 
@@ -65,8 +65,10 @@ Said: TypeAlias = Text | Thinking
 
 
 def text_of(parts: Iterable[Part | Said]) -> str:
-    """Return the texts among *parts*, joined."""
-    return "".join([part.text for part in parts if type(part) is Text])
+    """Return the texts and the JSON of *parts*, joined; images and thoughts are left out."""
+    return "".join(
+        [part.text if type(part) is Text else canonical(part.data) if type(part) is Data else "" for part in parts]
+    )
 
 
 def as_parts(given: str | Iterable[Part]) -> tuple[Part, ...]:

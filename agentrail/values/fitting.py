@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from agentrail.values.content import Data, Image, Part, Said, Text, Thinking, ToolCall
 from agentrail.values.foreign import PLAIN, items_of, mended, money, named, plain_text, shown, tokens
-from agentrail.values.json import MAX_ITEMS, freeze, freeze_object
+from agentrail.values.json import MAX_ITEMS, freeze, freeze_object, weight
 from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
 from agentrail.values.stream import (
     PING,
@@ -30,6 +30,9 @@ MAX_TEXT: Final = 2 * 1024 * 1024
 
 MAX_IMAGE: Final = 5_000_000
 """Most characters of one image in base64; providers accept no more."""
+
+MAX_IMAGES: Final = 20_000_000
+"""Characters of all images of one result in base64: what providers take of one request."""
 
 MAX_NAME: Final = 64 * 1024
 """Most characters of a name or an id."""
@@ -64,9 +67,13 @@ def fit_result(result: object) -> ToolResult:
         made = Ok if kind is Ok or issubclass(kind, Ok) else Err
         room = [MAX_ITEMS]
         parts = tuple([fit_part(part, room) for part in fit_items(answer.content, "content")])
-        if len(parts) > 1:  # `fit_text` has checked the size of a single one
-            _check_size(sum([len(part.text) for part in parts if isinstance(part, Text)]))
-        return made(parts, None if details is None else freeze_object(details, room))
+        if len(parts) != 1 or type(parts[0]) is not Text:  # `fit_text` has checked the size of a single text
+            _check_parts(parts)
+        if details is None:
+            return made(parts)
+        frozen = freeze_object(details, room)
+        _check_size(weight(frozen), "its `details`")
+        return made(parts, frozen)
     if issubclass(kind, Effect):
         return _fit_effect(cast("Effect", result).effect)
     raise UnfitError(result, "Ok, Err or Effect", "what the tool returned")
@@ -107,9 +114,24 @@ def fit_items(found: object, what: str, most: int = MAX_PARTS) -> tuple[object, 
     return items
 
 
-def _check_size(characters: int) -> None:
-    if characters > MAX_TEXT:
-        raise UnfitError(characters, f"at most {MAX_TEXT} characters", "its text")
+def _check_parts(parts: tuple[Part, ...]) -> None:
+    """Raise if all texts and JSON of a result, or all its images, have too many characters."""
+    said = pictured = 0
+    for part in parts:
+        match part:
+            case Text(text=text):
+                said += len(text)
+            case Image(data=data):
+                pictured += len(data)
+            case Data(data=data):
+                said += weight(data)
+    _check_size(said, "its text")
+    _check_size(pictured, "its images", MAX_IMAGES)
+
+
+def _check_size(characters: int, what: str, most: int = MAX_TEXT) -> None:
+    if characters > most:
+        raise UnfitError(characters, f"at most {most} characters", what)
 
 
 def fit_part(part: object, room: list[int] | None = None) -> Part:
@@ -215,7 +237,7 @@ def fit_response(response: object) -> Response:
     given = response if type(response) is Response else _as_response(response)
     parts: tuple[Said, ...] = tuple([fit_said(part) for part in fit_items(given.parts, "parts")])
     if len(parts) > 1:  # `fit_text` has checked the size of a single one
-        _check_size(sum([len(part.text) for part in parts]))
+        _check_size(sum([len(part.text) for part in parts]), "its text")
     calls: tuple[ToolCall, ...] = ()
     asked = fit_items(given.calls, "calls", MAX_CALLS)
     if asked:

@@ -41,7 +41,7 @@ class UserMessage(Value):
 
     @property
     def text(self) -> str:
-        """Its text, without images."""
+        """Its text, with JSON values as JSON text, and without images."""
         return text_of(self.parts)
 
 
@@ -85,7 +85,7 @@ class ToolMessage(Value):
 
     @property
     def text(self) -> str:
-        """Text of the result."""
+        """Text of the result; a JSON value counts as its JSON text, an image as nothing."""
         return text_of(self.parts)
 
 

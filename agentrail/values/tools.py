@@ -154,5 +154,5 @@ def err(content: str | Sequence[Part], details: JsonObject | None = None) -> Err
 
 
 def result_text(result: Ok | Err) -> str:
-    """Return the text of *result*, without images and details."""
+    """Return the text of *result*, with JSON values as JSON text, and without images and details."""
     return text_of(result.content)

@@ -23,7 +23,7 @@ from agentrail.hooks.actions import Answered, Ask, CallModel, Intervene
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import Cue, call, prompt, say, simulate, stall
 from agentrail.values import fitting, foreign
-from agentrail.values.content import Image, Text, ToolCall
+from agentrail.values.content import Data, Image, Text, ToolCall
 from agentrail.values.events import (
     AgentAbort,
     LoopDetected,
@@ -40,7 +40,7 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.fitting import UnfitError
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.stream import Failure, FailureKind, Partial, Response
-from agentrail.values.tools import ok
+from agentrail.values.tools import Ok, ok
 from tests.cells import bench as benches
 from tests.cells.bench import Bench, plug
 from tests.cells.scenes import executing, running, streaming
@@ -466,6 +466,25 @@ def characters_of_all_texts_of_a_response(size: int) -> bool:
 @scene("values.fitting.MAX_TEXT")
 def characters_of_all_texts_of_a_result(size: int) -> bool:
     return fit(lambda: fitting.fit_result(ok("x" * size)))
+
+
+@scene("values.fitting.MAX_TEXT")
+def characters_of_all_json_of_a_result(size: int) -> bool:
+    """A text in JSON counts for its characters and three more."""
+    return fit(lambda: fitting.fit_result(Ok((Data("x" * (size - 3)),))))
+
+
+@scene("values.fitting.MAX_TEXT")
+def characters_of_the_details_of_a_result(size: int) -> bool:
+    """An object with one key counts for ten more than its text."""
+    return fit(lambda: fitting.fit_result(ok("x", {"a": "x" * (size - 10)})))
+
+
+@scene("values.fitting.MAX_IMAGES")
+def characters_of_all_images_of_a_result(size: int) -> bool:
+    whole = (Image("image/png", "A" * fitting.MAX_IMAGE),) * 3
+    last = Image("image/png", "A" * (size - 3 * fitting.MAX_IMAGE))
+    return fit(lambda: fitting.fit_result(Ok((*whole, last))))
 
 
 @scene("values.fitting.MAX_NAME")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypedDict
 
 import pytest
+import trio
 from attrs import evolve, frozen
 
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice, PluginMismatch, TurnAborted
-from agentrail.hooks.actions import Continue
+from agentrail.hooks.actions import Continue, Emit
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import AnyPlugin, Plugin
@@ -19,7 +21,7 @@ from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.values.events.plugins import PluginOptsUpdated
+from agentrail.values.events.plugins import PluginEvent, PluginOptsUpdated
 from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import JsonObject
 from tests.runtime.families import agent, task
@@ -359,3 +361,80 @@ async def test_a_sub_agent_takes_the_code_of_guards_and_keeps_what_remained_of_l
         await session.approve(held.id)
         await until(lambda: not session.status().turn_open)
         assert session.messages()[-1].text == "fine"
+
+
+# Options that JSON cannot hold
+
+
+def first(_: str) -> bool:
+    return True
+
+
+def second(_: str) -> bool:
+    return False
+
+
+@frozen
+class Judged(Plugin[None]):
+    """One of its options is a function, which no journal can hold."""
+
+    judged: Callable[[str], bool] = first
+    most: int = 1
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Emit[None]:
+        return Emit("options", {"judged": self.judged(""), "most": self.most})
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize(
+    ("code", "changed", "dropped"),
+    [
+        (Judged(), {"judged": second}, ("judged",)),
+        (Judged(), {"judged": second, "most": 5}, ("judged",)),
+        (Judged(judged=second), {"most": 5}, ()),
+    ],
+)
+async def test_an_option_that_json_cannot_hold_is_told_to_be_dropped_by_a_return(
+    code: Judged, changed: dict[str, object], dropped: tuple[str, ...], *, waits: bool
+) -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([say("a", delay=5)]), plugins=[code]), "a")
+        if waits:
+            await session.prompt("hello")
+        await session.update_plugin(Judged, **changed)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # made from a table
+    async with open_supervisor(journal=journal) as supervisor:
+        back = await supervisor.resume("a", SessionSpec(model=ScriptedModel(["b", "c"]), plugins=[code]))
+        await settle()
+        async with back.subscribe(since=0, types=[PluginOptsUpdated, PluginEvent]) as events:
+            await back.ask("again")
+            told = []
+            with trio.move_on_after(1):
+                async for envelope in events:
+                    told.append(envelope.event)  # noqa: PERF401 - it is cut short
+    gone = [event.dropped for event in told if isinstance(event, PluginOptsUpdated) and event.dropped]
+    assert gone == ([dropped] if dropped else [])
+    (*_, last) = (event.payload for event in told if isinstance(event, PluginEvent))
+    assert isinstance(last, dict)
+    assert (last["judged"], last["most"]) == (code.judged(""), changed.get("most", code.most))
+
+
+@frozen
+class Vague(Plugin[None]):
+    """What one of its options holds is not said, so that it cannot be read back."""
+
+    most: object = 1
+    least: int = 0
+
+
+async def test_an_option_that_cannot_be_read_back_is_dropped_and_does_not_keep_the_session_away() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([]), plugins=[Vague()]), "a")
+        await session.update_plugin(Vague, most=5, least=3)
+    async with open_supervisor(journal=journal) as supervisor:
+        back = await supervisor.resume("a", SessionSpec(model=ScriptedModel([]), plugins=[Vague()]))
+        assert back.inspect().seats[0].options == {"most": 1, "least": 3}
+        async with back.subscribe(since=0, types=[PluginOptsUpdated]) as events:
+            told = [(await anext(aiter(events))).event for _ in range(2)]
+        assert told == [PluginOptsUpdated("Vague", success=True, dropped=gone) for gone in ((), ("most",))]

@@ -42,7 +42,11 @@ class _Shelf:
 
 
 class MemoryJournal:
-    """Stores records in memory; with *encode*, as the bytes that a file would hold, to test that they can be stored."""
+    """Stores records in memory; with *encode*, as the bytes that a file would hold, to test that they can be stored.
+
+    With *encode*, a record is written and read in the event loop: megabytes in one, such as images, hold all sessions
+    up for that long. It is for tests; a program that has such records uses `SqliteJournal`, which works in a thread.
+    """
 
     def __init__(self, *, encode: bool = False) -> None:
         self._encode = encode

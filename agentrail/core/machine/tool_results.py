@@ -16,11 +16,11 @@ from agentrail.core.vocabulary.tool_calls import (
     touches_files,
 )
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, RunTool, TimedOut
-from agentrail.values.content import Data, Part, Text, text_of
+from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.plugins import AskAnswered
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolKilled, ToolSkippedForSteering
-from agentrail.values.json import JsonObject, canonical
+from agentrail.values.json import JsonObject
 from agentrail.values.messages import ToolMessage
 from agentrail.values.tools import Effect, EffectClass, Err, ToolResult, ToolSpec, err, ok
 
@@ -56,7 +56,7 @@ def find(w: StepDraft, call_id: str) -> Call | None:
 
 def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
     """Return *parts* shortened to *most* characters of text and JSON, with a note at each cut."""
-    texts = [_text_of(part) for part in parts]
+    texts = [text_of((part,)) for part in parts]
     total = sum(map(len, texts))
     if total <= most:
         return parts
@@ -69,13 +69,6 @@ def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
             kept.append(Text(text[:left]))  # JSON too: cut JSON is only text
         left -= len(text)
     return (*kept, Text(f"\n[cut: {most} of {total} characters shown]"))
-
-
-def _text_of(part: Part) -> str:
-    """Return the text of *part* that counts against the limit (JSON as text, nothing for an image)."""
-    if isinstance(part, Data):
-        return canonical(part.data)
-    return part.text if isinstance(part, Text) else ""
 
 
 def give_result(

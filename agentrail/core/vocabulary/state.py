@@ -70,7 +70,7 @@ class Prompt(Value):
 
     @property
     def text(self) -> str:
-        """The text of the prompt, without images."""
+        """The text of the prompt, with JSON values as JSON text, and without images."""
         return text_of(self.parts)
 
 

@@ -62,7 +62,7 @@ class ToolExecutionEnd(Event):
 
     @property
     def text(self) -> str:
-        """The text of the result."""
+        """The text of the result, with JSON values as JSON text."""
         return text_of(self.content)
 
 
