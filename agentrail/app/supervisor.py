@@ -30,8 +30,8 @@ from agentrail.runtime.shared.ids import new_id
 from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:
-    from agentrail.app import handed_in, resuming, wiring
     from agentrail.app import preload as bringing
+    from agentrail.app import resuming, wiring
     from agentrail.app import wiring as growing
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from agentrail.runtime.supervision.supervisor import SupervisorNode
     from agentrail.values.usage import Limit
 else:  # imported at the first use, so that importing this module is quick
-    handed_in = LazyModule("agentrail.app.handed_in")
     wiring = LazyModule("agentrail.app.wiring")
     bringing = LazyModule("agentrail.app.preload")
     growing = LazyModule("agentrail.app.wiring")
@@ -187,7 +186,7 @@ class Supervisor:
         A function with a parameter `task_status` must call `task_status.started()` within *start_timeout* seconds, when
         it is ready. To stop it, it is cancelled and then has *shutdown* seconds to end.
         """
-        handed_in.check_service(service)
+        growing.check_service(service)
         _check_text("name", name)
         _check_choice("restart", restart, RESTARTS)
         await self._node.start(growing.service(service, name, restart, shutdown, start_timeout))
@@ -339,10 +338,10 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     with them, in this process or another. *specs* are functions that build specifications, by name. With them, stored
     sessions that had work under way are resumed at once, and those that wait for a timer when it is due.
     """
-    handed_in.check_journal(journal)
-    handed_in.check_secrets(secrets)
-    handed_in.check_models(models)
-    handed_in.check_specs(specs)
+    wiring.check_journal(journal)
+    wiring.check_secrets(secrets)
+    wiring.check_models(models)
+    wiring.check_specs(specs)
     policy = growing.policy(strategy, max_restarts, period)
     check_time("stop_within", stop_within)
 
