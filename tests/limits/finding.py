@@ -2,7 +2,8 @@
 
 These are: the numbers that a module names, and its tables of numbers; fields of classes and parameters of functions
 that hold a number above one, or have a name that says that they bound something; bounds of the arguments of a tool;
-caches and queues with a size of their own; texts that are cut at a bare number, and sizes that are compared with one.
+caches and queues with a size of their own; texts that are cut at a bare number, sizes that are compared with one, and
+bare numbers that a function, or a decorator, is called with.
 """
 
 import ast
@@ -33,6 +34,9 @@ Found: TypeAlias = tuple[str, Figure]
 
 Known: TypeAlias = Callable[[], Mapping[str, object]]
 """Returns the names of a module; only then is it imported."""
+
+OF_ARGUMENTS: Final = ("max", "le", "lt")
+"""What an argument of a tool is bounded by from above."""
 
 QUEUES: Final = ("open_memory_channel", "create_memory_object_stream", "CapacityLimiter", "Semaphore", "Queue")
 """What is made with its size as the first argument."""
@@ -140,7 +144,7 @@ def _bounds(name: str, annotation: ast.expr) -> Iterator[Found]:
     """Yield the bare numbers that an argument of a tool is bounded by from above."""
     for node in ast.walk(annotation):
         for keyword in node.keywords if isinstance(node, ast.Call) else ():
-            if keyword.arg in ("max", "le", "lt") and (figure := _figure(keyword.value)) is not None:
+            if keyword.arg in OF_ARGUMENTS and (figure := _figure(keyword.value)) is not None:
                 yield f"{name}.{keyword.arg}({figure})", figure
 
 
@@ -189,6 +193,11 @@ def _bare(node: ast.AST, names: tuple[str, ...], known: Known) -> Iterator[Found
             yield f"{'.'.join(names)}({kind})", figure
     if called in ("min", "max"):
         yield from ((f"{'.'.join(names)}.{called}({n})", n) for n in map(_size, node.args) if n >= SMALL)
+    elif called not in (*QUEUES, "lru_cache", "deque", "field"):
+        named = ((each.value, f"{each.arg}=") for each in node.keywords if each.arg not in OF_ARGUMENTS)
+        given = [*((one, "") for one in node.args), *named]
+        around = (*names, called)
+        yield from ((f"{'.'.join(around)}({to}{n})", n) for one, to in given if (n := _number(one)) >= SMALL)
 
 
 def _size(node: ast.expr | None) -> int:
@@ -196,6 +205,11 @@ def _size(node: ast.expr | None) -> int:
     if isinstance(node, ast.UnaryOp):
         return _size(node.operand)
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else 0
+
+
+def _number(node: ast.expr) -> int | float:
+    """Return a bare number, with or without a fraction; 0 if it is none."""
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is float else _size(node)
 
 
 def everything() -> dict[str, Figure]:

@@ -293,6 +293,28 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "adapters.web._page[:4096]": (4096, ("bytes_among_which_a_zero_tells_that_a_page_is_no_text",)),
     "adapters.html_to_markdown._Writer._write.min(8)": (8, ("quotes_inside_each_other_that_are_marked",)),
     "adapters.html_to_markdown._Writer._bullet.min(8)": (8, ("lists_inside_each_other_that_are_indented",)),
+    "adapters.mcp.connection.MAX_SHOWN": (
+        1000,
+        ("characters_of_an_error_of_a_server", "characters_of_why_there_is_no_answer"),
+    ),
+    "adapters.mcp.inbound_filter.Sieve._is_sound[:100]": (
+        100,
+        (
+            "characters_of_the_name_of_a_tool_that_breaks_the_protocol",
+            "characters_of_where_a_tool_breaks_the_protocol",
+        ),
+    ),
+    "adapters.journals.sqlite.open_files.MOST_LOOKED_AT": (10_000, ("files_among_which_another_name_is_looked_for",)),
+    "core.vocabulary.options.Options.fallback_after": (2, ("requests_to_one_model_before_the_next_is_asked",)),
+    "tools.builtin.shell._told_output[:100]": (
+        100,
+        ("characters_of_a_call_that_the_file_of_its_output_is_named_after",),
+    ),
+    "tools.json_schema.explain._where.clipped(80)": (80, ("characters_of_where_arguments_do_not_fit",)),
+    "tools.json_schema.explain._shown.clipped(60)": (
+        60,
+        ("characters_of_a_number_that_does_not_fit", "characters_of_a_text_that_does_not_fit"),
+    ),
 }
 """Each limit as its module and name, its figure (of an option: the default), and the scenes at it."""
 
@@ -300,6 +322,10 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
     "adapters.sandboxes.bubblewrap.Limits.file_size": (
         2_147_483_648,
         "tests/sandboxes/test_bubblewrap.py::test_a_file_may_have_as_many_bytes_as_its_limit_and_no_more",
+    ),
+    "adapters.sandboxes.bubblewrap.Limits.open_files": (
+        1024,
+        "tests/sandboxes/test_bubblewrap.py::test_as_many_files_may_be_open_as_the_limit_says",
     ),
     "tools.builtin.shell.KEEP": (
         1_048_576,
@@ -368,6 +394,23 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "tools.builtin.delegating.WAIT",
         "tools.builtin.shell.DAY",
         "tools.builtin.web_fetch.TIMEOUT",
+        "adapters.mcp.connection.Timeout(30.0)",
+        "adapters.mcp.connection.Timeout(read=300.0)",
+        "adapters.sandboxes.bubblewrap.check_bwrap.run(timeout=10)",
+        "tools.builtin.delegating.task_list.tool(timeout=10)",
+        "tools.builtin.delegating.task_cancel.tool(timeout=30)",
+        "tools.builtin.editing.write_file.tool(timeout=30)",
+        "tools.builtin.editing.edit_file.tool(timeout=30)",
+        "tools.builtin.read_file.read_file.tool(timeout=30)",
+        "tools.builtin.search.grep.tool(timeout=60)",
+        "tools.builtin.search.glob.tool(timeout=60)",
+        "tools.builtin.search.list_dir.tool(timeout=30)",
+        "tools.builtin.shell.shell.tool(timeout=620)",
+        "tools.builtin.shell.shell_output.tool(timeout=10)",
+        "tools.builtin.shell.shell_kill.tool(timeout=15)",
+        "tools.builtin.talking.write_todos.tool(timeout=10)",
+        "tools.builtin.talking.ask_user.tool(timeout=10)",
+        "tools.builtin.web_fetch.web_fetch.tool(timeout=45)",
     ),
     "a factor, a weight or an estimate": (
         "adapters.journals.sqlite.writing.PAGE",
@@ -401,7 +444,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "values.usage.MILLION",
         "values.stream.CHARS_PER_TOKEN",
     ),
-    "how much is done, read or copied at once, with no difference but in speed": (
+    "how much is done, read or copied at once, with no difference but in speed; see `test_at_once.py`": (
         "adapters.journals.archive.PAGE",
         "adapters.journals.packing.BLOB_FROM",
         "adapters.journals.packing.LONG",
@@ -424,8 +467,8 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.supervision.sessions.PAGE",
         "runtime.inbox.replies.PAGE",
         "tools.builtin.file_lines.PIECE",
-        "tools.builtin.editing.PIECE",
         "tools.json_schema.regex._COMPUTED",
+        "adapters.launcher.watch.read(4096)",
     ),
     "a number of a file format, a protocol, the kernel or the shape of a value": (
         "adapters.journals.sqlite.failures._NOT_BEGUN[]",
@@ -490,6 +533,28 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "tools.builtin.web_fetch.FIRST_BAD_STATUS",
         "tools.json_schema.regex_parser._ANY_NUMBER",
         "values.value.FEW",
+        "adapters.journals.packing.check_of.blake2b(digest_size=16)",
+        "adapters.journals.packing.digest_of.blake2b(digest_size=32)",
+        "adapters.journals.sqlite.file_type._problem._number(40)",
+        "adapters.journals.sqlite.file_type._problem._number(68)",
+        "adapters.journals.sqlite.file_type._problem._number(28)",
+        "adapters.journals.sqlite.file_type._problem._number(24)",
+        "adapters.journals.sqlite.file_type._problem._number(92)",
+        "adapters.journals.sqlite.tables._seal.blake2b(digest_size=16)",
+        "adapters.journals.sqlite.wal_file._mended.range(32)",
+        "adapters.launcher.become._exit(125)",
+        "adapters.launcher.main._exit(127)",
+        "adapters.models.http.range(200)",
+        "adapters.models.http.range(300)",
+        "adapters.models.no_proxy.range(300)",
+        "adapters.models.no_proxy.range(500)",
+        "adapters.processes._status.read(64)",
+        "adapters.sandboxes.files._put.token_hex(8)",
+        "adapters.sandboxes.files._put.open(438)",
+        "runtime.diagnosis.alarms.KernelAlarm.wait.read(8)",
+        "runtime.diagnosis.stacks._by_thread.int(16)",
+        "runtime.shared.ids.new_id.token_hex(16)",
+        "runtime.work.background_jobs.BackgroundJobs.names.chr(10)",
     ),
     "what is told of a size, and no bound": (
         "adapters.processes.Launch.limits",
@@ -528,18 +593,19 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "plugins.logger.EventLogger.texts",
         "adapters.journals.sqlite.file_type.SHOWN",
         "adapters.journals.sqlite.ownership.LONGEST_NAME",
-        "adapters.mcp.connection.MAX_SHOWN",
-        "adapters.mcp.inbound_filter.Sieve._is_sound[:100]",
         "adapters.models.demo.answers.MAX_RESULT",
         "adapters.models.demo.wording.quoted.limit",
-        "tools.builtin.shell._told_output[:100]",
+        "adapters.models.demo.answers.answer.shortened(60)",
+        "tools.builtin.shell.shell_output.shown(200)",
+        "tools.json_schema.validation._validator.check.clipped(200)",
         "tools.json_schema.explain._LEVELS",
     ),
     "how far something is looked at that is guessed, or may change meanwhile": (
-        "adapters.journals.sqlite.open_files.MOST_LOOKED_AT",
         "adapters.sandboxes.confined_open._TRIES",
         "adapters.sandboxes.files._TRIES",
+        "adapters.processes._sweep.range(20)",
         "plugins.shell.rules._LONGEST_MODE",
+        "tools.builtin.editing.PIECE",
     ),
     "what a provider is asked for, as its own limits are": (
         "adapters.models.anthropic.requests.MAX_TOKENS_OF[]",
@@ -548,18 +614,17 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.models.anthropic.requests.MAX_TOKENS",
         "adapters.models.settings.Settings.max_tokens",
     ),
-    "handed on: what keeps so much of an output is held by the tests of processes": ("adapters.mcp.pipes.KEPT",),
+    "more than is ever shown of it, so that the limit of what is shown is the one that holds": (
+        "adapters.mcp.pipes.KEPT",
+        "tools.builtin.shell.shell.tool(max_result_chars=60000)",
+    ),
     "handed to the kernel, which counts in pages, ticks and its own descriptors; `test_bubblewrap.py` goes above": (
         "adapters.sandboxes.bubblewrap.Limits.processes",
         "adapters.sandboxes.bubblewrap.Limits.memory",
         "adapters.sandboxes.bubblewrap.Limits.cpu_seconds",
-        "adapters.sandboxes.bubblewrap.Limits.open_files",
         "adapters.sandboxes.bubblewrap.Limits.scratch",
     ),
-    "the least that an option may be, or how soon something else is tried: no size": (
-        "app.spec.AT_LEAST[]",
-        "core.vocabulary.options.Options.fallback_after",
-    ),
+    "the least that an option may be: no size": ("app.spec.AT_LEAST[]",),
 }
 """What looks like a limit and is none, by the reason."""
 

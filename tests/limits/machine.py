@@ -21,7 +21,7 @@ from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, SupervisorStuck
 from agentrail.hooks.actions import Answered, Ask, CallModel, Intervene
 from agentrail.plugins import BudgetGuard
-from agentrail.testing import Cue, call, prompt, say, simulate, stall
+from agentrail.testing import Cue, ScriptedModel, call, prompt, say, simulate, stall, transient
 from agentrail.values import fitting, foreign
 from agentrail.values.content import Data, Image, Text, ToolCall
 from agentrail.values.events import (
@@ -577,3 +577,12 @@ def priority_of_a_plugin(figure: int) -> bool:
     except BadPlugin:
         return False
     return True
+
+
+@scene(f"{OPTIONS}.fallback_after", 2)
+async def requests_to_one_model_before_the_next_is_asked(number: int) -> bool:
+    """Whether the last of so many requests still goes to the first model; all before it fail."""
+    first = ScriptedModel([*(transient() for _ in range(number - 1)), "fine"], name="first")
+    async with open_world() as world:
+        session = await world.supervisor.spawn(SessionSpec(model=(first, ScriptedModel(["well"], name="second"))))
+        return (await session.ask("go")).text == "fine"

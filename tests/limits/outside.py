@@ -4,16 +4,32 @@
 
 from __future__ import annotations
 
-from mcp import types
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+
+import trio
+from mcp import MCPError, types
+from mcp.client._transport import TransportStreams
 
 from agentrail.adapters import web
 from agentrail.adapters.html_to_markdown import to_markdown
+from agentrail.adapters.journals.sqlite import open_files
+from agentrail.adapters.mcp.connection import Connection
+from agentrail.adapters.mcp.inbound_filter import Sieve
 from agentrail.adapters.mcp.server_tools import adopt, result_of
+from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.codec.misfit import shortened
-from agentrail.errors import WebFailed
+from agentrail.errors import ToolError, WebFailed
+from agentrail.ports.sandbox import Execution, Output
+from agentrail.tools.builtin.shell import FOLDER, MAX_BYTES, _told_output
+from agentrail.tools.json_schema.explain import _shown, _where
 from agentrail.values.content import text_of
+from agentrail.values.json import EMPTY
+from agentrail.values.tools import EffectClass
 from tests.limits import scene
-from tests.limits.adapters import SERVER, nobody
+from tests.limits.adapters import SERVER, nobody, smaller
 
 
 def problem_of(name: str, schema: dict[str, object]) -> str:
@@ -75,3 +91,92 @@ def quotes_inside_each_other_that_are_marked(number: int) -> bool:
 def lists_inside_each_other_that_are_indented(number: int) -> bool:
     """The outermost is not."""
     return "  " * number + "- x" in to_markdown("y" + "<ul><li>z" * number + "<ul><li>x", "http://a.example/")
+
+
+async def said_by(error: Exception) -> str:
+    """Return what a call of a tool of a server says when the request raises *error*."""
+
+    async def fails(*_: object, **__: object) -> object:
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    async def offered(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    connection = Connection(SERVER, offered)  # type: ignore[arg-type]
+    connection._client = SimpleNamespace(session=SimpleNamespace(send_request=fails))  # type: ignore[assignment]
+    try:
+        await connection.call("t", EMPTY, EffectClass.PURE, nobody)  # type: ignore[arg-type]
+    except ToolError as refused:
+        return str(refused)
+    raise AssertionError(error)
+
+
+@scene("adapters.mcp.connection.MAX_SHOWN")
+async def characters_of_an_error_of_a_server(size: int) -> bool:
+    return "x" * size in await said_by(MCPError(-32_603, "x" * size))
+
+
+@scene("adapters.mcp.connection.MAX_SHOWN")
+async def characters_of_why_there_is_no_answer(size: int) -> bool:
+    """The class of the error stands in front of it."""
+    said = f"RuntimeError: {'x' * (size - 14)}"
+    return said in await said_by(RuntimeError("x" * (size - 14)))
+
+
+def unsound(tool: dict[str, object]) -> str:
+    """Return why a tool that breaks the protocol is left out of a server's list."""
+    sieve = Sieve(nullcontext[TransportStreams]())  # type: ignore[arg-type]
+    sieve.version = "2025-06-18"
+    assert not sieve._is_sound({"tools": []}, tool)
+    (problem,) = sieve.take_problems()
+    return problem
+
+
+@scene("adapters.mcp.inbound_filter.Sieve._is_sound[:100]", 100)
+def characters_of_the_name_of_a_tool_that_breaks_the_protocol(size: int) -> bool:
+    return f"`{'x' * size}` is left out" in unsound({"name": "x" * size})
+
+
+@scene("adapters.mcp.inbound_filter.Sieve._is_sound[:100]", 100)
+def characters_of_where_a_tool_breaks_the_protocol(size: int) -> bool:
+    """What its schema is to hold is named after it, with a dot between."""
+    name = "x" * (size - len("inputSchema.properties."))
+    found = unsound({"name": "t", "inputSchema": {"type": "object", "properties": {name: 3}}})
+    assert "inputSchema" in found, found
+    return f"inputSchema.properties.{name}" in found
+
+
+@scene("adapters.journals.sqlite.open_files.MOST_LOOKED_AT", 5)
+def files_among_which_another_name_is_looked_for(number: int) -> bool:
+    with TemporaryDirectory() as place, smaller(open_files, "MOST_LOOKED_AT", 5):
+        folder = Path(place) / "deep"
+        folder.mkdir()
+        for each in range(9):
+            (folder / str(each)).touch()
+        found = list(folder.iterdir())[number - 1].stat()
+        return open_files._other_name(folder / "mine", open_files.Identity(found.st_dev, found.st_ino)) != ""
+
+
+@scene("tools.builtin.shell._told_output[:100]", 100)
+async def characters_of_a_call_that_the_file_of_its_output_is_named_after(size: int) -> bool:
+    execution = Execution(0, Output(b"x" * (MAX_BYTES + 1), total=MAX_BYTES + 1))
+    sandbox = MemorySandbox()
+    await _told_output(sandbox, execution, "y" * size)
+    return await sandbox.exists(f"{FOLDER}/{'y' * size}.txt")
+
+
+@scene("tools.json_schema.explain._where.clipped(80)", 80)
+def characters_of_where_arguments_do_not_fit(size: int) -> bool:
+    return "…" not in _where(("x" * 40, "y" * (size - 41)))
+
+
+@scene("tools.json_schema.explain._shown.clipped(60)", 60)
+def characters_of_a_number_that_does_not_fit(size: int) -> bool:
+    return _shown(10 ** (size - 1)) == str(10 ** (size - 1))
+
+
+@scene("tools.json_schema.explain._shown.clipped(60)", 60)
+def characters_of_a_text_that_does_not_fit(size: int) -> bool:
+    """With its quotes."""
+    return "…" not in _shown("x" * (size - 2))

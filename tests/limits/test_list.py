@@ -105,6 +105,12 @@ KINDS: dict[str, tuple[str, dict[str, Figure]]] = {
     "a cut": ("def f(text):\n    return text[:200]\n", {"f[:200]": 200}),
     "a comparison": ("def f(text):\n    return len(text) > 100\n", {"f<100": 100}),
     "the smaller": ("def f(text):\n    return min(len(text), 50)\n", {"f.min(50)": 50}),
+    "what a function is called with": (
+        "def f(text):\n    return g(text, 60, 3, most=9.5, few=2)\n",
+        {"f.g(60)": 60, "f.g(most=9.5)": 9.5},
+    ),
+    "what a decorator is called with": ("@tool(most=9, x='y')\ndef f(): ...\n", {"f.tool(most=9)": 9}),
+    "what a module calls": ("g(text, 9)\n", {"g(9)": 9}),
     "a cache": ("@lru_cache(maxsize=10)\ndef f(): ...\n", {"f(maxsize)": 10}),
     "a cache by place": ("@lru_cache(10)\ndef f(): ...\n", {"f(maxsize)": 10}),
     "a cache as it is": ("@lru_cache\ndef f(): ...\n", {"f(maxsize)": 128}),

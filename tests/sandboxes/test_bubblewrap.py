@@ -171,6 +171,15 @@ async def test_a_file_may_have_as_many_bytes_as_its_limit_and_no_more(tmp_path: 
 
 
 @needs_bubblewrap
+@pytest.mark.parametrize("side", [-1, 0, 1])
+async def test_as_many_files_may_be_open_as_the_limit_says(tmp_path: Path, side: int) -> None:
+    """Numbers of open files begin at 0."""
+    number = 50 + side
+    done = await run(tmp_path, f"exec {number - 1}</dev/null", Limits(open_files=50))
+    assert (done.exit_code == 0) is (side <= 0), done.stdout.text
+
+
+@needs_bubblewrap
 @pytest.mark.skipif(os.geteuid() == 0, reason="the kernel does not count the processes of root")
 async def test_the_number_of_processes_is_limited(tmp_path: Path) -> None:
     done = await run(tmp_path, "for i in $(seq 60); do sleep 5 & done; wait", Limits(processes=20))

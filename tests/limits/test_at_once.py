@@ -1,0 +1,136 @@
+"""How much is done at once makes no difference but in speed: one below the figure, at it, and one above.
+
+Each figure is made small, so that what is read or copied comes to it, and several times over it.
+"""
+
+import gzip
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail import open_supervisor
+from agentrail.adapters.journals.archive import export_session, import_session
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.packing import pack, unpack
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.models.decompression import Unpacker
+from agentrail.adapters.sandboxes.local import LocalSandbox
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.core.vocabulary.state import Setup, State
+from agentrail.ports.journal import Record
+from agentrail.ports.sandbox import Command
+from agentrail.testing import ScriptedModel, stall
+from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
+from agentrail.tools.builtin.file_lines import lines_of
+from tests.limits.listed import NO_LIMITS
+from tests.runtime.world import settle, spec_of
+
+SMALL = 3
+"""What each figure is set to."""
+
+Job = Callable[[int, Path], Awaitable[bool]]
+
+
+async def records_of_a_session(size: int, folder: Path) -> bool:
+    """Written at once and one by one, and read whole and in part, also after the file was opened anew."""
+    path = folder / "agentrail.db"
+    journal = SqliteJournal(path)
+    claim = await journal.claim("s", "test")
+    records = (prompted("s", 1, opening=State("s", Setup("brief"), "demo")), *run_of("s", 2, size - 1))
+    await journal.append(claim, 0, records)
+    for number in range(size + 1, 2 * size + 1):
+        records = (*records, *run_of("s", number, 1))
+        await journal.append(claim, number - 1, records[-1:])
+    await journal.close()
+    again = SqliteJournal(path)
+    found = [await again.read("s", after, 1000) == records[after:] for after in range(2 * size + 1)]
+    part = await again.read("s", 1, size) == records[1 : 1 + size]
+    await again.close()
+    return all(found) and part
+
+
+async def an_archive(size: int, folder: Path) -> bool:
+    journal, into = MemoryJournal(), MemoryJournal()
+    await opened(journal, "s", size)
+    assert await export_session(journal, "s", folder / "s.jsonl") == size
+    await import_session(into, folder / "s.jsonl")
+    return await into.read("s", 0, 1000) == await journal.read("s", 0, 1000)
+
+
+async def a_packed_record(size: int, _: Path) -> bool:  # noqa: ASYNC124 - as the others
+    given = prompted("s", 1, "x" * size)
+    return unpack(Record, pack(given)) == given
+
+
+async def an_unpacked_answer(size: int, _: Path) -> bool:  # noqa: ASYNC124 - as the others
+    whole = bytes(range(size)) * 2
+    return b"".join(Unpacker("gzip").pieces(gzip.compress(whole))) == whole
+
+
+async def an_output(size: int, folder: Path) -> bool:
+    done = await LocalSandbox(folder).execute(Command(f"head -c {size} /dev/zero"))
+    return done.stdout.head == bytes(size)
+
+
+async def lines_of_a_file(size: int, _: Path) -> bool:
+    sandbox = MemorySandbox()
+    text = "é" * size + "\n" + "a" * size
+    await sandbox.write("f", text.encode())
+    found = await lines_of(sandbox, "f", 1, 10)
+    return [*found.lines] == text.split("\n")
+
+
+async def sessions_that_come_back(size: int, _: Path) -> bool:
+    journal = MemoryJournal()
+    names = [str(number) for number in range(size)]
+
+    def spec() -> object:
+        return spec_of(ScriptedModel([stall()]), name="n")
+
+    async with open_supervisor(journal=journal) as supervisor:
+        for name in names:
+            await (await supervisor.spawn(spec(), name)).prompt("go")  # type: ignore[arg-type]
+    async with open_supervisor(journal=journal, specs={"n": spec}) as supervisor:  # type: ignore[dict-item]
+        await settle()
+        return sorted(session.id for session in supervisor.sessions()) == names
+
+
+JOBS: dict[str, Job] = {
+    "adapters.journals.archive.PAGE": an_archive,
+    "adapters.journals.packing.BLOB_FROM": a_packed_record,
+    "adapters.journals.packing.LONG": a_packed_record,
+    "adapters.journals.sqlite.journal.READ_AT_ONCE": records_of_a_session,
+    "adapters.journals.sqlite.reading.PAGE": records_of_a_session,
+    "adapters.journals.sqlite.tables.MOST_AT_ONCE": records_of_a_session,
+    "adapters.journals.sqlite.worker.PASSES": records_of_a_session,
+    "adapters.journals.sqlite.writing.CHECKPOINT_AFTER": records_of_a_session,
+    "adapters.models.decompression.SLICE": an_unpacked_answer,
+    "adapters.processes.CHUNK": an_output,
+    "runtime.supervision.sessions.PAGE": sessions_that_come_back,
+    "tools.builtin.file_lines.PIECE": lines_of_a_file,
+}
+"""What is done with so much at once; it says whether the result is what it is to be."""
+
+
+@pytest.mark.parametrize("size", [SMALL - 1, SMALL, SMALL + 1, 3 * SMALL])
+@pytest.mark.parametrize("name", JOBS)
+def test_how_much_at_once_makes_no_difference(
+    name: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, _, figure = name.rpartition(".")
+    monkeypatch.setattr(import_module(f"agentrail.{module}"), figure, SMALL)
+    assert trio.run(JOBS[name], size, tmp_path)
+
+
+@pytest.mark.parametrize("size", [63, 64, 65])
+def test_records_around_those_in_the_index_are_read(size: int, tmp_path: Path) -> None:
+    """Each 64th has a place there (`STRIDE`); it stands in statements that are made when the module is imported."""
+    assert trio.run(records_of_a_session, size, tmp_path)
+
+
+def test_what_is_tried_is_in_the_list() -> None:
+    (reason,) = (reason for reason in NO_LIMITS if reason.startswith("how much is done, read or copied at once"))
+    assert JOBS.keys() <= set(NO_LIMITS[reason])
