@@ -241,7 +241,7 @@ class _Reader:
 
 
 def reads(plugin: AnyPlugin) -> Read | None:
-    """Read the code of the hooks of *plugin*; return what it reads of calls, or `None` if no argument by name."""
+    """Return what the hooks of *plugin*, by their code, read of calls; `None` if they read no argument by name."""
     members = _attributes(type(plugin))
     reader = _Reader(plugin)
     for name in SEE_CALLS:

@@ -1,4 +1,4 @@
-"""A session on the bench: one input at a time, and whole steps to compare."""
+"""A session that a test drives one input at a time, and the comparison of whole steps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from agentrail.values.tools import EffectClass, ToolResult, ToolSpec, ok
 from agentrail.values.value import Value
 
 NOW: Final = 1_000_000
-"""When everything happens, unless a test lets time pass."""
+"""Time of every input in milliseconds, unless a test lets time pass."""
 
 LOOK: Final = ToolSpec("look", "reads a file", effect=EffectClass.PURE, subject="path")
 EDIT: Final = ToolSpec("edit", "changes a file", requires=frozenset({"files"}))
@@ -48,7 +48,7 @@ STORE: Final = ToolSpec("store", "stores a value", effect=EffectClass.IDEMPOTENT
 TOOLS: Final = (LOOK, EDIT, KEEP, SOLO, STORE)
 
 UNUSABLE: Final = "nobody's"
-"""The name of no model."""
+"""A name that is not a usable model on the bench."""
 
 Answered: TypeAlias = object
 Answering: TypeAlias = Callable[[Hook, object, Context], Answered]
@@ -73,7 +73,7 @@ def plug(
 
 
 class _Script:
-    """What a plugin answers: its functions may note for a test what they are asked, which a plugin itself may not."""
+    """The answers of a plugin; its functions may note for a test what they are asked, which a plugin itself may not."""
 
     def __init__(self, first: object, answers: Mapping[str, object]) -> None:
         self.first = first
@@ -93,18 +93,18 @@ def _method(script: _Script, moment: str) -> Callable[..., object]:
 
 
 def fits(args: JsonObject, _: object = None) -> str | None:
-    """The schema of every tool on the bench."""
+    """Check arguments for every tool on the bench: all fit, except those with an argument `bad`."""
     return None if "bad" not in args else "$.bad: not wanted"
 
 
 def usable(model: str, *_: object) -> str | None:
-    """The models of the bench: all but one."""
+    """Return why a model cannot be used, or `None`: all can be used except `UNUSABLE`."""
     return None if model != UNUSABLE else f"there is no model `{model}`"
 
 
 @frozen
 class Now:
-    """From here on, events carry this turn and this round."""
+    """In a list of expected events: the turn and the round of all events after this entry."""
 
     turn: int
     round: int
@@ -112,7 +112,7 @@ class Now:
 
 @frozen
 class Got:
-    """One step, and the state it was given."""
+    """A step, with the state before it and the input."""
 
     before: State
     arrival: Arrival
@@ -132,7 +132,7 @@ class Got:
         ids: int = 0,
         **changes: object,
     ) -> None:
-        """Demand that the step did this and nothing else; *ids* is how many ids it made."""
+        """Check that the step did this and nothing else; *ids* is how many ids it used."""
         before = self.before
         said = self._numbered(events)
         changes.setdefault("timers", self._timers(effects))
@@ -140,7 +140,7 @@ class Got:
         demand_same(Step(state, tuple(effects), said, tuple(rulings), answer), self.step)
 
     def expect_nothing(self) -> None:
-        """Demand that nothing has come of the input."""
+        """Check that the step changed nothing, and had no effects and events."""
         self.expect_only()
 
     def _numbered(self, events: Sequence[Event | Now]) -> tuple[Envelope, ...]:
@@ -158,7 +158,7 @@ class Got:
         return tuple(said)
 
     def _timers(self, effects: Sequence[AnyEffect]) -> tuple[tuple[str, int], ...]:
-        """The timers that are set behind *effects*, in the order they were set."""
+        """Return the timers that are set after *effects*, in the order in which they were set."""
         timers = dict(self.before.timers)
         given = self.arrival.input
         if isinstance(given, TimerFired):
@@ -173,7 +173,7 @@ class Got:
 
 
 class Bench:
-    """One session, driven by hand."""
+    """A session whose inputs a test gives by hand."""
 
     def __init__(
         self,
@@ -201,12 +201,12 @@ class Bench:
             self.send(SessionOpened())
 
     def seat(self, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
-        """Give the judge a plugin's code."""
+        """Let the judge know a plugin's code, and return the plugin's seat."""
         self.judge.seat(plugin.key, revision, plugin)
         return seat_for(plugin.key, plugin, revision)
 
     def send(self, given: AnyInput, *, after: int = 0, random: float = 0.5) -> Got:
-        """Let *given* happen, *after* so many milliseconds."""
+        """Apply the input *given*, *after* so many milliseconds."""
         self.now += after
         arrival = Arrival(given, self.now, random)
         before = self.state
@@ -221,19 +221,19 @@ class Bench:
         return self.send(PromptSent((Text(text),)))
 
     def begins(self) -> Got:
-        """The first chunk comes."""
+        """Apply the start of the awaited response."""
         return self.send(StreamBegan(self.request_id))
 
     def answers(self, text: str = "", *calls: ToolCall, stop: StopReason | None = None) -> Got:
-        """The response that is awaited is complete."""
+        """Apply the end of the awaited response, with *text* and *calls*."""
         return self.send(StreamEnded(self.request_id, response(text, *calls, stop=stop)))
 
     def returns(self, call_id: str, result: ToolResult | None = None, attempt: int = 1) -> Got:
-        """A tool answers."""
+        """Apply the result of a tool call."""
         return self.send(ToolReturned(call_id, attempt, result if result is not None else ok("done")))
 
     def fires(self, timer: str) -> Got:
-        """A timer comes due."""
+        """Let time pass until *timer* is due, and fire it."""
         due = dict(self.state.timers)[timer]
         return self.send(TimerFired(timer), after=max(0, due - self.now))
 
@@ -243,18 +243,18 @@ class Bench:
         return self.state.request.request_id
 
     def call(self, call_id: str) -> Call:
-        """A call of the open batch."""
+        """Return a call of the open batch."""
         found = self.state.batch.calls.find(call_id) if self.state.batch is not None else None
         assert found is not None
         return found
 
     def cut_short(self) -> Partial:
-        """What had come of the stream."""
+        """Return what the response would keep if it were cut short now: some text while streaming, else nothing."""
         return Partial("so far") if self.state.phase.value == "streaming" else NOTHING_YET
 
 
 def call(name: str, **args: Json) -> ToolCall:
-    """A call as the model makes it."""
+    """Return a tool call as a model makes it: without an id."""
     return ToolCall("", name, FrozenObject(args))
 
 
@@ -269,7 +269,7 @@ def with_call(batch: Batch, changed: Call) -> Batch:
 
 
 def ruled(*hooks: str) -> tuple[Ruling, ...]:
-    """The rulings of hooks that no plugin answers; `check` stands for arguments that fit."""
+    """Return the rulings of hooks that no plugin answers; `check` stands for a check of arguments that fit."""
     return tuple(UNRULED[hook] if hook in UNRULED else Ruling(hook) for hook in hooks)
 
 
@@ -277,7 +277,7 @@ def ruled(*hooks: str) -> tuple[Ruling, ...]:
 
 
 def demand_same(expected: Step, got: Step) -> None:
-    """Fail with the fields that differ."""
+    """Raise `AssertionError` with the fields that differ, if the steps do."""
     if got == expected and repr(got) == repr(expected):
         return
     lines = list(_differences("step", expected, got))

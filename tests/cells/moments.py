@@ -1,4 +1,4 @@
-"""The moment of each hook: a session with one plugin, and the input at which the hook runs.
+"""For each hook, a session with one plugin and the input at which the hook runs.
 
 A step is described by how it differs from the same step with a plugin that only continues.
 """
@@ -53,12 +53,12 @@ Expected: TypeAlias = "dict[str, object]"
 
 @frozen
 class Refusal:
-    """Why a pipeline ended early, and what is reported of it first."""
+    """The ruling that ended a pipeline early, and the events before it."""
 
     ruling: Ruling
-    """The ruling."""
+    """The ruling that ended the pipeline."""
     errors: tuple[Event, ...] = ()
-    """What came before: `plugin_error`, or what was emitted."""
+    """Events that were reported before: `plugin_error`, or what plugins emitted."""
 
     @property
     def why(self) -> str:
@@ -71,28 +71,28 @@ class Refusal:
 
 @frozen
 class Moment:
-    """One hook, just before it runs."""
+    """A session just before a hook runs, and the input that makes it run."""
 
     hook: str
-    """Which hook."""
+    """Name of the hook."""
     begin: Callable[[AnyPlugin], Bench]
-    """Return a session that has the plugin."""
+    """Return the session, with the given plugin."""
     given: Callable[[Bench], AnyInput]
-    """What happens then."""
+    """Return the input at which the hook runs."""
     said: int
     """How many events the step reports before the hook is done, if its plugin only continues."""
     turn: int = 1
-    """Which turn is open when it is done."""
+    """Number of the open turn when the hook is done; 0: none."""
     round: int = 1
-    """And which round."""
+    """Number of the round when the hook is done."""
 
     def fire(self, plugin: AnyPlugin) -> tuple[Bench, Got]:
-        """Let the hook run."""
+        """Begin the session, and apply the input at which the hook runs."""
         bench = self.begin(plugin)
         return bench, bench.send(self.given(bench))
 
     def baseline(self, *, critical: bool = False) -> Got:
-        """The step with a plugin that only continues."""
+        """Return the step of the moment with a plugin that only continues."""
         return self.fire(probe(self.hook, Continue(), critical=critical))[1]
 
     def differs(
@@ -105,7 +105,7 @@ class Moment:
         effects: Sequence[AnyEffect] | None = None,
         **changes: object,
     ) -> None:
-        """Demand that *got* is the baseline but for the ruling, *events* and *changes*."""
+        """Check that *got* is the step of `baseline`, apart from the ruling, *events* and *changes*."""
         base = self.baseline(critical=critical).step
         before = got.before
         mine = [ruling if other.hook == self.hook else other for other in base.rulings]
@@ -118,7 +118,7 @@ class Moment:
 
 
 def probe(hook: str, answer: object, *, critical: bool = False) -> AnyPlugin:
-    """Return the plugin `P`, which gives *answer* at *hook* and remembers 0."""
+    """Return the plugin `P`, which gives *answer* at *hook*; its state is 0."""
     return plug("P", critical=critical, first=0, **{hook: answer})  # type: ignore[arg-type]  # no other keyword is a hook
 
 
@@ -163,7 +163,7 @@ MOMENTS: Final[Mapping[str, Moment]] = {
 
 
 def refused(moment: Moment, got: Got, no: Refusal, **changes: object) -> None:
-    """Demand that *got* is what becomes of the moment if its hook is refused."""
+    """Check that *got* is the step that is expected when the moment's hook refuses."""
     expected = REFUSED[moment.hook](got.before, no)
     got.expect_only(**{**expected, **changes})  # type: ignore[arg-type]  # the keywords of `only`
 
@@ -340,4 +340,4 @@ REFUSED: Final[Mapping[str, Callable[[State, Refusal], Expected]]] = {
     "before_steering": _before_steering,
     "before_plugin_opts_update": _before_opts_update,
 }
-"""What becomes of each moment if its hook says no; `session_end` and `after_turn` cannot."""
+"""What each step must do if its hook refuses; `session_end` and `after_turn` cannot refuse."""

@@ -1,4 +1,4 @@
-"""Which cell of which table is tested by which test; `test_registry.py` demands that none is missing."""
+"""Which tests cover which cell of which table; `test_registry.py` checks that no cell is missing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Key: TypeAlias = tuple[str, ...]
 
 @frozen
 class Case:
-    """One test of one cell."""
+    """A test of a cell."""
 
     name: str
-    """What it is called in a report."""
+    """Name of the test in a report."""
     run: Callable[[], None]
-    """The test."""
+    """Runs the test."""
 
 
 CALLS: Final[dict[Key, list[Case]]] = {}
@@ -73,7 +73,7 @@ def figure(*sentences: str) -> Callable[[Test], Test]:
 def each_of(
     table: dict[Key, list[Case]], names: str, keys: Iterable[Key]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a test that takes the parts of a key, for each of *keys*."""
+    """Register a test for each of *keys*; pytest runs it once for each, with the parts of the key as arguments."""
     wanted = list(keys)
 
     def registered(test: Callable[..., None]) -> Callable[..., None]:
@@ -91,6 +91,6 @@ def _bound(test: Callable[..., None], key: Key) -> Callable[[], None]:
 
 
 def all_cases() -> list[Case]:
-    """Every registered test, once."""
+    """Return every registered test once."""
     found = {case.name: case for table in TABLES.values() for cases in table.values() for case in cases}
     return list(found.values())

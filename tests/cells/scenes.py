@@ -1,4 +1,4 @@
-"""Sessions in each state, as short as they get there."""
+"""Sessions in each state, reached with as few inputs as possible."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HINT = "may it?"
 
 
 def holds(*names: str, timeout: float | None = 120.0, family: str | None = None, name: str = "Holds") -> AnyPlugin:
-    """Return a plugin that holds calls to the tools of these *names*, or to all."""
+    """Return a plugin that holds calls to the tools with these *names*; without names, all calls."""
 
     def answer(hook: Hook, _state: object, _ctx: object) -> object:
         if names and isinstance(hook, BeforeTool) and hook.name not in names:
@@ -43,19 +43,19 @@ def holds(*names: str, timeout: float | None = 120.0, family: str | None = None,
 
 
 def idle(*plugins: AnyPlugin, options: Options | None = None) -> Bench:
-    """A session that has started and was not spoken to."""
+    """Return a session that has started and has no prompt yet."""
     return Bench(*plugins, options=options)
 
 
 def running(*plugins: AnyPlugin, options: Options | None = None) -> Bench:
-    """A request is out (r2, of the prompt p1) and no chunk has come."""
+    """Return a session whose request r2, for the prompt p1, is sent; no chunk has come."""
     bench = idle(*plugins, options=options)
     bench.prompt()
     return bench
 
 
 def streaming(*plugins: AnyPlugin, options: Options | None = None) -> Bench:
-    """Chunks are coming."""
+    """Return a session whose response has begun to stream."""
     bench = running(*plugins, options=options)
     bench.begins()
     return bench
@@ -64,7 +64,7 @@ def streaming(*plugins: AnyPlugin, options: Options | None = None) -> Bench:
 def executing(
     *calls: ToolCall, plugins: tuple[AnyPlugin, ...] = (), options: Options | None = None, text: str = ""
 ) -> Bench:
-    """The calls of the first response run: c3, c4, ... in order; without *calls*, one to `look`."""
+    """Return a session that executes the calls c3, c4, ... of a response; without *calls*, one call to `look`."""
     bench = streaming(*plugins, options=options)
     bench.answers(text, *(calls or (LOOKING,)))
     return bench
@@ -73,7 +73,7 @@ def executing(
 def resting(
     *plugins: AnyPlugin, options: Options | None = None, timeout: float | None = None, family: str | None = None
 ) -> Bench:
-    """The only call, c3 to `edit`, is held as s:a4 by the plugin `Holds`, which is the first in the row."""
+    """Return a session whose only call, c3 to `edit`, is held as s:a4 by the plugin `Holds`, the first in the order."""
     held = holds("edit", timeout=timeout, family=family)
     bench = streaming(held, *plugins, options=options)
     bench.answers("", call("edit", path="a"))
@@ -105,12 +105,12 @@ def failed(call_id: str, name: str, text: str) -> ToolMessage:
 
 
 def turn(ref: str = "p1", **changes: object) -> Turn:
-    """The first turn, with its first request out."""
+    """Return the first turn, after its first request was sent."""
     return Turn(ref, NOW, 0, NOTHING_USED, "m", EMPTY, 1).but(**changes)
 
 
 def starts(ref: str, request_id: str, text: str = "hello", *, turns: int = 1, messages: int = 1) -> list[Event | Now]:
-    """What is reported of a turn that starts, up to its request."""
+    """Return the events of a turn that starts, up to its request."""
     return [
         Now(turns, 0),
         PromptReceived(ref, text),
@@ -121,11 +121,11 @@ def starts(ref: str, request_id: str, text: str = "hello", *, turns: int = 1, me
 
 
 STARTED = ("before_prompt", "before_request")
-"""The hooks of a turn that starts."""
+"""The hooks that run when a turn starts."""
 
 
 def request(before: State, request_id: str, *messages: Message, **changes: object) -> StartRequest:
-    """A request with the whole history of *before*, and *messages* behind it."""
+    """Return the effect that sends a request: the whole history of *before*, then *messages*."""
     whole = before.history.and_(*messages)
     specs = tuple(attached.spec for attached in before.tools.values())
     wanted = ModelRequest("m", whole, "", (), specs, True, EMPTY, before.session_id, request_id)
@@ -149,7 +149,7 @@ def start(call_id: str, name: str, args: JsonObject, attempt: int = 1, revision:
 
 
 def limit(call_id: str, at: int = NOW, seconds: float = 60.0) -> SetTimer:
-    """The timer of a call that starts."""
+    """Return the effect that sets the timer of a call that starts."""
     return SetTimer(f"call:{call_id}", at + int(seconds * 1000))
 
 
@@ -158,7 +158,7 @@ def run(call_id: str, name: str, args: JsonObject, attempt: int = 1) -> ToolExec
 
 
 def ran(call_id: str, name: str, answer: Ok | Err | None = None, *, at: int = NOW, late: bool = False) -> list[Event]:
-    """What is reported of a call that started at once and ended at *at*."""
+    """Return the events of a call that started at `NOW` and ended at *at*."""
     answer = answer if answer is not None else ok("done")
     return [
         ToolExecutionEnd(call_id, name, answer.content, isinstance(answer, Err), answer.details, late),
@@ -167,7 +167,7 @@ def ran(call_id: str, name: str, answer: Ok | Err | None = None, *, at: int = NO
 
 
 def unknown(call_id: str, name: str, args: JsonObject = EMPTY) -> Doubt:
-    """What is remembered of a call that may have taken effect."""
+    """Return the session's note about a call that may have taken effect."""
     return Doubt(call_id, name, args)
 
 
@@ -176,5 +176,5 @@ def path(of: str = "a") -> JsonObject:
 
 
 def held(by: str = "Holds", *, deadline: float | None = None, family: str | None = None, behind: int = 1) -> Ruling:
-    """The ruling with which a call is held."""
+    """Return the ruling that holds a call."""
     return Ruling("before_tool", Verdict.HOLD, by, HINT, pause=Pause(Place(behind), None, deadline, HINT, family))

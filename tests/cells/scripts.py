@@ -1,4 +1,4 @@
-"""Recorded scripts: whole sessions, each through one of the places where an abort could hurt."""
+"""Recorded scripts: whole sessions, each through a state in which an abort is difficult."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def _outcomes(hook: Hook, state: object, _ctx: Context) -> object:
 
 
 def recorder() -> AnyPlugin:
-    """The plugin that remembers how each turn ended, when its `after_turn` begins."""
+    """Return the plugin that remembers the outcome of each turn from `after_turn`."""
     return plug("Recorder", priority=-1, first=(), after_turn=_outcomes)
 
 
 def asks_at(*hooks: str) -> AnyPlugin:
-    """A plugin that asks once at each of *hooks*."""
+    """Return a plugin that asks once at each of *hooks*."""
 
     def answer(hook: Hook, _state: object, _ctx: Context) -> object:
         return Ask(LOOKUP) if hook.answer is None else Continue()
@@ -68,23 +68,23 @@ def asks_at(*hooks: str) -> AnyPlugin:
 
 @frozen
 class Script:
-    """One session and what happens to it."""
+    """A session, and the inputs that it gets."""
 
     play: Play
-    """Lets it happen, input by input."""
+    """Gives the session its inputs, one by one."""
     plugins: Callable[[], tuple[AnyPlugin, ...]] = tuple
-    """Its plugins beside the recorder."""
+    """Returns the session's plugins, apart from the recorder."""
     options: Options = Options()  # noqa: RUF009 - a frozen value
 
     def bench(self) -> Bench:
-        """The session, not yet opened; its judge knows the plugin `Other`, which may join."""
+        """Return the session, not yet opened; its judge knows the plugin `Other`, which may be attached."""
         bench = Bench(recorder(), *self.plugins(), options=self.options, opened=False)
         for revision in range(2):
             bench.seat(OTHER, revision)
         return bench
 
     def record(self) -> list[Arrival]:
-        """Everything that happens to it, in order."""
+        """Play the script, and return its inputs in order."""
         bench = self.bench()
         bench.send(SessionOpened())
         self.play(bench)
@@ -92,7 +92,7 @@ class Script:
 
 
 def settles(bench: Bench) -> None:
-    """The oldest hook that waits gets its answer."""
+    """Apply the answer for the oldest hook that waits for one."""
     bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered("yes")))
 
 

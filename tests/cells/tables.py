@@ -1,4 +1,4 @@
-"""The tables of the design, in short words: what `test_registry.py` holds the registered tests against."""
+"""The tables of the design in short form; `test_registry.py` checks that each entry has a registered test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CALLS: Final = (
     "trace",
     "stop",
 )
-"""The rows that reach the machine."""
+"""The rows whose calls reach the machine."""
 
 ON_THE_HANDLE: Final = {
     "fork": "reads the records, and begins another session: tests/core, tests/runtime",
@@ -40,16 +40,16 @@ ON_THE_HANDLE: Final = {
     "ask": "is `prompt`, and waits for the end of its turn: tests/runtime",
     "queued": "reads the last committed state: tests/runtime",
 }
-"""The rows that never reach the machine, and where they are tested."""
+"""The rows whose calls do not reach the machine, and where they are tested."""
 
 OPENS: Final = frozenset({"SessionOpened", "SessionBranched"})
-"""What only a new session takes, and all that it takes."""
+"""The inputs that open a new session: it takes only these, and other sessions do not take them."""
 
 CRASHES: Final = frozenset({"ActorRestarted", "CrashedTooOften"})
-"""What a supervisor tells a session that lives."""
+"""Inputs from the supervisor about crashes, to a session that lives on."""
 
 RETURNS: Final = frozenset({"SessionReturned", "SessionWoke"})
-"""What a session hears that has come back."""
+"""The inputs with which a session comes back from its records."""
 
 FAILURES: Final = (
     "stall: reported",
@@ -168,7 +168,7 @@ ACCEPTED: Final = frozenset(
     for action, mark in zip(ACTIONS[:8], line.split()[1], strict=True)
     if mark == "●"
 ) | frozenset((hook, action) for action, hooks in _BEYOND.items() for hook in hooks)
-"""The hook × action matrix: the pairs that are accepted."""
+"""The pairs of hook and action that are accepted."""
 
 FOLDS: Final = (
     "continue asks the next plugin",
@@ -229,7 +229,7 @@ FIGURES: Final = (
     "14 hooks, 13 actions",
     "priority bands 0, 100, 300, 600, 900",
 )
-"""Every sentence with a figure that the machine answers for."""
+"""Every sentence with a number that the machine implements."""
 
 FIGURES_ELSEWHERE: Final = {
     "64 higher messages, then one of a user": "tests/runtime: the mailbox",
@@ -241,4 +241,4 @@ FIGURES_ELSEWHERE: Final = {
     "plugin_slow 50 ms": "tests/runtime: measured around the step",
     "title at most 60 characters": "models: inline tags",
 }
-"""Sentences with a figure that the shell answers for, and where."""
+"""Sentences with a number that the runtime implements, and where they are tested."""

@@ -1,4 +1,4 @@
-"""An abort before every input of every script, with each `kill_tools` and both `clear_queue`: exhaustive."""
+"""Abort before every input of every script, with each `kill_tools` and both values of `clear_queue`."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -51,7 +51,7 @@ RECORDED = {name: script.record() for name, script in SCRIPTS.items()}
 
 
 def aborted(name: str, place: int, kill_tools: str, *, clear_queue: bool) -> tuple[Bench, Got]:
-    """Play a script up to *place*, and abort."""
+    """Play the first *place* inputs of a script, and abort."""
     bench = SCRIPTS[name].bench()
     for arrival in RECORDED[name][:place]:
         replayed(bench, arrival)
@@ -65,7 +65,7 @@ def replayed(bench: Bench, arrival: Arrival) -> Got:
 
 
 def everywhere(name: str) -> range:
-    """Before every input but the first, which opens the session, and behind the last."""
+    """Return all places for an abort: before each input except the first (it opens the session), and after the last."""
     return range(1, len(RECORDED[name]) + 1)
 
 
@@ -158,7 +158,7 @@ def test_late_results_of_cancelled_work_change_nothing(name: str, kill_tools: st
 
 
 def _late(got: Got) -> Iterator[AnyInput]:
-    """Yield what the work that the abort has cancelled may still say."""
+    """Yield the inputs that work cancelled by the abort may still send."""
     for effect in got.step.effects:
         match effect:
             case CancelRequest(request_id=name):
@@ -182,7 +182,7 @@ def _late(got: Got) -> Iterator[AnyInput]:
 
 
 def _closes(bench: Bench, stray: Stray) -> None:
-    """Let a call that has left its turn end: it is forgotten, told of if it was to go on, and nothing else."""
+    """End a call that has left its turn: it is forgotten, its end is reported if it lingered, and no more changes."""
     before = bench.state
     call_id = stray.call_id
     history, due = before.history, before.due

@@ -1,4 +1,4 @@
-"""Held calls: what was approved is what runs, and what people decide."""
+"""Held calls: the approved arguments are those that run, and what a person can decide."""
 
 from typing import Final
 
@@ -47,7 +47,7 @@ from tests.cells.scenes import (
 
 
 def noting(name: str, seen: list[str], *answers: object, priority: int = 900) -> AnyPlugin:
-    """Return a plugin that notes the calls it is asked about, and gives *answers* in turn."""
+    """Return a plugin that notes the calls it is asked about, and gives *answers* one after the other."""
     given = iter(answers)
 
     def answer(hook: Hook, _s: object, _c: object) -> object:
@@ -59,7 +59,7 @@ def noting(name: str, seen: list[str], *answers: object, priority: int = 900) ->
 
 
 def held(*plugins: AnyPlugin, family: str | None = None) -> Bench:
-    """A call c3 to edit a, held by `Holds` as s:a4, with *plugins* in the row."""
+    """Return a session whose call c3 to `edit`, with path a, is held by `Holds` as s:a4; it has *plugins* too."""
     bench = streaming(holds("edit", timeout=None, family=family), *plugins)
     bench.answers("", call("edit", path="a"))
     return bench

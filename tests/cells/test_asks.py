@@ -1,4 +1,4 @@
-"""Ask: how a pure plugin gets something done."""
+"""Ask: how a plugin, which is pure, has something looked up or done."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -55,11 +55,11 @@ REPLACED: Final[Mapping[str, tuple[Action[object], str]]] = {
     "before_tool": (ReplaceToolArgs(path("b")), "args"),
     "after_tool": (ReplaceToolResult(ok("other")), "result"),
 }
-"""By hook: what replaces something, and which field that is, of the action as of the hook."""
+"""By hook: an action that replaces something, and the replaced field, which action and hook call by the same name."""
 
 
 def asks(hook: str = "before_prompt", seen: list[tuple[Hook, object]] | None = None, **more: object) -> AnyPlugin:
-    """Return a plugin that asks once at *hook*, counts its answers, and notes what it sees."""
+    """Return a plugin that asks once at *hook*, counts its answers in its state, and notes what it sees."""
 
     def answer(asked: Hook, state: object, _ctx: Context) -> object:
         if seen is not None:

@@ -1,4 +1,4 @@
-"""When a plugin breaks: contained and reported, unless it is critical."""
+"""A plugin that fails: the error is contained and reported, unless the plugin is critical."""
 
 import math
 from collections.abc import Callable
@@ -103,7 +103,7 @@ def test_what_was_accumulated_before_a_critical_plugin_broke_is_dropped_but_for_
 
 
 def untyped(kind: Callable[..., object], *fields: object, **more: object) -> object:
-    """Return an action as a plugin makes it that no type checker has seen."""
+    """Return an action that a type checker would not accept."""
     return kind(*fields, **more)
 
 
@@ -126,7 +126,7 @@ MALFORMED: Final[tuple[tuple[str, object, str], ...]] = (
         "it emits 5, which is neither a name nor pairs nor an event of its own to report",
     ),
 )
-"""Hook, answer, and what is wrong with it."""
+"""Hook, answer, and what is wrong with the answer."""
 
 
 @pytest.mark.parametrize(("hook", "answer", "why"), MALFORMED)
@@ -219,7 +219,7 @@ def test_a_plugin_may_refuse_the_session() -> None:
 
 
 def listener(*, broken: type[Event] | None = None, critical: bool = False, logs: bool = False) -> AnyPlugin:
-    """Return a plugin that counts the events it hears, and breaks at some."""
+    """Return a plugin that counts the events it gets, and raises at some."""
 
     class Listens(Plugin[int]):
         def init(self, ctx: object) -> int:

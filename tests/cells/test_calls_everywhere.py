@@ -1,4 +1,4 @@
-"""Calls that change what a session is made of, in every state; and calls that come with later parts."""
+"""Calls that change the session's model, tools or plugins, in every state; and calls added later."""
 
 from collections.abc import Callable
 from typing import Final

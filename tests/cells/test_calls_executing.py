@@ -60,12 +60,12 @@ AWAY = "the turn was aborted; this call goes on in the background"
 
 
 def both() -> Bench:
-    """A batch of a killable call (c3) and an immune one (c4)."""
+    """Return a session that executes a killable call (c3) and an immune one (c4)."""
     return executing(call("edit", path="a"), call("keep"))
 
 
 def held_beside() -> Bench:
-    """A batch of a running call (c3) and a held one (c4, as s:a5)."""
+    """Return a session with a running call (c3) and a held one (c4, held as s:a5)."""
     return executing(call("look", path="a"), call("edit", path="a"), plugins=(holds("edit", timeout=None),))
 
 

@@ -1,4 +1,4 @@
-"""Each call while a request is out: `running`, and `streaming` once the first chunk has come."""
+"""Each call while a request is under way: `running`, and `streaming` once the first chunk has come."""
 
 from collections.abc import Iterator
 
@@ -44,7 +44,7 @@ BOTH = ("running", "streaming")
 
 
 def both() -> Iterator[tuple[Bench, Partial, tuple[Message, ...]]]:
-    """Yield a session of each state, with what had come of its stream and what an interruption keeps of it."""
+    """Yield a session of each state, with the text streamed so far and what an interruption keeps of it."""
     yield running(), NOTHING_YET, ()
     yield streaming(), Partial("so far"), (cut_off("so far"),)
 

@@ -1,4 +1,4 @@
-"""Making the context shorter: as a flow; what is dropped is tested in tests/core."""
+"""Compaction of the context: its course; which messages are dropped is tested in tests/core."""
 
 import pytest
 
@@ -29,7 +29,7 @@ from tests.cells.scenes import STARTED, executing, idle, out, replied, request, 
 
 
 def compacting() -> Bench:
-    """An idle session that compacts two messages, as k3."""
+    """Return an idle session that compacts two messages; the compaction has the id k3."""
     bench = idle()
     bench.prompt()
     bench.answers("hi")

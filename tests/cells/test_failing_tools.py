@@ -1,4 +1,4 @@
-"""When things go wrong with tools: they raise, are unknown, do not fit, go in circles, or take too long."""
+"""Tools that fail: they raise, are unknown, get wrong arguments, repeat themselves, or take too long."""
 
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, ChangeToolsSent, Refused, RespondSent
@@ -60,7 +60,7 @@ def final(spec: ToolSpec) -> Err:
 
 
 def next_request(bench: Bench, before_call: int, *results: ToolMessage) -> None:
-    """Demand that the last step ended the batch with *results* and went on."""
+    """Check that the last step ended the batch with *results* and sent the next request."""
     assert tuple(bench.state.history)[before_call:] == results
     assert isinstance(bench.got[-1].events[-1], RequestStart)
 
@@ -259,7 +259,7 @@ def test_arguments_that_do_not_fit_are_answered_with_what_is_wrong() -> None:
 
 
 def repeated(bench: Bench, name: str, times: int, **args: str) -> None:
-    """Let the model make one call, round after round; each is answered at once, but for the last."""
+    """Let the model make the same call in each round; all calls are answered at once, except the last."""
     for time in range(times):
         bench.answers("", call(name, **args))
         if time < times - 1:

@@ -1,4 +1,4 @@
-"""When things go wrong between the session and its model."""
+"""Failures between the session and its model."""
 
 import pytest
 
@@ -65,7 +65,7 @@ FORCED = "the provider says the context is too long"
 
 
 def breaks(bench: Bench, failure: Failure = BUSY, partial: Partial = NOTHING_YET, *, random: float = 1.0) -> None:
-    """Let the request fail; with the largest random number, the back-off is the whole one."""
+    """Make the request fail with a random number of 1, which makes the back-off as long as possible."""
     bench.send(StreamCut(bench.request_id, partial, failure), random=random)
 
 

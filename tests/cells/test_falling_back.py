@@ -1,4 +1,4 @@
-"""Chains of models: when the next one is asked, for how long, and what a switch does to them."""
+"""Chains of models: when the next model is used, for how long, and what a switch changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SPARES: Final = (Spare("n", MILD), Spare("o"))
 
 
 def chained(*plugins: AnyPlugin, options: Options | None = None, spares: tuple[Spare, ...] = SPARES) -> Bench:
-    """A request is out to the first model of a chain."""
+    """Return a session that has sent a request to the first model of a chain."""
     bench = Bench(*plugins, options=options)
     bench.state = bench.state.but(spares=spares)
     bench.prompt()
@@ -53,7 +53,7 @@ def breaks(bench: Bench, failure: Failure = BUSY) -> None:
 
 
 def asked(bench: Bench) -> list[str]:
-    """Return which models were asked, in order."""
+    """Return the models to which requests were sent, in order."""
     return [event.model for got in bench.got for event in got.events if isinstance(event, RequestStart)]
 
 

@@ -1,4 +1,4 @@
-"""Figures of the design that no other test meets on its way."""
+"""Limits and defaults of the design that no other test reaches."""
 
 from agentrail.core.vocabulary.effects import ClearTimer, StartCall
 from agentrail.core.vocabulary.options import Options

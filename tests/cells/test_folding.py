@@ -72,13 +72,13 @@ def noted(plugin: str, name: str, payload: Json = None) -> PluginEvent:
 
 
 class Watching:
-    """Answers of plugins that note what they were asked."""
+    """Makes plugins that note what they were asked."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, Hook, object]] = []
 
     def plug(self, name: str, moment: str, *answers: object, priority: int = 900, critical: bool = False) -> AnyPlugin:
-        """Return a plugin that gives *answers* in turn, and the last one from then on."""
+        """Return a plugin that gives *answers* one after the other, and then repeats the last one."""
         asked = 0
 
         def answer(hook: Hook, state: object, _ctx: Context) -> object:
@@ -99,12 +99,12 @@ def watch(name: str, moment: str, answer: Answering, *, priority: int = 900, cri
 
 
 def prompted(*plugins: AnyPlugin) -> Got:
-    """The step of a prompt."""
+    """Return the step of a prompt."""
     return Bench(*plugins).prompt()
 
 
 def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...], **changes: object) -> None:
-    """Demand that the step started a turn as always, but for these rulings and changes of the state."""
+    """Check that the step started a turn as usual, apart from these rulings and changes of the state."""
     before = got.before
     model = changes.get("model", "m")
     assert isinstance(model, str)

@@ -1,4 +1,4 @@
-"""Guards: critical plugins that rule on the arguments that run, whatever the order of the plugins."""
+"""Guards: critical plugins that rule on the final arguments, whatever the order of the plugins."""
 
 from typing import Final
 
@@ -51,7 +51,7 @@ CHANGES: Final = plug("Changes", before_tool=ReplaceToolArgs({"path": "b"}), pri
 def guard(
     last: object, seen: list[Hook], *, first: object = None, critical: bool = True, name: str = "Guard"
 ) -> AnyPlugin:
-    """Return a guard that answers *last* when it is asked once more."""
+    """Return a guard that gives the answer *last* when it is asked again."""
 
     def answer(hook: Hook, _state: object, _ctx: Context) -> object:
         seen.append(hook)
@@ -246,7 +246,7 @@ def asking(name: str = "look", *, priority: int = 900, **args: str) -> AnyPlugin
 
 
 def told(bench: Bench) -> object:
-    """What the plugin was told at once."""
+    """Return the answer that the asking plugin got, as the `PluginEvent` shows it."""
     event = bench.got[-1].events[-4]
     assert isinstance(event, PluginEvent)
     return event.payload
@@ -296,7 +296,7 @@ def test_plugins_outside_the_security_band_and_the_asker_are_not_asked_about_it(
 
 
 def tool_ended(text: str, *, is_error: bool, after: int = 0) -> list[Event]:
-    """What is reported when the tool that `Asks` has asked for has ended."""
+    """Return the events of the end of the tool that `Asks` has asked for."""
     return [
         ToolExecutionEnd("ask2", "look", (Text(text),), is_error),
         ToolExecutionMetrics("ask2", "look", NOW, NOW + after, after),

@@ -1,4 +1,4 @@
-"""Plugins that change while a session lives: always between turns."""
+"""Changes of plugins while a session lives: they take effect between turns."""
 
 from agentrail.core.vocabulary.commands import (
     DONE,
@@ -24,7 +24,7 @@ LEVEL = FrozenObject(level=2)
 
 
 def counting(*, refuses: bool = False, broken: bool = False) -> AnyPlugin:
-    """Return a plugin that remembers the options it was updated to."""
+    """Return a plugin that keeps in its state the options it was updated to."""
 
     class Counts(Plugin[tuple[str, ...]]):
         def init(self, ctx: object) -> tuple[str, ...]:

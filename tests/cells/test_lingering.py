@@ -1,4 +1,4 @@
-"""Calls that outlive their turn: lingering ones go on, quarantined ones are on their way out."""
+"""Calls that outlive their turn: lingering ones go on, quarantined ones were cancelled and have not ended."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ LINGERS: Final = Stray("c3", "keep", NOW, NOW, doubt=DOUBT)
 
 
 def lingering(options: Options | None = None) -> Bench:
-    """An idle session in which c3, a call to `keep`, goes on in the background."""
+    """Return an idle session whose call c3, to `keep`, goes on in the background."""
     bench = executing(call("keep"), options=options)
     bench.send(AbortSent())
     assert bench.state.lingering == (LINGERS,)

@@ -1,4 +1,4 @@
-"""Each hook answered by each action: an accepted one takes effect, any other is reported and counts for nothing."""
+"""Each hook answered with each action: an accepted one takes effect, any other is reported and ignored."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -85,12 +85,12 @@ ANSWERS: Final[Mapping[str, Action[object]]] = {
 
 
 def fired(hook: str, action: str) -> Got:
-    """The step of a hook at which the plugin `P` gives the answer of this kind."""
+    """Return the step of a hook at which the plugin `P` gives an answer of this kind."""
     return MOMENTS[hook].fire(probe(hook, ANSWERS[action]))[1]
 
 
 def ruling(hook: str, verdict: Verdict = Verdict.PASS, reason: str = "", **gathered: object) -> Ruling:
-    """The ruling to which `P` led: its state is 1 now."""
+    """Return the ruling that `P` led to; its state is 1 now."""
     by = None if verdict is Verdict.PASS else "P"
     return Ruling(hook, verdict, by, reason, gathered=Gathered(**gathered), states=((0, 1),))  # type: ignore[arg-type]  # the fields
 
@@ -133,7 +133,7 @@ def test_an_action_that_the_hook_does_not_accept_is_a_crash_of_a_critical_plugin
 
 
 def broke(hook: str, got: Got, complaint: str) -> None:
-    """Demand that the critical plugin `P` broke, and that the door is shut."""
+    """Check that the critical plugin `P` failed, and that this counted as `WHEN_BROKEN` says."""
     error = PluginError("P", hook, complaint)
     reason = f"critical plugin `P` broke: {complaint}"
     verdict = WHEN_BROKEN.get(hook, Verdict.ABORT)
@@ -153,7 +153,7 @@ WHEN_BROKEN: Final = {
     "before_tool": Verdict.BLOCK,
     "before_compact": Verdict.SKIP,
 }
-"""What a broken critical plugin counts as; at every other hook as an abort."""
+"""What a failure of a critical plugin counts as; at every other hook it counts as an abort."""
 
 
 def test_a_broken_critical_plugin_counts_as_the_design_says() -> None:
@@ -376,7 +376,7 @@ def test_before_steering_the_text_joins_the_users() -> None:
 
 
 def blocked(got: Got, decided: Ruling, errors: list[Event], states: tuple[object, ...] = (0,)) -> None:
-    """Demand that the only call was blocked, and that the turn goes on without it."""
+    """Check that the only call was blocked, and that the turn goes on."""
     before = got.before
     message = replied("", CALLED)
     told = failed("c3", "look", f"blocked by P: {decided.reason}")

@@ -1,4 +1,4 @@
-"""Each hook at which a plugin may ask: it waits, and what the step had done before stands."""
+"""Each hook at which a plugin may ask: the hook waits, and what the step did before stays."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -54,7 +54,7 @@ CLEARED: Final = (ClearTimer("call:c3"),)
 
 @frozen
 class Waiting:
-    """A hook that waits, and what the step had done before."""
+    """A hook that waits, and what the step did before."""
 
     hook: Hook
     ref: str = ""

@@ -1,4 +1,4 @@
-"""A tool asks the person: `ask_user` carries question, options and ref, `respond` answers."""
+"""Questions of tools: `ask_user` carries question, options and ref; `respond` answers."""
 
 from agentrail.core.vocabulary.commands import (
     DONE,
@@ -35,7 +35,7 @@ WHICH = Effect(AskPerson("which?", ("this", "that")))
 
 
 def asked() -> Bench:
-    """The only call, c3 to `keep`, has asked as s:q4; the session rests."""
+    """Return a session that rests: its only call, c3 to `keep`, has asked a question, with the ref s:q4."""
     bench = executing(call("keep"))
     bench.returns("c3", WHICH)
     return bench

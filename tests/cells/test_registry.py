@@ -1,4 +1,4 @@
-"""Every cell of the design's tables has a test, and every registered test is of a cell."""
+"""Every cell of the design's tables has a test, and every registered test belongs to a cell."""
 
 from importlib import import_module
 from itertools import product

@@ -1,4 +1,4 @@
-"""A call that was stopped half-way, and the same call again: that is for a person to decide."""
+"""A call that was stopped half-way and is made again: a person decides."""
 
 import random
 from collections.abc import Callable
@@ -58,7 +58,7 @@ STOPPED = [aborted, aborted_in_the_background, steered, timed_out, timed_out_in_
 
 
 def again(bench: Bench, *calls: ToolCall) -> list[Event]:
-    """Let the model call *calls* in a new turn, and return what is reported of it."""
+    """Let the model make *calls* in a new turn, and return the events."""
     bench.prompt("once more")
     bench.answers("", *(calls or (EDITING,)))
     return bench.got[-1].events

@@ -1,4 +1,4 @@
-"""What the user says while a turn is open."""
+"""Steering: texts from the user while a turn is open."""
 
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Refused, SteerSent, WithdrawSent

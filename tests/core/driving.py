@@ -1,4 +1,4 @@
-"""Short words to drive a session of the pure machine to where a test begins."""
+"""Helpers that bring a session of the machine to where a test begins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def session(
     tools: tuple[ToolSpec, ...] = TOOLS,
     tally: Tally | None = None,
 ) -> World:
-    """Return a session that has been opened; the recorder is its first plugin."""
+    """Return a session that has been opened; its first plugin is the recorder."""
     world = World(Scene(options or Options(), tools, (Recorder(), *plugins)), tally=tally)
     world.open()
     return world
@@ -41,7 +41,7 @@ def call(name: str, path: str | int = "a") -> ToolCall:
 
 
 def answer(world: World, *calls: ToolCall, text: str = "") -> Step:
-    """Let the request that is out end with *text* and *calls*."""
+    """Apply the end of the response, with *text* and *calls*."""
     (request_id,) = world.out.live_requests
     parts = (Text(text),) if text else ()
     stop = StopReason.TOOL_CALLS if calls else StopReason.END
@@ -49,7 +49,7 @@ def answer(world: World, *calls: ToolCall, text: str = "") -> Step:
 
 
 def begin(world: World) -> Step:
-    """Let the first chunk come."""
+    """Apply the start of the response."""
     (request_id,) = world.out.live_requests
     return world.apply(StreamBegan(request_id))
 
@@ -65,27 +65,27 @@ def events(step: Step) -> list[Event]:
 
 
 def names(step: Step) -> list[str]:
-    """Return the kinds of the events of *step*, in order."""
+    """Return the class names of the events of *step*, in order."""
     return [type(envelope.event).__name__ for envelope in step.events]
 
 
 def results(state: State) -> list[str]:
-    """Return the texts of all results in the history."""
+    """Return the texts of all tool results in the history."""
     return [message.text for message in state.history if isinstance(message, ToolMessage)]
 
 
 def back(world: World, *, pause: bool = False) -> SessionReturned:
-    """Return what a session hears when its process has ended and it has come back, with the same code."""
+    """Return the input with which a session comes back after its process has ended, with the same code."""
     return SessionReturned(len(world.records), world.state.seats, pause=pause)
 
 
 def branched(origin: World) -> SessionBranched:
-    """Return what a session hears that begins with the past of *origin*, with the same code."""
+    """Return the first input of a session that is forked from *origin*, with the same code."""
     return SessionBranched("s", len(origin.records), seats=origin.state.seats)
 
 
 def fork(origin: World, tally: Tally | None = None, *, given: SessionBranched | None = None) -> World:
-    """Return a session that begins with the past of *origin*."""
+    """Return a session that is forked from *origin*."""
     world = World(origin.scene, session_id="fork", tally=tally)
     world.judge = origin.judge
     world.state = world.first = branch(origin.state, "fork")

@@ -57,7 +57,7 @@ WORDS = "its state is not for this session"
 
 
 class Polite(Plugin[None]):
-    """Refuses with words that a broken state would have."""
+    """A plugin that refuses the session in the words in which a broken state is reported."""
 
     def init(self, ctx: Context) -> None:
         raise PluginRefused(WORDS)

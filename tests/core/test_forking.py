@@ -1,4 +1,4 @@
-"""A session that begins with the past of another one: what that had under way does not go on here."""
+"""Forked sessions: work that was under way in the original does not go on in the fork."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ UNDER_WAY = (
     *("changes", "queue", "steering", "taking", "request", "compaction", "compact_wanted", "suspended"),
     *("quarantined", "lingering", "subagents", "timers", "paused", "jobs", "asleep", "stopping", "crashed"),
 )
-"""What a session has under way, or waits for."""
+"""Work that a session has under way or waits for."""
 
 
 def _streams() -> World:

@@ -1,4 +1,4 @@
-"""Inline tags, whatever pieces the text comes in."""
+"""Inline tags are found however the text is split."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentrail.core.inline_tags import LONGEST, TITLE, TagFilter, Tagged, title_
 from agentrail.values.content import Text, Thinking
 
 TAG: Final = re.compile(rf"<(status|title)>(.{{0,{LONGEST}}}?)</\1>", re.DOTALL)
-"""What a tag is, in one line."""
+"""Pattern of a tag, in one line."""
 
 BITS: Final = (
     *("<status>", "</status>", "<title>", "</title>", "<", ">", "</", "stat", "us>", "a", " ", "\n", "ü"),
@@ -24,7 +24,7 @@ TEXTS: Final = st.lists(st.sampled_from(BITS), max_size=14).map("".join)
 
 
 def filtered(pieces: list[str]) -> tuple[str, list[Tagged]]:
-    """Return what is left of a text that comes in *pieces*, and its tags."""
+    """Return the text without its tags, and the tags, for a text that comes in *pieces*."""
     tags = TagFilter()
     found = [certain for piece in pieces for certain in tags.feed(piece)] + tags.end()
     text = "".join(part for part in found if isinstance(part, str))

@@ -95,7 +95,7 @@ def test_changes_of_plugins_that_never_apply_are_reported() -> None:
 
 
 class AfraidOfStalls(Plugin[None]):
-    """Breaks when it hears of a stall, and shuts the door."""
+    """A critical plugin that fails when it gets the event of a stall."""
 
     critical = True
 

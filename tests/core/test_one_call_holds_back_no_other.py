@@ -10,7 +10,7 @@ from tests.core.driving import asked, call, session
 
 
 class SlowOnB(Answering):
-    """Looks at a file before a call on `b` may run."""
+    """Asks for a look at a file before it lets a call on `b` run."""
 
     def answer(self, hook: Hook, state: int) -> object:
         if isinstance(hook, BeforeTool) and hook.args["path"] == "b" and hook.answer is None:

@@ -1,4 +1,4 @@
-"""A session is rebuilt from its records, and one that does not come out as it did then is refused."""
+"""A session is rebuilt from its records; if the result differs from what was recorded, it is refused."""
 
 import pytest
 

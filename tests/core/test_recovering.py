@@ -1,4 +1,4 @@
-"""A session that comes back: what was under way goes on by what doing it again would mean, or is told as unknown."""
+"""Sessions that come back: by its effect class, a call that was under way runs again or is reported as unknown."""
 
 import pytest
 from attrs import frozen
@@ -342,7 +342,7 @@ def secret(name: str) -> ToolCall:
 
 
 def with_a_guard_first(world: World) -> SessionReturned:
-    """Return what *world* hears when it comes back with a guard that stands before all others."""
+    """Return the input with which *world* comes back, with a guard placed before all its plugins."""
     guard = world.teach("Guard", Guard()).but(priority=-10)
     return back(world).but(seats=(guard, *world.state.seats))
 

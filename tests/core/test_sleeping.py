@@ -1,4 +1,4 @@
-"""A session sleeps while nothing of it is under way, and wakes as if nothing had been."""
+"""A session may sleep while no work is under way, and wakes unchanged."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ from tests.core.driving import answer, asked, back, begin, call, events, hello, 
 
 
 def held(*, queues: bool = False) -> World:
-    """Return a session in which a call waits for a person."""
+    """Return a session with a call that waits for a person."""
     options = Options(on_prompt_while_held="queue") if queues else None
     world = session(Holder(frozenset({"write"})), options=options)
     asked(world, call("write"))

@@ -1,4 +1,4 @@
-"""Sub-agents, as their parent sees them: each is told once, counted once, and none is forgotten or outlives it."""
+"""Sub-agents in the parent's state: each is reported once, counted once, and ends with the parent."""
 
 from collections.abc import Callable
 
@@ -44,7 +44,7 @@ DEADLINE = Options(max_turn_seconds=100.0)
 
 
 def parent(*others: str, started: SubagentStarted = STARTED) -> World:
-    """Return a session whose call waits for a sub-agent, beside *others*."""
+    """Return a session whose call waits for a sub-agent; the batch has calls to *others* too."""
     world = session(options=DEADLINE)
     asked(world, call("keep"), *(call(name) for name in others))
     world.apply(started)
@@ -52,12 +52,12 @@ def parent(*others: str, started: SubagentStarted = STARTED) -> World:
 
 
 def timers(world: World) -> dict[str, int]:
-    """Return how long each timer has to go."""
+    """Return the milliseconds until each timer is due."""
     return {name: at - world.now for name, at in world.state.timers}
 
 
 def alone(world: World, given: AnyInput) -> Step:
-    """Do a step that no plausible world would ask for."""
+    """Apply an input to the machine directly, without the checks of the world."""
     return step(world.state, Arrival(given, world.now), world.judge)
 
 
@@ -335,7 +335,7 @@ def test_one_in_the_background_comes_back_and_its_call_is_settled_by_itself() ->
 
 
 def resting(*others: str) -> World:
-    """Return a session whose turn rests since it came back, with a sub-agent that had 2 seconds left."""
+    """Return a session whose turn rests since it came back, with a sub-agent whose deadline was 2 seconds away."""
     world = parent(*others)
     world.apply(SubagentReported(CHILD, heard=2, used=Usage(8, 2)))
     world.now += 1_000

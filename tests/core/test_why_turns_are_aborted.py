@@ -1,4 +1,4 @@
-"""An abort says of what kind it was, and in whose words: in its event, in `after_turn`, and to the caller of `ask`."""
+"""An abort names its kind and its reason: in the event, in `after_turn`, and in the error that `ask` raises."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ GIVEN: Final[tuple[tuple[AnyInput, str, str | None], ...]] = (
 
 
 def watcher(seen: list[AfterTurn]) -> AnyPlugin:
-    """Return a plugin that puts what it is shown in `after_turn` into *seen*."""
+    """Return a plugin that appends what `after_turn` shows it to *seen*."""
 
     def after_turn(hook: AfterTurn, _state: object, _ctx: Context) -> Continue[object]:
         seen.append(hook)
@@ -40,7 +40,7 @@ def watcher(seen: list[AfterTurn]) -> AnyPlugin:
 
 
 def aborted(given: AnyInput | None, *plugins: AnyPlugin) -> tuple[AgentAbort, AfterTurn]:
-    """Return what a turn that is aborted tells: its event, and what plugins are shown in `after_turn`."""
+    """Return the event of a turn that is aborted, and what plugins are shown in `after_turn`."""
     seen: list[AfterTurn] = []
     bench = Bench(*plugins, watcher(seen), options=Options(max_turn_seconds=60.0))
     bench.prompt()

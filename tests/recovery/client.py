@@ -1,4 +1,4 @@
-"""Whoever uses the victim: what it was told is noted here, and held against what is there after a crash."""
+"""The client of the victim: it notes what it was told, to be compared with the journal after a crash."""
 
 import json
 import os
@@ -19,14 +19,14 @@ from attrs import define, field
 SESSIONS = ("s-1", "s-2", "s-3", "s-4")
 
 CLEARS = 0.05
-"""How often a user clears the queue, instead of giving one command."""
+"""How often a user aborts with a cleared queue, instead of sending one command."""
 
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError, trio.EndOfChannel)
 
 
 @define
 class Sent:
-    """A command that was given, and what was answered, once it was."""
+    """A command that was sent, and its answer, if there was one."""
 
     session: str
     asked: dict[str, str]
@@ -45,7 +45,7 @@ class Sent:
 
 @define
 class Log:
-    """What a client knows: nothing of it comes from the journal."""
+    """All that a client knows; nothing of it comes from the journal."""
 
     sent: dict[str, Sent] = field(factory=dict)
     heard: dict[str, dict[int, str]] = field(factory=lambda: {session: {} for session in SESSIONS})
@@ -57,7 +57,7 @@ class Log:
         return max(self.heard[session], default=0)
 
     def hear(self, told: dict[str, str]) -> None:
-        """Note an event; one that comes twice must be the same."""
+        """Note an event; one that comes again must be the same."""
         session, seq, digest = told["event"], int(told["seq"]), told["digest"]
         heard = self.heard[session]
         if seq != len(heard) + 1 and heard.get(seq) != digest:
@@ -72,7 +72,7 @@ class Log:
 
 
 class Connection:
-    """One life of the victim, as its client sees it."""
+    """The client's connection to one life of the victim."""
 
     def __init__(self, stream: trio.SocketStream, log: Log) -> None:
         self._stream = stream
@@ -82,7 +82,7 @@ class Connection:
         self._waiting: dict[str, trio.MemorySendChannel[dict[str, str]]] = {}
 
     async def listen(self) -> None:
-        """Note what the victim tells until it is gone; then nobody waits any more."""
+        """Note what the victim sends until it is gone; then end all waiting requests."""
         buffer = b""
         try:
             async for received in self._stream:
@@ -102,7 +102,7 @@ class Connection:
             self._waiting.pop(told["answer"]).send_nowait(told)
 
     async def ask(self, **asked: str) -> dict[str, str]:
-        """Ask for something and return the answer; raises one of `GONE` if there will be none."""
+        """Send a request and return the answer; raise one of `GONE` if there will be none."""
         self._asked += 1
         number = str(self._asked)
         sending, receiving = trio.open_memory_channel[dict[str, str]](1)
@@ -113,7 +113,7 @@ class Connection:
             return await receiving.receive()
 
     async def command(self, name: str, sent: Sent) -> None:
-        """Give a command, or give it once more, and note what is answered."""
+        """Send a command, the first time or again, and note the answer."""
         told = await self.ask(session=sent.session, command=name, **sent.asked)
         before = (sent.ref, sent.refused)
         sent.ref, sent.refused = told.get("ref"), told.get("error")
@@ -122,7 +122,7 @@ class Connection:
 
 
 class Victim:
-    """The process that forks the lives."""
+    """The process that forks a process for each life."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -140,7 +140,7 @@ class Victim:
 
     @asynccontextmanager
     async def life(self, *, arm: str = "") -> AsyncIterator[tuple[Connection, int]]:
-        """Let it live once; it is killed when the block is left."""
+        """Start one life, and kill it when the block is left."""
         with tempfile.TemporaryDirectory() as place:
             socket = trio.socket.socket(trio.socket.AF_UNIX)
             await socket.bind(f"{place}/s")
@@ -169,7 +169,7 @@ class Victim:
 
 
 class User:
-    """Talks to one session, as long as the victim lives."""
+    """Uses one session, as long as the victim lives."""
 
     def __init__(self, victim: Victim, session: str, chance: random.Random) -> None:
         self._log = victim.log
@@ -178,7 +178,7 @@ class User:
         self._count = 0
 
     async def use(self, connection: Connection) -> None:
-        """Give again what was not answered, some of what was, and then new commands."""
+        """Send again all commands without an answer and some with one, then new commands."""
         with suppress(*GONE):
             told = await connection.ask(do="open", session=self._session, since=str(self._log.since(self._session)))
             self._log.held[self._session] = json.loads(told["ref"])
@@ -193,7 +193,7 @@ class User:
                     await connection.command(*self._next())
 
     async def _clear(self, connection: Connection) -> None:
-        """Have an abort clear what is in the mailbox: new prompts, and some that were answered before."""
+        """Send prompts, new ones and some that were answered before, together with an abort that clears the queue."""
         answered = [pair for pair in self._mine() if pair[1].asked["do"] == "prompt" and pair[1].answered]
         again = self._chance.sample(answered, min(2, len(answered)))
         new = [self._new(self._prompt) for _ in range(3)]
@@ -219,7 +219,7 @@ class User:
         return open_ + self._chance.sample(done, min(3, len(done)))
 
     def _new(self, make: Callable[[str], dict[str, str]]) -> tuple[str, Sent]:
-        """Return a command that nobody has given before."""
+        """Return a command with a new id."""
         self._count += 1
         name = f"{self._session}-{self._count}"
         sent = self._log.sent[name] = Sent(self._session, make(name))

@@ -1,4 +1,4 @@
-"""What a crash at each failpoint leaves, as data: for whoever comes back, and in the file of a journal."""
+"""Tables of what a crash at each failpoint leaves: in a resumed session, and in the file of a journal."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from agentrail.ports.failpoints import Failpoint
 
 
 class Told(NamedTuple):
-    """How often the tool of a story has run in the end, and what the model is told of it: by its effect class.
+    """For a tool of each effect class: how often it ran in the end, and which result the model got.
 
-    It `worked`; its probe `found` that it had; it is `unknown` whether it has; it was `stopped`; `-`: it was not asked
-    for. `None`: the place is not reached with such a tool.
+    `worked`: the tool's own result. `found`: the result that its probe found. `unknown`: an error that says that the
+    effect is unknown. `stopped`: an error after an abort. `-`: there was no call. `None`: a tool of this class does not
+    reach the failpoint.
     """
 
     point: Failpoint
@@ -23,7 +24,7 @@ class Told(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What is in the file: the epoch of its session, how many records, and whether there is a snapshot."""
+    """The content of the file: epoch and number of records of its session, and whether there is a snapshot."""
 
     point: Failpoint
     times: int
@@ -112,7 +113,7 @@ TOLD: Final = (
     Told(Failpoint.AWAKE, "sleep", 1, "1 worked", "1 worked", "1 worked"),
     Told(Failpoint.LEFT, "talk", 1, "1 worked", "1 worked", "1 worked"),
 )
-"""A call has run twice only where doing it twice is harmless, and nobody knows only where nobody can."""
+"""A call runs twice only if its effect class allows it, and is unknown only if nothing can tell whether it ran."""
 
 STORED: Final = (
     Stored(Failpoint.FILE_OPENED, 1, 0, 0, snapshot=False),
@@ -143,4 +144,4 @@ STORED: Final = (
     Stored(Failpoint.JOBS_ANSWERED, 5, 1, 3, snapshot=True),
     Stored(Failpoint.LOG_MOVED, 1, 1, 3, snapshot=True),
 )
-"""What was about to be committed is not there, what was committed is, whoever knows of it."""
+"""Data to be committed next is not in the file; committed data is, even if nobody was told of it."""

@@ -1,7 +1,7 @@
-"""A process that dies at a named place: from there on, nothing that it does reaches the world any more.
+"""A process that dies at a failpoint: from then on, none of its actions reaches the world.
 
-What outlives it are the journal, what tools have done, and what its caller was told. It has no way to write to any of
-them once it is dead, so that it does not matter how its remains are cleared away.
+The world is the journal, the effects of tools, and what the caller was told. The rest of the process is cancelled after
+its death; it cannot write to the world any more, so the order in which it ends does not matter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SESSION = "s"
 
 @define
 class World:
-    """What outlives a process, and whether the one that lives now is dead."""
+    """All that outlives a process, and whether the current process is dead."""
 
     journal: Journal = field(factory=lambda: MemoryJournal(encode=True))
     ran: list[str] = field(factory=list)
@@ -39,7 +39,7 @@ class World:
     dead: bool = False
 
     async def alive(self) -> None:
-        """Return if the process lives; nothing ever returns to a dead one."""
+        """Return if the process is alive; otherwise never return."""
         if self.dead:
             await die()
 
@@ -50,7 +50,7 @@ async def die() -> NoReturn:
 
 
 class MortalJournal:
-    """The journal of the world, as a process that may be dead sees it."""
+    """The journal of the world for one process; its calls do not return if the process is dead."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -94,17 +94,17 @@ class MortalJournal:
         return await self._world.journal.snapshot(session_id)
 
     async def close(self) -> None:
-        """It is the world's."""
+        """No-op: the journal belongs to the world."""
 
 
 Script = Callable[[World, SessionHandle], Awaitable[None]]
-"""What the caller does in each life, with the same ids of commands each time."""
+"""What the caller does in each life, with the same command ids each time."""
 
 
 async def live(
     world: World, spec: SessionSpec, script: Script, at: Failpoint | None = None, times: int = 1
 ) -> SessionHandle | None:
-    """Live until the script is over, or until a place is reached so many *times*; return the session if it lives."""
+    """Run the script until it ends, or until *at* is reached *times* times; return the session if it is alive."""
     died = trio.Event()
     world.dead = False
     world.reached.clear()

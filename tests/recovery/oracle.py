@@ -1,4 +1,4 @@
-"""What must hold behind a crash: the journal, the client's log and the witness's are held against each other."""
+"""What must hold after a crash: compares the journal, the client's log and the log of the tools."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ class Found:
 
 
 async def found_in(folder: Path) -> dict[str, Found]:
-    """Read all sessions; each is rebuilt from its records, which fails where one does not come out as it did."""
+    """Read all sessions and rebuild each from its records, which raises if one turns out different."""
     journal = SqliteJournal(folder / "agentrail.db")
     found: dict[str, Found] = {}
     for session in SESSIONS:
@@ -57,7 +57,7 @@ async def found_in(folder: Path) -> dict[str, Found]:
 
 
 def problems(log: Log, found: dict[str, Found], executed: Iterable[Run]) -> list[str]:
-    """Say what is wrong behind a crash, or behind all of them."""
+    """Return what is wrong after one or more crashes."""
     wrong = [f"it was told anew, and otherwise: {what}" for what in log.changed]
     for session, heard in log.heard.items():
         wrong += _of_events(session, heard, found.get(session))
@@ -69,7 +69,7 @@ def problems(log: Log, found: dict[str, Found], executed: Iterable[Run]) -> list
 
 
 def _of_events(session: str, heard: dict[int, str], found: Found | None) -> Iterable[str]:
-    """What was published is there, as it was published, and the numbers have no hole."""
+    """Check that published events are stored unchanged, and that their numbers have no gap."""
     stored = [] if found is None else [envelope for record in found.records for envelope in record.events]
     if [envelope.seq for envelope in stored] != list(range(1, len(stored) + 1)):
         yield f"{session}: its numbers have a hole"
@@ -82,7 +82,7 @@ def _of_events(session: str, heard: dict[int, str], found: Found | None) -> Iter
 
 
 def _of_commands(log: Log, found: dict[str, Found]) -> Iterable[str]:
-    """What was acknowledged is there, once, with that answer; what was carried out is not said to be refused."""
+    """Check that each acknowledged command is stored once with its answer, and that refused ones had no effect."""
     answers = {r.command: r.answer for known in found.values() for r in known.records if r.command is not None}
     times = Counter(r.command for known in found.values() for r in known.records if r.command is not None)
     yield from (f"{name} was carried out {count} times" for name, count in times.items() if count > 1)
@@ -110,7 +110,7 @@ def _of_commands(log: Log, found: dict[str, Found]) -> Iterable[str]:
 
 
 def _of_calls(found: dict[str, Found], executed: list[Run]) -> Iterable[str]:
-    """No call runs that was not started in the journal, none too often, and a held one not without consent."""
+    """Check that no call ran without a record of its start, or too often; and no `risky` one without approval."""
     started: set[str] = set()
     agreed: set[str] = set()
     for session, known in found.items():
@@ -131,7 +131,7 @@ def _of_calls(found: dict[str, Found], executed: list[Run]) -> Iterable[str]:
 
 
 def _of_history(found: Found) -> Iterable[str]:
-    """A provider takes it, and what the plugin has counted are the results that are there."""
+    """Check that providers accept the history, and that the plugin counted as many results as there are."""
     state = found.state
     counted = sum(isinstance(event, ToolExecutionEnd) and not event.late for event in found.events)
     waiting = () if state.batch is None else [c for c in state.batch.calls if c.status is CallStatus.RETURNED]
@@ -145,7 +145,7 @@ def _of_history(found: Found) -> Iterable[str]:
 
 
 def fates(found: dict[str, Found], doubtful: dict[str, str]) -> Counter[str]:
-    """Say what has become of calls that were in flight when the process was killed, by their effect class."""
+    """Count, by effect class, what has become of calls that were in flight when the process was killed."""
     told: Counter[str] = Counter()
     for session, known in found.items():
         ended = {event.call_id for event in known.events if isinstance(event, ToolExecutionEnd)}
@@ -167,7 +167,7 @@ def fates(found: dict[str, Found], doubtful: dict[str, str]) -> Counter[str]:
 
 
 async def checked(folder: Path, log: Log) -> dict[str, Found]:
-    """Return what is in the journal; fail if anything is wrong."""
+    """Return what is in the journal; raise if anything is wrong."""
     found = await found_in(folder)
     wrong = problems(log, found, runs(folder / "witness"))
     assert not wrong, wrong

@@ -1,4 +1,4 @@
-"""What a caller does while the process may die: small conversations, which together reach every failpoint."""
+"""Short conversations during which the process may die; together they reach every failpoint."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ TAKES = 1.0
 """Seconds that the tool takes."""
 
 SLEEPY = 10.0
-"""Seconds without anything to do after which a session of the last story sleeps."""
+"""Seconds without work after which a session of the story "sleep" sleeps."""
 
 
 class Work:
-    """A tool that takes a moment; what it does in the middle of it cannot be taken back."""
+    """A tool that takes a second; at its start it has an effect that cannot be undone."""
 
     def __init__(self, world: World, effect: EffectClass) -> None:
         self.spec = ToolSpec("work", "works", effect=effect)
@@ -56,7 +56,7 @@ TASK = {"agent": "helper", "description": "helps", "prompt": "help"}
 
 
 class Thinker:
-    """A model that calls the tool once for each prompt, and then says so."""
+    """A model that calls the tool once for each prompt, and answers with text after the result."""
 
     name = "thinker"
 
@@ -98,26 +98,26 @@ async def know(_: Json) -> Json:
 
 
 async def prompted(world: World, session: SessionHandle) -> None:
-    """Say something."""
+    """Send the prompt."""
     accepted = await session.prompt("work", command="prompt")
     await world.alive()
     world.told["prompt"] = accepted.ref
 
 
 async def rested(session: SessionHandle) -> None:
-    """Wait until nothing is under way."""
+    """Wait until no work is under way and no turn is open."""
     while session.inspect().at_work or session.inspect().turn is not None:  # noqa: ASYNC110 - nobody sets an event
         await trio.sleep(0.05)
 
 
 async def talk(world: World, session: SessionHandle) -> None:
-    """Say something, and hear the answer."""
+    """Send the prompt, and wait for the end of its turn."""
     await prompted(world, session)
     await rested(session)
 
 
 async def abort_work(world: World, session: SessionHandle) -> None:
-    """Stop it while the tool runs."""
+    """Abort while the tool runs."""
     await prompted(world, session)
     while not world.ran and session.inspect().turn is not None:  # noqa: ASYNC110 - nobody sets an event
         await trio.sleep(0.05)
@@ -125,7 +125,7 @@ async def abort_work(world: World, session: SessionHandle) -> None:
 
 
 async def abort_words(world: World, session: SessionHandle) -> None:
-    """Stop it while it talks."""
+    """Abort while the model streams text."""
     await prompted(world, session)
     await trio.sleep(0.15)
     await aborted(world, session)
@@ -139,7 +139,7 @@ async def aborted(world: World, session: SessionHandle) -> None:
 
 
 async def compact(world: World, session: SessionHandle) -> None:
-    """Talk, and then make the context shorter."""
+    """Send the prompt, wait, and then compact the context."""
     await talk(world, session)
     await session.compact(command="compact")
     await world.alive()
@@ -148,7 +148,7 @@ async def compact(world: World, session: SessionHandle) -> None:
 
 
 async def sleep(world: World, session: SessionHandle) -> None:
-    """Talk, be quiet until the session sleeps, and wake it."""
+    """Send the prompt, wait until the session sleeps, and wake it."""
     await talk(world, session)
     await trio.sleep(3 * SLEEPY)
     accepted = await session.prompt("more", command="more")
@@ -159,7 +159,7 @@ async def sleep(world: World, session: SessionHandle) -> None:
 
 @frozen
 class Story:
-    """What is there, what the caller does, and whether the process has died once before."""
+    """What the caller does, which failures there are, and whether the process has died once before."""
 
     script: Callable[[World, SessionHandle], Awaitable[None]] = talk
     failures: int = 0

@@ -1,4 +1,4 @@
-"""At each failpoint the process dies; then it comes back, its caller says everything again, and the table is right.
+"""At each failpoint the process dies; then it comes back, its caller repeats everything, and the result is compared.
 
 `AGENTRAIL_PROFILE=campaign` dies there each time that a story comes by, with each effect class.
 """
@@ -34,12 +34,12 @@ from tests.runtime.world import check_records
 T = TypeVar("T")
 
 STRIDE = 1 if CAMPAIGN else 9
-"""Of the places that are not in the table, one in so many is tried."""
+"""Step in the list of places that are not in the table: only every `STRIDE`-th is tried."""
 
 EFFECTS = tuple(EffectClass)
 
 FATES = ("may have taken effect", "unknown"), ("worked", "worked"), ("found", "found"), ("stopped", "stopped")
-"""What is in the result of a call, and what that means."""
+"""Text in the result of a call, and the fate that it means."""
 
 
 class Place(NamedTuple):
@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
 
 def in_virtual_time(doing: Callable[[], Awaitable[T]]) -> T:
-    """Run *doing* as the same seed always does."""
+    """Run *doing* on a virtual clock, with the same order of tasks each time."""
     results: list[T] = []
 
     async def bounded(_: trio.testing.MockClock) -> None:
@@ -64,7 +64,7 @@ def in_virtual_time(doing: Callable[[], Awaitable[T]]) -> T:
 
 
 async def told(place: Place) -> str:
-    """Die at *place* and come back; return how often the tool ran, and what the model was told of it."""
+    """Die at *place* and come back; return how often the tool ran, and which result the model got."""
     story = STORIES[place.story]
     world = story.begin()
     if story.comes_back:
@@ -80,7 +80,7 @@ async def told(place: Place) -> str:
 
 
 async def check(world: World, session: SessionHandle, effect: EffectClass) -> None:
-    """Hold what the caller knows, and what the tool has done, against the journal."""
+    """Compare what the caller knows and what the tool did with the journal."""
     records = await world.journal.read(SESSION, 0, 1_000)
     stored = [envelope for record in records for envelope in record.events]
     assert [envelope.seq for envelope in stored] == list(range(1, len(stored) + 1))
@@ -109,7 +109,7 @@ def test_a_crash_leaves_what_the_table_says(row: Told, effect: EffectClass) -> N
 
 
 async def reached(name: str, effect: EffectClass) -> Counter[Failpoint]:
-    """Return how often a story comes by each place."""
+    """Return how often a story reaches each failpoint."""
     story = STORIES[name]
     world = story.begin()
     if story.comes_back:
@@ -119,7 +119,7 @@ async def reached(name: str, effect: EffectClass) -> Counter[Failpoint]:
 
 
 def places() -> Iterator[Place]:
-    """Every place that each story comes by."""
+    """Return every place that the stories reach."""
     for name, effect in product(STORIES, EFFECTS):
         for point, count in in_virtual_time(partial(reached, name, effect)).items():
             yield from (Place(name, effect, point, times) for times in range(1, count + 1))
@@ -135,7 +135,7 @@ def test_a_crash_loses_nothing_and_repeats_nothing_wherever_a_story_is() -> None
 
 
 def test_a_task_is_never_in_doubt() -> None:
-    """Whether its sub-agent has started is in the records of that: it is found, or begun."""
+    """Whether a sub-agent has started is in its own records: it is found there, or started now."""
     for point, count in in_virtual_time(partial(reached, "delegate", EffectClass.UNSAFE)).items():
         for times in range(1, count + 1, 1 if CAMPAIGN else 4):
             place = Place("delegate", EffectClass.UNSAFE, point, times)
@@ -147,7 +147,7 @@ def test_a_task_is_never_in_doubt() -> None:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
-    """Let a process end at each place of the table; return where, and how it ended."""
+    """End a process at each place of the table; return their folder, and the exit status by place."""
     folder = tmp_path_factory.mktemp("ended")
     wanted = [f"{row.point.name}:{row.times}" for row in STORED]
     command = [sys.executable, "-m", "tests.recovery.writer", str(folder), *wanted]

@@ -1,4 +1,4 @@
-"""A process that is killed before its journal is one: the file is in the old mode of SQLite, and half written."""
+"""A process that is killed while it makes its journal: the file is half written, or in SQLite's old journal mode."""
 
 import subprocess
 import sys

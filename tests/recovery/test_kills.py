@@ -1,4 +1,4 @@
-"""A process under load, killed with SIGKILL at random moments, and what its client finds when it is back.
+"""A process under load is killed with SIGKILL at random moments; then its client checks what is left.
 
 `AGENTRAIL_PROFILE=campaign` kills it `AGENTRAIL_KILLS` times (1,000 if not set), and prints a table with `-s`.
 """
@@ -24,17 +24,17 @@ KILLS = int(os.environ.get("AGENTRAIL_KILLS", "1000")) if CAMPAIGN else 30
 TOGETHER = 4
 
 SOON = 0.15
-"""Seconds in which a process comes back: some are killed while they do."""
+"""A quarter of the lives end within these seconds, often while the process starts."""
 
 LATER = 1.0
-"""Seconds after which it is killed at the latest."""
+"""The other lives end within these seconds."""
 
 SETTLED_WITHIN = within(10.0)
-"""Seconds after which nothing that was in flight may be in doubt."""
+"""Seconds after which no call that was in flight may be in doubt."""
 
 
 class Tale:
-    """What has happened to one victim through its lives, and to what it had in flight."""
+    """What happened to one victim in all its lives, and to its calls in flight."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         folder.mkdir()
@@ -47,7 +47,7 @@ class Tale:
         self.figures: Counter[str] = Counter()
 
     async def live_and_die(self) -> None:
-        """Live for a random time under load, be killed, and be looked at."""
+        """Live for a random time under load, be killed, and be checked."""
         async with trio.open_nursery() as nursery, self.victim.life() as (connection, _):
             for user in self.users:
                 nursery.start_soon(user.use, connection)
@@ -59,7 +59,7 @@ class Tale:
             self.doubtful |= {f"{session}/{call.call_id}": call.name for call in known.in_flight}
 
     async def come_to_rest(self) -> None:
-        """Come back once more, undisturbed, until nothing is under way."""
+        """Start once more, without a kill, until no work is under way."""
         async with self.victim.life() as (connection, _):
             began = time.monotonic()
             with trio.fail_after(SETTLED_WITHIN):
@@ -88,7 +88,7 @@ class Tale:
 
 
 async def tell(folder: Path, seed: int, kills: int) -> Tale:
-    """Let one victim die *kills* times."""
+    """Kill one victim *kills* times."""
     tale = Tale(folder, seed)
     with tale.victim:
         for _ in range(kills):
@@ -98,7 +98,7 @@ async def tell(folder: Path, seed: int, kills: int) -> Tale:
 
 
 def table_of(tales: list[Tale]) -> str:
-    """Return the figures of all victims, one per line."""
+    """Return the totals of all victims, one per line."""
     figures = sum((tale.figures for tale in tales), Counter(kills=sum(tale.kills for tale in tales)))
     lines = [f"{name:<26}{count:>8}" for name, count in sorted(figures.items())]
     return "\n".join([*lines, f"settled within {max(tale.settled_in for tale in tales):.2f} s"])

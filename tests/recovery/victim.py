@@ -1,7 +1,7 @@
 """A process under load that is killed again and again: `python -m tests.recovery.victim FOLDER`.
 
-Each line on its standard input is one life: a process of its own, forked before anything is open, that connects to the
-socket of that name and does what its client asks. Standard output tells its process id, and then how it ended.
+Each line on standard input starts one life: a process, forked while no file is open, that connects to the socket of
+that name and serves its client. On standard output come the process id and, at the end, the exit status.
 """
 
 import json
@@ -54,18 +54,18 @@ EFFECTS = {
     "unsafe": EffectClass.UNSAFE,
     "risky": EffectClass.UNSAFE,
 }
-"""The tools; a person decides about `risky` ones."""
+"""The tools by name; `risky` calls need an approval."""
 
 FORMATS = ("anthropic", "openai", "openai-chat", "gemini")
 
 
 def digest_of(envelope: Envelope) -> str:
-    """Return a fingerprint of all that a subscriber was told."""
+    """Return a digest of an event as a subscriber got it."""
     return blake2b(to_text(encode_envelope(envelope)).encode(), digest_size=8).hexdigest()
 
 
 def why_refused(request: ModelRequest) -> str | None:
-    """Say why a provider would not take *request*, if so."""
+    """Return why a provider would refuse *request*, or `None`; raise if it cannot be rendered."""
     for provider in FORMATS:
         asked = request.but(model=f"{provider}:m", options={})
         format_of(PROVIDERS[provider]).render(asked, provider, "m", Settings())
@@ -73,7 +73,7 @@ def why_refused(request: ModelRequest) -> str | None:
 
 
 class Witnessed:
-    """A tool that takes a moment, and whose executions are noted."""
+    """A tool that takes a moment, and logs its executions."""
 
     def __init__(self, name: str, witness: Witness) -> None:
         self.spec = ToolSpec(name, f"a tool that is {name}", effect=EFFECTS[name])
@@ -94,7 +94,7 @@ class Witnessed:
 
 
 class Talker:
-    """A model that calls the tools that it is told to, and says a little."""
+    """A model that calls the tools named in the prompt, and streams some text."""
 
     name = "talker"
 
@@ -115,7 +115,7 @@ class Talker:
 
 @frozen
 class Results(Plugin[int]):
-    """Counts results: what a plugin remembers is part of what comes back."""
+    """Counts results: tests that plugin states come back."""
 
     def init(self, ctx: Context) -> int:
         return 0
@@ -135,12 +135,12 @@ def spec(witness: Witness) -> SessionSpec:
 
 
 def held_by(session: SessionHandle) -> str:
-    """Return what waits for a person, as JSON."""
+    """Return the ids of all held calls, as JSON."""
     return json.dumps([held.id for held in session.status().held])
 
 
 def rests(session: SessionHandle) -> bool:
-    """Return whether nothing is under way, but for what waits for a person."""
+    """Return whether no work is under way; held calls may wait."""
     try:
         state = session.inspect()
     except SessionAsleep:
@@ -150,7 +150,7 @@ def rests(session: SessionHandle) -> bool:
 
 
 class Life:
-    """One life: sessions that are opened, commands that are carried out, events that are passed on."""
+    """One life of the victim: opens sessions, carries out commands, and passes on events."""
 
     def __init__(self, supervisor: Supervisor, stream: trio.SocketStream, code: SessionSpec) -> None:
         self._supervisor = supervisor
@@ -231,7 +231,7 @@ async def live(folder: Path, socket: str) -> None:
 
 
 async def warm_up() -> None:
-    """Import all that a life uses, once: then most of a life is work."""
+    """Import all that a life uses, so that lives spend their time with work."""
     journal = MemoryJournal(encode=True)
     with tempfile.TemporaryDirectory() as place:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""A log beside the journal of what tools have really done: each line is on the disk before its tool goes on."""
+"""A log of what tools really did, apart from the journal; each line is on disk before its tool goes on."""
 
 import json
 import os
@@ -16,14 +16,14 @@ class Run(NamedTuple):
 
 
 class Witness:
-    """Writes what happens, and finds out what has happened."""
+    """Writes the log, and reads it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._opened = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
 
     def note(self, what: str, tool: str, key: str) -> None:
-        """Write a line, and wait until the disk has it."""
+        """Write a line, and wait until it is on disk."""
         os.write(self._opened, f"{json.dumps((what, tool, key))}\n".encode())
         os.fsync(self._opened)
 
@@ -32,7 +32,7 @@ class Witness:
 
 
 def runs(path: Path) -> list[Run]:
-    """Return the executions in the order of their starts; one that was cut short has not ended."""
+    """Return the executions in the order of their starts; `ended` is false for one that was cut short."""
     if not path.exists():
         return []
     found: list[Run] = []

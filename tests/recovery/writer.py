@@ -1,7 +1,7 @@
 """A journal whose process ends at a failpoint: `python -m tests.recovery.writer FOLDER POINT:TIMES …`.
 
-For each place a process of its own is forked that does what `written` says with a journal in a folder of that name, and
-notes there what it was told is done. How it ended is told on standard output.
+For each place, a process is forked that runs `written` with a journal in a folder of that name. The steps that were
+done are noted in that folder, and the exit status is written to standard output.
 """
 
 import os
@@ -20,14 +20,14 @@ from agentrail.ports.journal import Journal, Snapshot
 from agentrail.testing.conformance.journal_tests import prompted
 
 REACHED = 77
-"""How a process ends at its place."""
+"""Exit status of a process that ended at its place."""
 
 LONG = "x" * 100_000
-"""A text that is kept apart from its record."""
+"""A text so long that the journal stores it apart from its record."""
 
 
 async def written(journal: Journal, done: Path) -> None:
-    """Claim a session, write three records and a snapshot of it, and close the journal; note each in a file."""
+    """Claim a session, write three records and a snapshot, and close the journal; note each done step in a file."""
     opened = os.open(done, os.O_CREAT | os.O_WRONLY)
 
     def note(what: str) -> None:
@@ -49,7 +49,7 @@ async def written(journal: Journal, done: Path) -> None:
 
 
 def end_at(wanted: Failpoint, times: int) -> None:
-    """Do it all, and end at once when *wanted* is reached for the so-manieth time."""
+    """Run `written`, and end the process when *wanted* has been reached *times* times."""
     folder = Path(f"{wanted.name}:{times}")
     folder.mkdir()
     reached: Counter[Failpoint] = Counter()

@@ -29,7 +29,7 @@ def run_in_virtual_time(
     clock: trio.abc.Clock | None = None,
     instruments: Sequence[trio.abc.Instrument] = (),
 ) -> T:
-    """Time jumps whenever nobody can run: no test here takes real time, and none runs for ever."""
+    """Run a test on a virtual clock, which jumps when all tasks wait; the test fails after a day of virtual time."""
 
     async def bounded() -> T:
         with trio.fail_after(A_DAY):
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what a journal can change on both: the records go to memory, and to a file."""
+    """Run tests whose outcome may depend on the journal with each kind: in memory, and in a file."""
     if CAMPAIGN or cast("ModuleType", metafunc.module).__name__.rpartition(".")[2] in ON_BOTH_JOURNALS:
         metafunc.fixturenames.append("journal_kind")
         metafunc.parametrize("journal_kind", ["memory", "sqlite"], indirect=True)
@@ -78,7 +78,7 @@ async def world() -> AsyncIterator[World]:
 
 @pytest.fixture(params=[KernelAlarm, PacedAlarm])
 def alarm_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Alarm]:
-    """Give watchdogs one kind of alarm."""
+    """Have watchdogs use one kind of alarm."""
     kind: type[Alarm] = request.param
     if kind is PacedAlarm:
         monkeypatch.setattr(alarms, "KernelAlarm", _no_timer)

@@ -1,4 +1,4 @@
-"""A tool with one checked argument, and what came of it."""
+"""A tool with one checked argument, and the result of its last call."""
 
 import trio
 

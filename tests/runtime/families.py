@@ -1,4 +1,4 @@
-"""Sessions with sub-agents, for tests of the shell."""
+"""Sessions with sub-agents, for tests of the runtime."""
 
 from collections.abc import Iterable
 
@@ -15,27 +15,27 @@ from tests.runtime.world import World
 
 
 def agent(script: Iterable[Element] | Model = (), name: str = "child", **spec: object) -> SessionSpec:
-    """What a sub-agent is made of: what it says, and the rest of its spec."""
+    """Return the spec of a sub-agent: its script or model, and further fields."""
     model = ScriptedModel(script, name=name) if isinstance(script, Iterable) else script
     return SessionSpec(model=model, description="Finds things.", **spec)  # type: ignore[arg-type]  # a test may give any field
 
 
 def task(agent: str = "finder", prompt: str = "find it", *, usage: Usage = NOTHING_USED, **more: Json) -> Element:
-    """A response that asks for one task."""
+    """Return a response that calls the tool `task` once."""
     return say(calls=[call("task", {"agent": agent, "description": "look", "prompt": prompt, **more})], usage=usage)
 
 
 def tasks(*agents: str) -> Element:
-    """A response that asks for several tasks."""
+    """Return a response that calls the tool `task` once for each of *agents*."""
     wanted = [call("task", {"agent": name, "description": "look", "prompt": f"go, {name}"}) for name in agents]
     return say(calls=wanted)
 
 
 def inner(world: World, session: SessionHandle) -> list[Event]:
-    """What a session has told of its sub-agents."""
+    """Return the sub-agents' events that *session* has published."""
     return [event.event for event in world.heard(session).of(SubAgentEvent)]
 
 
 def ids(world: World) -> list[str]:
-    """Who lives."""
+    """Return the ids of the sessions that live."""
     return [session.id for session in world.supervisor.sessions()]

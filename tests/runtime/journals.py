@@ -18,10 +18,10 @@ def in_memory() -> Journal:
 
 
 INNER: ContextVar[Callable[[], Journal]] = ContextVar("INNER", default=in_memory)
-"""What makes the journals that records really go to."""
+"""Makes the journal that a `TestJournal` writes to, unless it is given one."""
 
 BROKEN = BrokenJournal("write a record", "KeyError: 0")
-"""What crashes an actor: not an outage, for which it waits, but a mistake in the journal's code."""
+"""An error that crashes an actor: a mistake in the journal's code, not an outage, during which the actor waits."""
 
 BROKEN_CAUSE = f"BrokenJournal: {BROKEN}"
 
@@ -29,7 +29,7 @@ Failure = Callable[[Record], Exception | None]
 
 
 class TestJournal:
-    """A journal, in memory unless told otherwise, whose commits take *commit* seconds, and fail as *failing* says."""
+    """A journal (in memory unless given another) whose commits take *commit* seconds and can be made to fail."""
 
     __test__ = False
 
@@ -88,7 +88,7 @@ class TestJournal:
 
 
 class AwakeJournal:
-    """A journal whose threads a virtual clock does not overtake: while one of them works, the run is not idle."""
+    """Keeps the virtual clock from jumping while a thread of the wrapped journal works."""
 
     def __init__(self, inner: Journal) -> None:
         self.inner = inner
@@ -136,7 +136,7 @@ class AwakeJournal:
 
 
 class Dozing(AwakeJournal):
-    """A journal that the virtual clock does not wait for while it is *dozing*."""
+    """An `AwakeJournal` for which the virtual clock does not wait while *dozing* is true."""
 
     dozing = False
 

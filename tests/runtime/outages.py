@@ -1,6 +1,6 @@
-"""Every place where the shell awaits a port, as data: who waits or is refused there while the journal is away.
+"""A table of every place where the runtime awaits a port: who waits or is refused while the journal is unavailable.
 
-`places_in_the_code` finds these places by reading the code, and a test holds them against the tables.
+A test finds these places in the source code, and compares them with the tables.
 """
 
 import ast
@@ -24,7 +24,7 @@ from agentrail.ports.web import Web
 T = TypeVar("T")
 
 COURSES: Final = ("once", "second", "never")
-"""How long an outage lasts: one call, a second, or until the end."""
+"""How long an outage lasts: one call, a second, or until the test ends."""
 
 MEETS: Final = {
     "session": ("done", "done", "waits"),  # it is tried again until it works
@@ -32,22 +32,22 @@ MEETS: Final = {
     "caller": ("refused", "refused", "refused"),  # whoever calls is told, and may try again
     "nobody": ("done", "done", "done"),  # it is no loss
 }
-"""What a call meets in each course, by whose affair the place is."""
+"""What the call of a place meets in each course; the key is `Place.whose`."""
 
 
 class Place(NamedTuple):
-    """One place where the shell awaits the journal."""
+    """A place where the runtime awaits the journal."""
 
     leaf: str
-    """The function that awaits it."""
+    """Name of the function that awaits the journal."""
     call: str
-    """What it awaits."""
+    """Name of the journal's method."""
     on: str
-    """For whom: a function that calls it, however far up; the same one if nobody else does."""
+    """Name of a function that calls `leaf`, directly or not; `leaf` itself if there is only one."""
     whose: str
-    """Whose affair an outage is there."""
+    """Who an outage concerns here; a key of `MEETS`."""
     story: str
-    """What leads to it: a function of `test_outages`."""
+    """Name of the function of `test_outages` that leads to this place."""
 
 
 APPEND = "journal_log.Records._append"
@@ -110,14 +110,14 @@ PLACES: Final = (
 
 
 class OtherPlace(NamedTuple):
-    """One place where the shell awaits another port: whatever that raises is an answer, and ends no session."""
+    """A place where the runtime awaits another port: an error there is handled, and ends no session."""
 
     leaf: str
     call: str
     becomes: str
-    """What an error becomes."""
+    """What the runtime makes of an error."""
     test: str
-    """Which test of this folder shows it."""
+    """Test in tests/runtime that shows this."""
 
 
 OTHERS: Final = (
@@ -196,14 +196,14 @@ HELD_BY: Final = re.compile(
 
 
 class Function(NamedTuple):
-    """A function of the shell, as its text says."""
+    """A function of the runtime: its name and its syntax tree."""
 
     name: str
     node: ast.AsyncFunctionDef
 
 
 def functions() -> Iterator[Function]:
-    """Yield the async functions of the shell by what they are called here: module, class, name."""
+    """Yield the async functions of the runtime, named by module, class and function."""
     root = Path(agentrail.__file__).parent
     for folder in ("runtime", "app"):
         for path in sorted((root / folder).rglob("*.py")):
@@ -221,7 +221,7 @@ def _inside(prefix: str, tree: ast.AST) -> Iterator[Function]:
 
 
 def journal_calls(function: ast.AsyncFunctionDef) -> set[str]:
-    """Return the methods of a journal that a function names: called, or given to `patiently`."""
+    """Return the journal's methods that a function mentions: it calls them, or passes them to `patiently`."""
     return {
         node.attr
         for node in ast.walk(function)
@@ -232,21 +232,21 @@ def journal_calls(function: ast.AsyncFunctionDef) -> set[str]:
 
 
 def other_calls(function: ast.AsyncFunctionDef) -> set[str]:
-    """Return what a function awaits of ports that are no journal."""
+    """Return the methods of ports other than the journal that a function awaits."""
     awaited = (node.value for node in ast.walk(function) if isinstance(node, ast.Await))
     targets = (ast.unparse(_called(each)) for each in awaited)
     return {target for target in targets if HELD_BY.search(target)}
 
 
 def _called(awaited: ast.expr) -> ast.expr:
-    """Return what is called; a call around another one, such as a check of what it returns, is looked into."""
+    """Return the called function; for a call of what another call returned, the innermost function."""
     while isinstance(awaited, ast.Call):
         awaited = awaited.func
     return awaited
 
 
 def names_in(function: ast.AsyncFunctionDef) -> set[str]:
-    """Return the names of functions that a function mentions."""
+    """Return all names and attributes that a function mentions."""
     walked = list(ast.walk(function))
     return {node.id for node in walked if isinstance(node, ast.Name)} | {
         node.attr for node in walked if isinstance(node, ast.Attribute)
@@ -257,7 +257,7 @@ def names_in(function: ast.AsyncFunctionDef) -> set[str]:
 
 
 class Outage:
-    """Where a journal is away, from when it is armed on, and for how long."""
+    """The place and the course of an outage; the outage starts when `armed` is set."""
 
     def __init__(self, place: Place | None, course: str) -> None:
         self.place = place
@@ -266,14 +266,14 @@ class Outage:
         self.tries = 0
         self.since: float | None = None
         self.first: list[tuple[str, str, str, bool]] = []
-        """Calls that fail once before: which function's, what, of which session, and whether behind its work."""
+        """Calls to fail once in addition: function, method, session, and whether the call fails after its effect."""
         self.about = ""
-        """The session whose calls alone fail."""
+        """Only calls about this session fail; empty: all."""
         self.breaks: Exception | None = None
-        """What the next record is answered with."""
+        """An error that the next append raises."""
 
     def fails(self, call: str, session_id: str) -> bool:
-        """Whether *call*, made where we are called from, fails."""
+        """Return whether *call*, made by the current call stack, fails now."""
         place = self.place
         if not self.armed or place is None or call != place.call or self.about not in ("", session_id):
             return False
@@ -285,7 +285,7 @@ class Outage:
         return {"once": self.tries == 1, "second": now < self.since + 1, "never": True}[self.course]
 
     def fails_first(self, call: str, session_id: str, *, behind: bool) -> bool:
-        """Whether *call* is one of those that fail before."""
+        """Return whether *call* is in `first`; each entry counts once."""
         for each in self.first:
             leaf, name, about, late = each
             if (name, about, late) == (call, session_id, behind) and is_under(leaf):
@@ -295,7 +295,7 @@ class Outage:
 
 
 def is_under(*wanted: str) -> bool:
-    """Whether all these functions of the shell are among those that have called us."""
+    """Return whether all these functions of the runtime are on the current call stack."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - who calls is what a place is
     names: set[str] = set()
     while frame is not None:
@@ -305,7 +305,7 @@ def is_under(*wanted: str) -> bool:
 
 
 class OutageJournal:
-    """A journal that raises `OSError` where and as long as its outage says, before or behind what it does."""
+    """A journal that raises `OSError` as its outage says: before a call has its effect, or after it."""
 
     def __init__(self, outage: Outage) -> None:
         self.inner: Journal = MemoryJournal(encode=True)

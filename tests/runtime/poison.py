@@ -1,4 +1,4 @@
-"""A bug of our own that crashes an actor: planted where a step is written down, because no plugin can cause one."""
+"""A mistake in agentrail that crashes an actor; it is raised at a failpoint, because no plugin can cause one."""
 
 from contextlib import ExitStack
 
@@ -9,15 +9,15 @@ from agentrail.hooks.plugin import Plugin
 from agentrail.ports.failpoints import Failpoint, watching
 
 POISONED = "OurBug: poison"
-"""How a crash by it is described."""
+"""The crash by `OurBug`, as crash reports and errors describe it."""
 
 
 class OurBug(Exception):  # noqa: N818 - a name that is seen in reports
-    """Stands for a mistake in the machine or the shell."""
+    """Stands for a mistake in the machine or the runtime."""
 
 
 def crash_this_step() -> None:
-    """Have the step that is being made crash its actor, when its record is about to be written."""
+    """Make the current step crash its actor, just before its record is written."""
     planted = ExitStack()
 
     def watcher(point: Failpoint) -> None:
@@ -30,7 +30,7 @@ def crash_this_step() -> None:
 
 
 class Poison(Plugin[int]):
-    """Crashes the actor at a prompt that says so; counts the others."""
+    """Crashes the actor at the prompt "die"; its state counts the other prompts."""
 
     def init(self, ctx: Context) -> int:
         return 0

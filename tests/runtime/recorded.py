@@ -1,4 +1,4 @@
-"""A journal and a bus without a session."""
+"""A journal and an event bus without a session."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,14 +13,14 @@ from agentrail.values.events.life import AgentEnd, AgentStart
 from agentrail.values.usage import NOTHING_USED
 
 READ_AHEAD = 2
-"""Records per read, so that a page ends in the middle of everything."""
+"""Records per read: so few that reads end in the middle of events."""
 
 TURN, ROUND, PATH = 3, 2, ("above", "c1")
-"""Where all of it happens."""
+"""Turn, round and path of all events."""
 
 
 class Session:
-    """A journal and a bus, as the loop of a session uses them: first the record, then the event."""
+    """A journal and an event bus, used as by a session: a record is written before its events are published."""
 
     def __init__(self, buffer_size: int = 256) -> None:
         self.records: list[Record] = []

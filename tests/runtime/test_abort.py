@@ -1,4 +1,4 @@
-"""Stopping never waits: not for the mailbox, not for the disk."""
+"""An abort does not wait for the mailbox, nor for the disk."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Arguments are bounded in size and depth: a call with more gets an error result that says so, and costs little."""
+"""Arguments have a maximal size and depth: a larger call gets an error result that says so, at little cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.runtime.world import World
 
 
 async def told(world: World, args: JsonObject, chars: int = 1_000_000, items: int = 10_000) -> ToolMessage:
-    """Return what the model is told of a call with *args*."""
+    """Return the result that the model gets for a call with *args*."""
     session = await world.spawn(
         [say(calls=[ToolCall("", "take", args if isinstance(args, FrozenObject) else freeze_object(args))]), "next"],
         tools=[quick("take")],
@@ -99,7 +99,7 @@ SOME_JSON: st.SearchStrategy[Json] = st.recursive(
 
 
 def size_of(found: Json) -> tuple[int, int]:
-    """Return the characters, and the keys and items, of *found*."""
+    """Return how many characters, and how many keys and items, *found* has."""
     if isinstance(found, str):
         return len(found), 0
     if not isinstance(found, dict | tuple):
@@ -124,11 +124,11 @@ TOWER: JsonObject = freeze_object(
         "$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 10} for n in range(11)} | {"d11": {}},
     }
 )
-"""A schema whose checks are as many as a hundred thousand millions."""
+"""A schema whose full check would take 10**11 steps."""
 
 
 def tower() -> Fake:
-    """A tool that takes arguments of `TOWER`."""
+    """Return a tool with the schema `TOWER`."""
     made = quick("take")
     return evolve(made, spec=made.spec.but(parameters=TOWER))
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a call, it is a typed error that says what to do, and it harms no other session."""
+"""A wrong argument of any call raises a typed error that says what to do, and affects no other session."""
 
 # ruff: noqa: ARG001 - the session beside it answers before and after, whatever the test does with it
 
@@ -51,7 +51,7 @@ from tests.runtime.world import World, settle, spec_of
 
 @pytest.fixture
 async def bystander(world: World) -> AsyncIterator[SessionHandle]:
-    """A session beside the one that is harmed; it answers before and after."""
+    """Yield a session that has to answer before and after the test of another session."""
     session = await world.spawn(ScriptedModel(["fine"], repeat_last=True), "bystander")
     assert (await session.ask("how are you?")).text == "fine"
     yield session
@@ -137,11 +137,11 @@ async def test_a_specification_that_cannot_be_run(world: World, spec: SessionSpe
 
 
 class Whole(int):
-    """Equal to a whole number, and another object."""
+    """An `int` that is equal to a default and not the same object."""
 
 
 class Decimal(float):
-    """Equal to a number, and another object."""
+    """A `float` that is equal to a default and not the same object."""
 
 
 def test_a_default_is_a_figure_that_is_taken() -> None:

@@ -1,4 +1,4 @@
-"""The calls of one response: side by side, each by itself, and told to the model in order."""
+"""The calls of one response: they run side by side, and the model gets their results in order."""
 
 import logging
 
@@ -31,7 +31,7 @@ async def area(width: int) -> int:  # noqa: ASYNC124 - a tool is async
 
 
 async def results(world: World, *tools: object, calls: list[str], max_parallel_tools: int = 8) -> list[ToolMessage]:
-    """Return what the model is told of *calls*, in order."""
+    """Return the results that the model gets for *calls*, in order."""
     session = await world.spawn(
         [say(calls=[call(name) for name in calls]), "next"], tools=tools, max_parallel_tools=max_parallel_tools
     )

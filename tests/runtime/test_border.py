@@ -1,4 +1,4 @@
-"""What comes from callers, tools and models is made fit to be kept, or refused; it ends nothing but itself."""
+"""Values from callers, tools and models are made storable or refused; a refused one ends its own call or turn."""
 
 # ruff: noqa: ARG001 - the session beside it answers before and after, whatever the test does with it
 
@@ -29,7 +29,7 @@ from tests.runtime.world import World, settle
 
 @pytest.fixture
 async def bystander(world: World) -> AsyncIterator[SessionHandle]:
-    """A session beside the one that is harmed; it answers before and after."""
+    """Yield a session that has to answer before and after the test of another session."""
     session = await world.spawn(ScriptedModel(["fine"], repeat_last=True), "bystander")
     assert (await session.ask("how are you?")).text == "fine"
     yield session
@@ -92,7 +92,7 @@ async def test_a_tool_that_raises_what_cannot_be_kept_is_a_failed_call(world: Wo
 
 
 async def tried(world: World, odd: Fake) -> str:
-    """Return the result of a call to *odd*, behind which the turn has gone on."""
+    """Return the result of a call to *odd*, after which the turn must have gone on."""
     session = await world.spawn([say(calls=[call(odd.spec.name)]), "fine"], tools=[odd])
     reply = await session.ask("go")
     assert reply.text == "fine"
@@ -175,7 +175,7 @@ async def test_a_model_that_says_what_cannot_be_kept_does_not_end_the_session(wo
 
 
 def test_errors_are_written_to_the_log_by_one_function() -> None:
-    """`logging` raises where it writes an error that is nested deeply: that is caught in one place."""
+    """`logging` raises when it writes a deeply nested error; one function catches that."""
     found = {
         path.name
         for path in Path(agentrail.__file__).parent.rglob("*.py")

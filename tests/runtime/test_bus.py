@@ -14,7 +14,7 @@ from tests.runtime.recorded import Session, end, start
 
 
 async def drain(subscription: Subscription) -> list[Envelope]:
-    """Return everything that is there now."""
+    """Return the events that can be received now."""
     got: list[Envelope] = []
     while True:
         with trio.move_on_after(1) as scope:

@@ -1,4 +1,4 @@
-"""What each call of the handle does in idle and while a turn is open."""
+"""Calls of the handle, while the session is idle and while a turn is open."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Plugins and tools may be changed as often as one likes: a session keeps the code of those that it names, no more."""
+"""Plugins and tools can be changed without limit: a session keeps only the code that its state names."""
 
 from collections.abc import Awaitable, Callable
 
@@ -17,7 +17,7 @@ from tests.runtime.world import World, until
 
 @frozen
 class Plain(Plugin[None]):
-    """It does nothing, with a figure."""
+    """Has an option and no hooks."""
 
     figure: int = 0
 
@@ -31,7 +31,7 @@ CHANGES: dict[str, Callable[[SessionHandle, int], Awaitable[None]]] = {
 
 
 def code_of(session: SessionHandle) -> tuple[int, int, int]:
-    """Return how many plugins, validators and tools a session holds on to."""
+    """Return how many plugins, validators and tools a session keeps."""
     outfit = session._session.outfit  # noqa: SLF001 - what is kept there is the point
     return len(outfit.judge._plugins), len(outfit.judge._validators), len(outfit.tools)  # noqa: SLF001
 

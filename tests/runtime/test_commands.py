@@ -1,4 +1,4 @@
-"""A command id makes a lost acknowledgement harmless: the same id again returns the first answer and does nothing."""
+"""With a command id, a call can be repeated: the same id returns the first answer and has no second effect."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -219,7 +219,7 @@ async def test_of_a_large_command_only_a_digest_is_kept_at_hand(world: World) ->
 
 @asynccontextmanager
 async def held_up(session: SessionHandle, journal: TestJournal) -> AsyncIterator[trio.Nursery]:
-    """Have the actor write a record for a second: what is sent meanwhile is in its mailbox."""
+    """Make the actor's next record take a second, so that what is sent meanwhile waits in its mailbox."""
     async with trio.open_nursery() as nursery:
         journal.commit = 1.0
         nursery.start_soon(lambda: session.attach_tools(quick("new")))
@@ -230,7 +230,7 @@ async def held_up(session: SessionHandle, journal: TestJournal) -> AsyncIterator
 
 
 async def outcome(sending: Awaitable[object]) -> object:
-    """Return what is answered, or the class and the facts of the refusal."""
+    """Return the answer, or the class and the fields of the refusal."""
     try:
         return await sending
     except AgentrailError as error:
@@ -238,7 +238,7 @@ async def outcome(sending: Awaitable[object]) -> object:
 
 
 def ran(session: SessionHandle) -> list[str]:
-    """What users have said in the conversation."""
+    """Return the texts of the user's messages in the conversation."""
     return [message.text for message in session.messages() if isinstance(message, UserMessage)]
 
 
@@ -299,7 +299,7 @@ async def test_a_prompt_that_was_accepted_is_not_dropped_when_it_is_sent_again(k
 
 @pytest.mark.parametrize("written", [False, True])
 async def test_a_crash_between_a_drop_and_its_abort_loses_neither(kept: TestJournal, written: bool) -> None:
-    """The actor crashes at the record of the drop, before or after it is written; then at that of the abort."""
+    """The actor crashes at the record of the drop, before or after it is written; then at the record of the abort."""
     async with open_world(kept) as world:
         session = await world.spawn([stall(), "after"], "s")
         await session.prompt("go")

@@ -1,4 +1,4 @@
-"""A plugin that breaks is told of in the log, with its traceback, and seldom enough to be read."""
+"""A plugin that fails is logged with its traceback, but not each time."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tests.runtime.world import World, settle
 
 @frozen
 class Raises(Plugin):
-    """A guard with a bug."""
+    """A guard that raises."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> None:  # type: ignore[override]  # the fault
         raise KeyError("limit")
 
 
 class Forgets(Plugin):
-    """A guard without its `return`."""
+    """A guard whose hook lacks its `return`."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> None:  # type: ignore[override]  # the fault
         hook.args.get("path")
 
 
 class Promises(Plugin):
-    """A guard that hands over what should be awaited, in a way that no look at its class finds."""
+    """A guard that returns a coroutine, which cannot be seen from its class."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> object:  # type: ignore[override]  # the fault
         async def answer() -> None:  # noqa: ASYNC124 - nobody waits for it
@@ -46,7 +46,7 @@ class Promises(Plugin):
 
 
 class Deaf(Plugin):
-    """It cannot listen."""
+    """A plugin whose `on_event` fails."""
 
     def on_event(self, event: Envelope, state: None, ctx: Context) -> None:
         raise KeyError("ear")

@@ -1,4 +1,4 @@
-"""A critical plugin whose `on_event` breaks while a response is out: what had come of that is kept, and counted."""
+"""A critical plugin whose `on_event` raises during a response: the text and the usage so far are kept."""
 
 from collections.abc import Awaitable, Callable
 
@@ -28,7 +28,7 @@ USED = Usage(input_tokens=100, output_tokens=7)
 
 
 class Speaking:
-    """Answers with *first*; then begins to speak, says what it has used, and does not end; then answers at once."""
+    """Answers with *first*; then streams text and usage without an end; later requests it answers at once."""
 
     name = "speaking"
 
@@ -51,7 +51,7 @@ class Speaking:
 
 @frozen
 class Breaking(Plugin[None]):
-    """Breaks at one kind of event."""
+    """Raises at one kind of event."""
 
     at: str
 

@@ -1,4 +1,4 @@
-"""What a command was, in few bytes: the same for a resend, another for anything else."""
+"""Digests of commands: equal for a command that is sent again, different for any other."""
 
 from agentrail.core.vocabulary.commands import (
     AbortSent,

@@ -1,4 +1,4 @@
-"""A session is called inside the Trio run that it lives in; from elsewhere it refuses, and comes to no harm."""
+"""A session can be called only in the Trio run that it lives in; elsewhere it raises, and is not harmed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine

@@ -1,4 +1,4 @@
-"""What goes wrong in somebody's first five minutes is said, not suffered."""
+"""Mistakes of new users: each gets an error that explains it."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A supervisor without a journal of its own forgets what has ended; nothing of a session that is gone piles up."""
+"""A supervisor without a journal forgets sessions that have ended: nothing of them stays in memory."""
 
 import gc
 import logging
@@ -37,7 +37,7 @@ WHY = "no place"
 
 
 class NoPlace(Plugin[None]):
-    """Lets no session start."""
+    """Refuses every session at its start."""
 
     def init(self, ctx: Context) -> None:
         raise PluginRefused(WHY)
@@ -49,7 +49,7 @@ AT_ONCE = 20
 
 @pytest.fixture(scope="module", autouse=True)
 def alone() -> None:
-    """Keep the collector from looking at what other tests have left: it is asked for objects forty times."""
+    """Hide objects of earlier tests from the garbage collector: this test asks it for all objects forty times."""
     gc.collect()
     gc.freeze()
 
@@ -59,7 +59,7 @@ def saying(*texts: str, **more: object) -> SessionSpec:
 
 
 def kept_in(supervisor: Supervisor) -> list[str]:
-    """The sessions of which the journal holds anything."""
+    """Return the sessions of which the journal holds anything."""
     journal = getattr(supervisor._sessions.house.forget, "__self__", None)  # noqa: SLF001 - what forgets
     assert isinstance(journal, MemoryJournal)
     return list(journal._shelves)  # noqa: SLF001 - see above
@@ -229,7 +229,7 @@ async def listened_to(supervisor: Supervisor, name: str) -> None:
 async def test_nothing_of_it_is_left(
     live: Callable[[Supervisor, str], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Objects are counted, of each kind, over rounds."""
+    """Counts the objects of each kind over several rounds."""
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)
     logging.disable()
     try:

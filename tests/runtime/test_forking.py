@@ -1,4 +1,4 @@
-"""Sessions that begin with the past of others, and what that leaves alone."""
+"""Sessions forked from others, and what stays as it was in the original."""
 
 import pytest
 

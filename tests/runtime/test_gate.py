@@ -8,7 +8,7 @@ from agentrail.runtime.shared.admission import Gate
 
 
 class Passes(trio.abc.Instrument):
-    """Counts who is admitted in each pass."""
+    """Counts the tasks that are admitted in each pass of the loop."""
 
     def __init__(self) -> None:
         self.admitted: list[int] = []
@@ -24,7 +24,7 @@ class Passes(trio.abc.Instrument):
 
 
 async def passes_of(gate: Gate, visitors: int) -> list[int]:
-    """Return how many are admitted in each pass."""
+    """Return how many tasks are admitted in each pass."""
     passes = Passes()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(gate.run)

@@ -1,4 +1,4 @@
-"""Calls that wait for a person: exactly what was approved is what runs."""
+"""Held calls: the arguments that a person approved are those that run."""
 
 import pytest
 import trio
@@ -169,7 +169,7 @@ async def test_a_tool_that_changed_cannot_be_approved(world: World) -> None:
 
 @frozen
 class Swapper(Plugin):
-    """Changes arguments behind the holder."""
+    """Changes the arguments after the holding plugin was asked."""
 
     priority = 950
 

@@ -1,4 +1,4 @@
-"""Errors whose class is hostile, and errors that Python raises itself: each ends nothing but what has raised it."""
+"""Errors whose classes misbehave, and errors that Python itself raises: each ends only the work that raised it."""
 
 import logging
 from collections.abc import Callable, Generator
@@ -21,11 +21,11 @@ from tests.runtime.world import World
 
 
 class Own(BaseException):
-    """One that no `except Exception` sees."""
+    """An error that `except Exception` does not catch."""
 
 
 class HostileError(Exception):
-    """Says nothing of itself, whatever it is asked."""
+    """An error that raises when its text, cause or traceback is read."""
 
     def __str__(self) -> NoReturn:
         raise Own

@@ -1,4 +1,4 @@
-"""Failures of all kinds in some sessions: the others' events are those of a run in which nothing fails."""
+"""Failures of all kinds in some sessions do not change the events of the others."""
 
 from collections.abc import Callable
 
@@ -19,11 +19,11 @@ from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.world import open_world
 
 SESSIONS, ROUNDS = (200, 5) if CAMPAIGN else (48, 2)
-"""Every second session fails: 500 failures in the campaign, 48 in CI."""
+"""Number of sessions; every second one fails."""
 
 
 class Swallowed(BaseException):
-    """What no `except Exception` sees."""
+    """An error that `except Exception` does not catch."""
 
 
 def nested(depth: int) -> Exception:
@@ -50,7 +50,7 @@ def _raise(error: BaseException) -> None:
 
 
 class Faulty(Plugin):
-    """Breaks at prompts that name how."""
+    """Fails at prompts that name a kind of failure."""
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
         wanted = IN_PLUGINS.get(hook.text)
@@ -81,7 +81,7 @@ KINDS = (*IN_PLUGINS, *IN_TOOLS, "model", "commit", "written", "timer")
 
 
 async def cause(session: SessionHandle, kind: str) -> None:
-    """Cause one failure, and see it through."""
+    """Cause one failure, and wait until it is over."""
     with trio.move_on_after(3):
         await session.prompt(kind)
         await trio.sleep(1)
@@ -89,7 +89,7 @@ async def cause(session: SessionHandle, kind: str) -> None:
 
 
 def script(kinds: list[str]) -> list[object]:
-    """Return what the model of a session answers that fails in these ways."""
+    """Return the script for the model of a session that fails in these ways."""
     made: list[object] = []
     for kind in kinds:
         if kind in IN_TOOLS:
@@ -112,7 +112,7 @@ def events(envelopes: list[Envelope]) -> list[tuple[object, ...]]:
 
 
 async def campaign(*, faulty: bool) -> tuple[dict[str, list[tuple[object, ...]]], int]:
-    """Let half of the sessions work and the other half fail, or not; return the events of those that work."""
+    """Run sessions of which every second one fails (or none); return the events of the sessions that work."""
     journal = TestJournal()
 
     breaking: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Sources of tools that join a living session, and leave it: as one step each, and nothing is left of a failure."""
+"""Sources of tools that join or leave a living session: one step each, and a failure leaves nothing behind."""
 
 from __future__ import annotations
 

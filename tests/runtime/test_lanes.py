@@ -1,4 +1,4 @@
-"""Callers cannot flood a session: calls that mean the same are one letter, and others are refused in time."""
+"""Callers cannot flood a session: equal calls share one letter, and too many others are refused."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -23,7 +23,7 @@ MANY = 300
 
 
 async def at_once(calls: Sequence[Callable[[], Awaitable[object]]]) -> list[AgentrailError | None]:
-    """Make calls at once, and return what each raised, when all are answered."""
+    """Make the calls at the same time, and return the error that each raised, or `None`."""
     raised: list[AgentrailError | None] = [None] * len(calls)
     left = len(calls)
 

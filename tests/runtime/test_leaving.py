@@ -1,4 +1,4 @@
-"""What the end of a session costs does not grow with the sessions that there are: counted, not timed."""
+"""The cost of ending a session does not depend on the number of sessions; it is measured in opcodes."""
 
 import pytest
 import trio
@@ -16,7 +16,7 @@ WAYS = ("left", "stopped", "asleep")
 
 
 class Silent:
-    """A model that begins and never ends."""
+    """A model whose response begins and does not end."""
 
     name = "silent"
 
@@ -27,7 +27,7 @@ class Silent:
 
 
 async def _spawn(supervisor: Supervisor, count: int, way: str) -> None:
-    """Start sessions that each have timers, and a response that does not end unless they sleep."""
+    """Start sessions that have timers and, unless they sleep, a response that does not end."""
     model = Silent()
     for _ in range(count):
         session = await supervisor.spawn(SessionSpec(model=model, hibernate_after=1.0 if way == "asleep" else 1000.0))
@@ -37,7 +37,7 @@ async def _spawn(supervisor: Supervisor, count: int, way: str) -> None:
 
 
 async def _opcodes_per_session(count: int, way: str) -> float:
-    """Return what the ends of some sessions cost, each."""
+    """Return the opcodes that the end of one session takes, on average."""
     ends = FEW if way == "stopped" else count
     async with open_supervisor(seed=1) as supervisor:
         await _spawn(supervisor, count, way)

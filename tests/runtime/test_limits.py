@@ -1,4 +1,4 @@
-"""Limits of providers: nobody is over them, sessions take turns, and whoever leaves takes no slot along."""
+"""Limits of providers: they are never exceeded, sessions take turns, and a cancelled request frees its slot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIMES = 500 if CAMPAIGN else 30
 
 @define
 class Provider:
-    """Answers after a while, and remembers who asked when."""
+    """Answers after a while, and notes who asked at which time."""
 
     name: str = "acme:large"
     takes: float = 1.0
@@ -73,7 +73,7 @@ async def ask(session: SessionHandle, times: int = 1) -> None:
 
 
 async def all_ask(supervisor: Supervisor, provider: Provider, names: str, times: int = 1) -> float:
-    """Let sessions of these *names* ask at once, so many *times* each; return when they began."""
+    """Let sessions of these *names* ask at once, *times* times each; return the time at which they began."""
     sessions = [await supervisor.spawn(SessionSpec(model=provider), name) for name in names]
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
@@ -282,7 +282,7 @@ async def _within(limits: ProviderLimits, provider: Provider, scope: trio.Cancel
 
 
 def unheard(_: Chunk) -> None:
-    """Nobody listens."""
+    """Ignore a chunk: nobody listens."""
 
 
 # Lanes, without time

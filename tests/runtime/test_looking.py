@@ -1,4 +1,4 @@
-"""Looking into a session that runs: holding it up, its steps one by one, and the step that holds up the loop."""
+"""Observing a running session: suspending it, tracing its steps, and naming a step that holds up the loop."""
 
 import gc
 import logging
@@ -112,7 +112,7 @@ async def test_a_reader_who_is_too_slow_misses_steps_and_is_told_how_many(world:
 
 
 class Hand:
-    """A clock that goes on only when it is told to, and then waits until the watchdog has looked at it."""
+    """A clock that moves only in `advance`, which then waits until the watchdog has looked at it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
@@ -136,7 +136,7 @@ class Hand:
         self.wait()
 
     def wait(self) -> None:
-        """Wait until the watchdog has looked from now on."""
+        """Wait until the watchdog has looked once more, from start to end."""
         while self._looks.acquire(blocking=False):
             pass
         for _ in range(2):  # the first may have begun before
@@ -150,7 +150,7 @@ def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
 
 @frozen
 class Sleeper(Plugin):
-    """Takes as many seconds as the prompt says, one part after the other."""
+    """Takes the seconds that the prompt lists, one after the other."""
 
     hand: Callable[[], Hand]
 
@@ -179,7 +179,7 @@ async def test_the_step_that_holds_up_the_loop_is_named(
 
 @frozen
 class Litter(Plugin):
-    """Has the garbage collector come where it holds up a step, and takes time after it; as the prompt says."""
+    """Has the garbage collector hold up a step for seconds that the prompt lists, and takes more time afterwards."""
 
     hand: Callable[[], Hand]
 
@@ -274,7 +274,7 @@ async def test_whoever_else_empties_the_list_of_those_who_listen_breaks_no_super
 
 @pytest.fixture
 def all_steps_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no pause of a busy machine be long enough for an alarm."""
+    """Make the limit for slow steps so high that a busy machine causes no alarm."""
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)
 
 
@@ -359,7 +359,7 @@ def test_what_has_kept_the_interpreter_is_named_when_it_gives_it_up(
     hand: Hand,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A call in C that keeps it is one look that comes late; the loop may have asked for it up to `AWAKE` later."""
+    """A call in C that keeps the interpreter delays one look; the loop's answer may come up to `AWAKE` later."""
 
     async def main() -> None:
         async with open_supervisor() as supervisor:

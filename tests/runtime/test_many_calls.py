@@ -1,4 +1,4 @@
-"""A response with many calls, and what else comes in numbers, costs as much for each as one with few."""
+"""The cost per call (or other item) of a response does not grow with their number."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FEW, MANY = (500, 4000) if CAMPAIGN else (100, 400)
 LET_THROUGH = (128, MOST_CALLS) if CAMPAIGN else (100, 400)
 
 STEP_OPCODES = 1_200_000
-"""Instructions of the interpreter that the longest step may take: some 10 ms where a million take 7."""
+"""Opcodes that the longest step may take: about 10 ms, where a million take 7 ms."""
 
 
 async def _opcodes(calls: int, most: int) -> int:
-    """Return what the second turn with so many *calls* takes: the first one makes what is made once."""
+    """Return the opcodes of the second turn, with *calls* calls; the first turn does what is done only once."""
     async with listened_session(calls=calls, chunks=1, most_calls=most) as session:
         await session.ask("go on")
         with counted_opcodes() as counted:
@@ -31,7 +31,7 @@ async def _opcodes(calls: int, most: int) -> int:
 
 
 def _per_call(few: int, many: int, most: int) -> tuple[float, float]:
-    """Return what each call takes up to *few*, and each further one up to *many*."""
+    """Return the opcodes per call up to *few* calls, and per further call up to *many*."""
     one, less, more = (trio.run(_opcodes, calls, most) for calls in (1, few, many))
     return (less - one) / (few - 1), (more - less) / (many - few)
 
@@ -48,7 +48,7 @@ def test_each_call_over_the_limit_takes_as_much_as_the_others_over_it_and_little
 
 
 class Steps(trio.abc.Instrument):
-    """Knows how many instructions the longest step has taken, of those that are *counted*."""
+    """Knows the opcodes of the longest step of a task; *counted* is the running number."""
 
     def __init__(self, counted: list[int]) -> None:
         self.longest = 0
@@ -56,11 +56,11 @@ class Steps(trio.abc.Instrument):
         self._began = 0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Begin."""
+        """Note the number of opcodes at the start."""
         self._began = self._counted[0]
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """End."""
+        """Note the step if it was the longest."""
         self.longest = max(self.longest, self._counted[0] - self._began)
 
 

@@ -1,4 +1,4 @@
-"""What a session does with its models: what they cost, whom it asks next, and what they say in tags."""
+"""A session's models: costs, fallback in a chain, and inline tags in responses."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ ONCE = {
     BadResponse: "never",
     ModelError: "never",
 }
-"""When another model is asked, by what went wrong."""
+"""When each kind of error makes a session use the next model of its chain."""
 
 
 @pytest.mark.parametrize(("kind", "when"), ONCE.items())

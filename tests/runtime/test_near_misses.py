@@ -1,4 +1,4 @@
-"""What is nearly right is refused with what was meant; what would be passed over in silence is refused, too."""
+"""Slightly wrong names and values are refused with the right one in the message; none is ignored silently."""
 
 from __future__ import annotations
 

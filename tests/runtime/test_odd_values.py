@@ -1,4 +1,4 @@
-"""Numbers, texts and errors that no type checker would let through end nothing but the turn they came in."""
+"""Numbers, texts and errors that a type checker would reject end at most the turn in which they occur."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -60,7 +60,7 @@ YEAR = 31_536_000.0
 
 
 class Answering:
-    """A model that gives one answer for ever, and raises it if it is an error."""
+    """A model that gives the same answer each time, or raises it if it is an error."""
 
     name = "answering"
 
@@ -78,7 +78,7 @@ class Answering:
 
 
 async def lives(world: World, model: Model, max_retries: int = 5) -> None:
-    """Speak to a session of *model*: its turn ends with a `provider_error`, and the session answers the next."""
+    """Check that a turn with *model* ends with a `provider_error`, and that the session works with another model."""
     session = await world.spawn(model, max_retries=max_retries)
     with pytest.raises(TurnAborted, match="provider_error"):
         await session.ask("go")
@@ -214,7 +214,7 @@ def test_a_price_that_is_none_is_refused(price: Price) -> None:
 
 
 class Holder(Plugin):
-    """Holds each call for a very long time."""
+    """Holds each call, with a timeout of 1e300 seconds."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:
         return HoldTool("wait", timeout=1e300)
@@ -231,7 +231,7 @@ async def test_a_hold_ends_after_ten_years(world: World) -> None:
 
 
 class Asker(Plugin):
-    """Asks a service, and has very long to wait."""
+    """Asks a service before each request, with a deadline of 1e306 seconds."""
 
     def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None] | Ask[None]:
         return Continue(None) if hook.answer is not None else Ask(CallService("odd"), deadline=1e306)
@@ -288,7 +288,7 @@ class UnspeakableError(Exception):
 
 @frozen(eq=False)
 class Odd(Plugin[object]):
-    """Does what it was made for before each request, and when it hears of anything."""
+    """Calls a given function before each request, and another one at each event."""
 
     doing: Callable[[], object]
     heard: Callable[[], object] | None = None
@@ -399,7 +399,7 @@ def test_a_service_of_odd_times_is_refused() -> None:
 
 
 class OddJournal(MemoryJournal):
-    """Answers one of its methods oddly."""
+    """Returns *odd* from one of its methods."""
 
     def __init__(self, method: str, odd: object) -> None:
         super().__init__(encode=True)
@@ -456,14 +456,14 @@ async def test_a_journal_that_reads_no_records_is_told_so(found: object) -> None
 
 
 class Exits:
-    """Ends the process when it is asked whether it is true."""
+    """Raises `SystemExit` when its truth value is asked for."""
 
     def __bool__(self) -> bool:
         raise SystemExit
 
 
 class OtherInside(MemoryJournal):
-    """Gives each record, from one on, with something else in a field."""
+    """Returns records with another value in one field, from the record *first* on, while it is `broken`."""
 
     def __init__(self, name: str, odd: object, first: int) -> None:
         super().__init__(encode=True)
@@ -535,7 +535,7 @@ async def test_a_snapshot_of_another_session_is_not_believed() -> None:
 
 
 class OddInt(int):
-    """A number that does not add."""
+    """An `int` that raises when something is added."""
 
     def __add__(self, _: object) -> int:
         raise ZeroDivisionError
@@ -567,7 +567,7 @@ async def test_what_is_inside_an_answer_is_refused_and_ends_no_session(parts: ob
 
 
 class OddClock(trio.abc.Clock):
-    """Shows what it is told to."""
+    """Shows the given times, one per call."""
 
     def __init__(self, times: list[object]) -> None:
         self.times = times
@@ -631,7 +631,7 @@ def test_a_session_lives_by_a_clock_that_jumps() -> None:
 
 
 class Leaping(trio.abc.Clock):
-    """Virtual time that shows something else while it is told to."""
+    """A virtual clock that shows another time while `shown` is set."""
 
     def __init__(self) -> None:
         self.inner = trio.testing.MockClock()
@@ -648,7 +648,7 @@ class Leaping(trio.abc.Clock):
 
 
 class FailsOnce:
-    """Asks for a pause, and then answers."""
+    """Asks to be called again in 5 seconds, and then answers."""
 
     name = "fails-once"
 

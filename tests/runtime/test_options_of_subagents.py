@@ -1,4 +1,4 @@
-"""Options of plugins of sub-agents: what is changed and pinned in one stays as in any session, whatever ends it."""
+"""Options of plugins of sub-agents: updates and pins last when the sub-agent ends, crashes or comes back."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ BOUND, STRICT = Bound(), Strict()
 
 @frozen
 class Code:
-    """What the plugins of the family are in the code: the parent's guard, and two of the sub-agent of one class."""
+    """The plugins in the code: the parent's guard, and two of one class for the sub-agent."""
 
     guard: Loose = BOUND
     first: Loose = STRICT
     second: Loose = STRICT
 
     def spec(self) -> SessionSpec:
-        """Return a family whose sub-agent asks a person, answers badly, and is asked once more: all of that again."""
+        """Return a parent whose sub-agent needs an approval and answers wrongly, so that it is asked again."""
         asks = say(calls=[call("quick")])
         finder = SessionSpec(
             description="Finds things.",
@@ -68,7 +68,7 @@ class Code:
 
 @pytest.fixture(params=["memory", "sqlite"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Journal]:
-    """Return what opens the journal; the one on disk is another object, on the same file, each time."""
+    """Return a function that opens the journal; each call opens the file on disk anew."""
     kept = TestJournal()
     path = tmp_path / "agentrail.db"
     return (lambda: kept) if request.param == "memory" else lambda: AwakeJournal(SqliteJournal(path))
@@ -81,7 +81,7 @@ async def process(journal: Journal) -> AsyncGenerator[Supervisor]:
 
 
 def options_of(session: SessionHandle) -> dict[str, Loose]:
-    """Return the plugins that rule on a session by their keys; its seats say the same."""
+    """Return the plugins of a session by their keys; check that its seats have the same options."""
     found: dict[str, Loose] = {}
     for seat in session.inspect().seats:
         plugin = session._session.outfit.judge.plugin(seat)  # noqa: SLF001 - what rules
@@ -92,7 +92,7 @@ def options_of(session: SessionHandle) -> dict[str, Loose]:
 
 
 async def held(session: SessionHandle, supervisor: Supervisor) -> SessionHandle:
-    """Return the sub-agent as soon as it asks a person."""
+    """Return the sub-agent when it waits for an approval."""
     await until(lambda: session.status().held)
     return supervisor.session(CHILD)
 
@@ -104,7 +104,7 @@ async def approve(session: SessionHandle) -> None:
 
 
 async def begun(supervisor: Supervisor, code: Code, changes: dict[str, Changes]) -> tuple[SessionHandle, SessionHandle]:
-    """Start the family, change what the sub-agent has, and return both when that holds and the sub-agent asks again."""
+    """Start parent and sub-agent, update the latter's plugins, and return both when it waits for its next approval."""
     session = await supervisor.spawn(code.spec(), "p")
     await session.prompt("go")
     child = await held(session, supervisor)
@@ -118,14 +118,14 @@ async def begun(supervisor: Supervisor, code: Code, changes: dict[str, Changes])
 
 
 async def told(journal: Journal, session_id: str = CHILD) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what was told of updates: the plugins, and what they let go."""
+    """Return the updates that were reported: plugin, and options that were dropped."""
     events = [event for event in await events_of(journal, session_id) if isinstance(event, PluginOptsUpdated)]
     assert all(event.success for event in events)
     return [(event.plugin, event.dropped) for event in events]
 
 
 FIRST: dict[str, Changes] = {"a": {"one": 7, "pin": True}, "b": {"one": 7}}
-"""Two plugins of one class: the change of the first is pinned."""
+"""Updates for two plugins of one class; the first is pinned."""
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ async def test_a_parent_that_crashes_leaves_the_options_of_its_sub_agents_as_the
 async def test_a_change_of_a_guard_binds_sub_agents_that_begin_later_and_a_pin_keeps_it_for_them(
     opened: Callable[[], Journal], pin: bool
 ) -> None:
-    """The parent has slept since it was changed; then its process ends, while a sub-agent is under way."""
+    """The parent sleeps after the update; then its process ends, while a sub-agent is under way."""
     async with process(opened()) as supervisor:
         session = await supervisor.spawn(Code().spec().but(hibernate_after=0.001), "p")
         await session.update_plugin("Bound", one=7, pin=pin)

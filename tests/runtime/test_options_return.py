@@ -1,4 +1,4 @@
-"""Options of plugins of a session that comes back: what was changed at run time stays, all else is the code's."""
+"""Options of plugins when a session comes back: updates at run time last, all else is as in the code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.runtime.world import open_world, settle, until
 
 
 class Changes(TypedDict, total=False):
-    """What `update_plugin` is given."""
+    """Arguments of `update_plugin`."""
 
     one: int
     two: int
@@ -40,7 +40,7 @@ class Changes(TypedDict, total=False):
 
 @frozen
 class Loose(Plugin[int]):
-    """Has options, and remembers how often they were others."""
+    """Has options, and remembers in its state how often they changed."""
 
     one: int = 1
     two: int = 2
@@ -60,7 +60,7 @@ class Loose(Plugin[int]):
 
 @frozen
 class Strict(Loose):
-    """The same, and the door stays shut if it breaks."""
+    """A critical plugin with the same options."""
 
     critical = True
 
@@ -88,7 +88,7 @@ async def told(journal: TestJournal) -> list[PluginOptsUpdated]:
 
 
 async def lived(cls: type[Loose], *lives: tuple[Loose, Changes]) -> tuple[Loose, list[PluginOptsUpdated]]:
-    """Let a session live under each code, and be updated in each life; return its last plugin, and what was told."""
+    """Run a session once with each code, with updates each time; return its last plugin, and the events of updates."""
     journal = TestJournal()
     (first, options), *others = lives
     async with process(journal) as supervisor:
@@ -211,7 +211,7 @@ async def test_a_change_that_waited_is_made_with_the_code_of_now(
 
 @frozen
 class Telling(Plugin[tuple[JsonObject, ...]]):
-    """Remembers which options it was told of."""
+    """Remembers the options that `on_options` was given."""
 
     critical = True
     one: int = 1
@@ -251,7 +251,7 @@ async def test_a_change_that_waited_tells_the_plugin_of_the_options_that_it_gets
     made: Telling,
     dropped: list[tuple[str, ...]],
 ) -> None:
-    """What was dropped of a change before it was made is not told as an option: the state would not fit."""
+    """An option that was dropped from a waiting change is not passed to `on_options`: the state would not match."""
     journal = TestJournal()
 
     def made_of(plugin: Telling, *script: Element) -> SessionSpec:

@@ -1,4 +1,4 @@
-"""While the journal is away nobody crashes: sessions wait, callers are refused, and nothing is lost or doubled."""
+"""While the journal is unavailable no actor crashes: sessions wait, callers are refused, nothing is lost or doubled."""
 
 import logging
 import sqlite3
@@ -53,15 +53,15 @@ from tests.runtime.test_subagents_back import spec as family_spec
 from tests.runtime.world import World, check_records, open_world, until
 
 LONG = 300.0
-"""Seconds of an outage that never ends."""
+"""Seconds for which a test watches an outage that does not end."""
 
 WAITS = object()
-"""What comes of a call that still waits then."""
+"""Stands for the result of a call that has not returned after `LONG` seconds."""
 
 SLEEPS_AFTER = 5.0
 
 CHILD = "s.c3"
-"""The sub-agent of `family_spec`."""
+"""Id of the sub-agent of `family_spec`."""
 
 
 def spec(**more: object) -> SessionSpec:
@@ -69,7 +69,7 @@ def spec(**more: object) -> SessionSpec:
 
 
 class Lab:
-    """A journal that is away at one place, and what comes of calls meanwhile."""
+    """A journal that is unavailable at one place, and checks of what its callers meet."""
 
     def __init__(self, place: Place | None, course: str) -> None:
         self.outage = Outage(place, course)
@@ -80,7 +80,7 @@ class Lab:
 
     @asynccontextmanager
     async def open(self, specs: dict[str, Callable[[], SessionSpec]] | None = None) -> AsyncGenerator[Supervisor]:
-        """Open a supervisor; leaving it takes no longer than its sessions have for that, whatever the journal does."""
+        """Open a supervisor; leaving it must take less than 15 seconds, whatever the journal does."""
         left: list[float] = []
         async with open_supervisor(journal=self.journal, seed=1, specs=specs) as supervisor:
             try:
@@ -91,7 +91,7 @@ class Lab:
         assert trio.current_time() - left[0] < 15
 
     async def during(self, call: Callable[[], Awaitable[object]]) -> object:
-        """Do *call* while the journal is away, and once more when it is back, if it was refused."""
+        """Do *call* while the journal is unavailable; if it is refused, do it again when the journal is back."""
         self.outage.armed = True
         got = await tried(call)
         kind = "waits" if got is WAITS else "refused" if isinstance(got, JournalUnavailable) else "done"
@@ -105,7 +105,7 @@ class Lab:
         return got
 
     def is_back(self) -> None:
-        """The journal can be used again."""
+        """End the outage."""
         self.outage.armed = False
 
 
@@ -137,7 +137,7 @@ async def prompt(lab: Lab) -> None:
 
 
 async def prompt_in_doubt(lab: Lab) -> None:
-    """The record was written, and its writer was told that it was not."""
+    """The record was written, and the append raised nevertheless."""
     lab.outage.first = [(APPEND, "append", "s", True)]
     async with lab.open() as supervisor:
         lab.outage.first = []
@@ -256,7 +256,7 @@ async def look(lab: Lab) -> None:
 
 
 async def come_back(lab: Lab) -> None:
-    """A session with an open turn is brought back when the supervisor is opened."""
+    """The supervisor is opened again, and brings back a session with an open turn."""
 
     def slow() -> SessionSpec:
         return SessionSpec(model=Next("m", say("fine", delay=1.0)), name="n")
@@ -285,7 +285,7 @@ async def task(lab: Lab) -> None:
 
 
 async def task_in_doubt(lab: Lab) -> None:
-    """The sub-agent has a record, and its parent was told that it could not be started."""
+    """The sub-agent has a record, and its parent's start of it failed."""
     lab.parent = family_spec()
     async with lab.open() as supervisor:
         session = await supervisor.spawn(family_spec(), "s")
@@ -362,7 +362,7 @@ async def test_nothing_is_lost_or_doubled_while_the_journal_is_away(
 
 
 def test_each_place_where_the_shell_awaits_a_port_is_in_the_tables() -> None:
-    """A new place must say whose affair an outage is there, and have a story that leads to it."""
+    """A new place needs a row that says who an outage concerns there, and which story leads there."""
     found = {(function.name, call) for function in functions() for call in journal_calls(function.node)}
     rows = {(place.leaf, place.call) for place in PLACES}
     assert found <= rows, f"no row says whose affair an outage is in {sorted(found - rows)}"
@@ -385,7 +385,7 @@ def test_each_other_port_has_a_test(place: OtherPlace) -> None:
 
 
 def deep(levels: int) -> Exception:
-    """Return an error that is nested deeper than a traceback can be written."""
+    """Return an error that is nested too deeply for its traceback to be written."""
     found: list[Exception] = [OSError(5, "no model")]
     for _ in range(levels):
         found.append(ExceptionGroup("around", [OSError(5, "nor another"), found[-1]]))
@@ -426,7 +426,7 @@ async def test_a_job_that_cannot_run_ends_no_session(world: World, levels: int, 
 
 
 class DriverError(Exception):
-    """What a client of a database raises."""
+    """An error of a database client."""
 
 
 OUTAGES = [
@@ -450,7 +450,7 @@ MISTAKES = [
 
 
 class Panic(BaseException):
-    """What an extension in another language raises when it fails."""
+    """An error that an extension in another language may raise."""
 
 
 NO_EXCEPTIONS = [SystemExit(1), GeneratorExit(), Panic("no"), BaseExceptionGroup("one", [Panic("no")])]
@@ -488,7 +488,7 @@ def test_our_own_errors_keep_their_meaning_alone_and_in_a_group(error: Agentrail
 
 
 class Away(TestJournal):
-    """A journal of which whole kinds of calls fail, as long as they are *away*."""
+    """A journal whose methods in `away` fail."""
 
     def __init__(self) -> None:
         super().__init__()

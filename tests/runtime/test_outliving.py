@@ -1,4 +1,4 @@
-"""Tools that outlive their turn: stubborn ones in quarantine, immune ones in the background."""
+"""Tools that outlive their turn: quarantined ones that ignore a cancellation, and immune ones in the background."""
 
 from collections.abc import Callable
 
@@ -203,7 +203,7 @@ async def test_a_tool_that_breaks_is_run_again_only_where_that_is_safe(world: Wo
 
 
 def deep(levels: int) -> Exception:
-    """Return an error below more groups than recursion could open."""
+    """Return an error inside more groups than recursion could open."""
     inside: list[Exception] = [ValueError("at the bottom")]
     for _ in range(levels):
         inside = [ExceptionGroup("outer", inside)]
@@ -211,7 +211,7 @@ def deep(levels: int) -> Exception:
 
 
 class Panic(BaseException):
-    """What extensions in other languages raise."""
+    """An error that an extension in another language may raise."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Plugins in a live session: what they ask for is done, what they hold waits, what changes is changed."""
+"""Plugins in a live session: asks are carried out, held calls wait, and updates take effect."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ from tests.runtime.world import World, open_world, settle
 
 @frozen
 class Asker(Plugin[str]):
-    """Asks once per prompt, and remembers what it was answered."""
+    """Asks once per prompt, and remembers the answers."""
 
     request: AskRequest
     deadline: float = 10.0
@@ -280,7 +280,7 @@ class Guard(Plugin):
 
 
 class Keeper(Plugin):
-    """Lets nobody else change."""
+    """Refuses all updates of plugins' options."""
 
     def before_plugin_opts_update(self, hook: BeforePluginOptsUpdate, state: None, ctx: Context) -> Abort[None]:
         return Abort("not while I am here")

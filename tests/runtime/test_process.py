@@ -1,4 +1,4 @@
-"""A real process under signals: it ends in time, and says what did not."""
+"""Processes that get signals: they end in time, and name what did not end."""
 
 import gc
 import signal
@@ -63,7 +63,7 @@ def started(folder: Path, *, count: int, within: float, program: str = PROGRAM) 
 
 
 def test_a_process_with_stuck_tools_ends_in_time_and_names_each_with_its_place(tmp_path: Path) -> None:
-    """The supervisor is left first, and says what is stuck; a run of Trio with such a tool never ends."""
+    """The supervisor ends first and names the tools that do not; a run of Trio with such a tool never ends."""
     program = PROGRAM.replace("open_supervisor()", "open_supervisor(stop_within=0.5)")
     process = started(tmp_path, count=20, within=1000.0, program=program)
     process.send_signal(signal.SIGTERM)

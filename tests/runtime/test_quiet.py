@@ -1,4 +1,4 @@
-"""When a session counts as quiet, so that it may sleep: not before whoever spawns it has it."""
+"""When a session may sleep: not before `spawn` has returned it."""
 
 import trio
 import trio.testing
@@ -11,7 +11,7 @@ from tests.runtime.journals import TestJournal
 
 
 class SlowToBegin(Plugin):
-    """A plugin that holds up the loop for longer than a session of its may be idle."""
+    """A plugin whose start takes longer than the idle time after which its session sleeps."""
 
     def init(self, ctx: Context) -> None:
         clock = trio.lowlevel.current_clock()

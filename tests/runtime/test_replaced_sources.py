@@ -1,4 +1,4 @@
-"""Sources of tools in the place of others, while calls of theirs are held: nothing runs on the wrong one."""
+"""Sources of tools that replace others while calls of their tools are held: no call runs in the wrong source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.runtime.world import World, settle, until
 
 
 def working(name: str, ran: list[str], *, said: str = "A fake.", then: Supply | None = None) -> Supply:
-    """Offer one tool, `far`, whose calls are noted by *name*."""
+    """Return a source that offers the tool `far`; each call appends *name* to *ran*."""
 
     async def supply(offer: Offer) -> None:
         async def work(_args: JsonObject, _ctx: ToolContext) -> Ok:

@@ -1,4 +1,4 @@
-"""Whatever a subscriber and a session do, nothing is lost and nothing comes twice."""
+"""Whatever subscriber and session do, each event comes once and none is lost."""
 
 import trio
 import trio.testing
@@ -15,7 +15,7 @@ from tests.runtime.recorded import Session, end, start
 
 
 class Reader:
-    """A subscriber that reconnects, and keeps everything it was ever given."""
+    """A subscriber that can reconnect, and keeps every event that it got."""
 
     def __init__(self, session: Session, policy: str, capacity: int, types: tuple[type[Event], ...] | None) -> None:
         self.session = session
@@ -76,7 +76,7 @@ class Reader:
 
 
 def tokens_of(envelope: Envelope) -> list[str]:
-    """Return names for all that an event stands for: a merged delta stands for several."""
+    """Return a name for each event that this one stands for: a merged delta stands for several."""
     event = envelope.event
     if isinstance(event, MessageDelta | ThinkingDelta):
         return event.delta.split()
@@ -99,7 +99,7 @@ OPS = st.lists(
 
 
 class Play:
-    """Carries out generated operations."""
+    """Carries out generated operations on a session and a subscriber."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

@@ -1,4 +1,4 @@
-"""What a person meets in a debugger shows what it is, without a secret, and never raises."""
+"""Representations of the package's objects are informative, contain no secret, and never raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session that nobody speaks to comes to rest, whatever its listeners do; and a busy one lets the others run."""
+"""A session without input becomes idle, whatever its listeners do; a busy one lets other tasks run."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -19,11 +19,11 @@ from agentrail.values.events.plugins import PluginError, PluginSlow
 from tests.runtime.world import World, settle
 
 ENOUGH = 200
-"""Events after which a plugin is not slow any more: without an end there would be no test."""
+"""Number of events after which the slow plugin is fast, so that the test ends."""
 
 
 class Worked:
-    """Stands in for the module `time` of a session: steps take what plugins say."""
+    """Stands in for the module `time` in a session; plugins set how long a step takes."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -41,7 +41,7 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> Worked:
 
 @frozen(eq=False)
 class Slow(Plugin[tuple[str, ...]]):
-    """Takes 60 ms over each event, and remembers what it heard."""
+    """Takes 60 ms for each event, and remembers the events."""
 
     worked: Callable[[], Worked]
 
@@ -56,7 +56,7 @@ class Slow(Plugin[tuple[str, ...]]):
 
 @frozen(eq=False)
 class Broken(Slow):
-    """The same, and it breaks."""
+    """A slow listener that also raises."""
 
     def on_event(self, event: Envelope, state: tuple[str, ...], ctx: Context) -> tuple[str, ...]:
         Slow.on_event(self, event, state, ctx)
@@ -114,7 +114,7 @@ async def test_reports_that_wait_are_one(world: World, worked: Worked) -> None:
 
 
 async def _passes_while_busy(*, slow: bool) -> tuple[int, int]:
-    """Return how many letters a reader gets that always has some, and how often another task runs meanwhile."""
+    """Return how many letters are read from a mailbox that is never empty, and how often another task runs."""
     mailbox = Mailbox("s", Gate(float("inf")))
     mailbox.post_result(Letter(TimerFired("t")))
     letters = passes = 0

@@ -1,4 +1,4 @@
-"""An actor that crashes is started again from the records; its mailbox, its work and its subscribers notice nothing."""
+"""An actor that crashes is restarted from its records; its mailbox, its work and its subscribers are kept."""
 
 import pytest
 import trio
@@ -19,7 +19,7 @@ from tests.runtime.world import World, check_records, open_world, settle, spec_o
 
 
 class Failing:
-    """Breaks the commit of some records."""
+    """Makes the first *count* commits of one kind of input fail."""
 
     def __init__(self, count: int, what: str) -> None:
         self.left = count

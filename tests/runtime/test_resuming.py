@@ -1,4 +1,4 @@
-"""Sessions that come back from a journal in another process: the same journal, another supervisor."""
+"""Sessions that come back from a journal in another process, which a second supervisor stands for."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -67,7 +67,7 @@ NewerTurns.__name__ = "Turns"
 
 @asynccontextmanager
 async def process(journal: Journal) -> AsyncIterator[Supervisor]:
-    """Stand for one life of a process."""
+    """Open a supervisor, which stands for a process."""
     async with open_supervisor(journal=journal, seed=1) as supervisor:
         yield supervisor
 
@@ -143,7 +143,7 @@ async def test_a_turn_rests_if_that_is_wanted() -> None:
 
 
 class Witnessed:
-    """A tool that notes each run, and then hangs the first time."""
+    """A tool that notes each run, and never ends the first one."""
 
     def __init__(self, effect: EffectClass, found: Probed | None = None) -> None:
         self.spec = ToolSpec("work", "works", effect=effect)
@@ -164,7 +164,7 @@ class Witnessed:
 
 
 async def over_two_lives(tool: Witnessed) -> tuple[list[str], list[str]]:
-    """Let a call to *tool* run when the process ends; return the results, and the kinds of what is told."""
+    """End a process while a call to *tool* runs; return the results after the next one, and the names of all events."""
     journal = TestJournal()
     async with process(journal) as supervisor:
         spec = SessionSpec(model=ScriptedModel([say(calls=[call("work")])]), tools=[tool])

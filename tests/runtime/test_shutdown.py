@@ -1,4 +1,4 @@
-"""How everything under a supervisor ends, whatever ends it."""
+"""How supervisors end all that they have started, in each way in which they can end."""
 
 import contextlib
 from typing import NoReturn
@@ -35,7 +35,7 @@ from tests.runtime.world import World, check_records, open_world, settle, spec_o
 
 
 def tasks() -> int:
-    """How many tasks there are beside the system's."""
+    """Return how many tasks there are."""
     statistics = trio.lowlevel.current_statistics()
     return statistics.tasks_living
 
@@ -103,7 +103,7 @@ async def test_a_tool_that_ignores_its_end_is_named_and_waited_for(caplog: pytes
 
 
 async def tidy(late: BaseException) -> NoReturn:
-    """Wait to be cancelled, tidy up for longer than anybody waits, and raise beside a task that was cancelled too."""
+    """Wait to be cancelled, take long to clean up, and raise *late* beside another cancelled task."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.sleep_forever)
         try:
@@ -115,7 +115,7 @@ async def tidy(late: BaseException) -> NoReturn:
 
 
 class TidyModel:
-    """Never answers, and is slow to end."""
+    """Never answers, and takes long to end."""
 
     name = "tidy"
 

@@ -1,4 +1,4 @@
-"""Sessions that give their memory back while nobody needs them: their handles stay valid, and nobody notices."""
+"""Idle sessions that free their memory: their handles stay valid, and callers notice no difference."""
 
 import pytest
 import trio
@@ -47,7 +47,7 @@ async def test_an_idle_session_sleeps_and_the_next_message_wakes_it(world: World
 
 
 class SlowToKeep(TestJournal):
-    """A journal that takes a second to keep a snapshot."""
+    """A journal that takes a second to store a snapshot."""
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await trio.sleep(1)
@@ -207,7 +207,7 @@ async def test_it_is_brought_up_once_to_be_stopped(world: World) -> None:
 
 
 class Broken(TestJournal):
-    """A journal that keeps no snapshots."""
+    """A journal that cannot store snapshots."""
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         raise ConnectionError(snapshot.session_id)

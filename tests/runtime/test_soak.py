@@ -1,4 +1,4 @@
-"""Many sessions one after the other, under a supervisor as it is opened by default: nothing of them is left."""
+"""Many sessions, one after the other, under a supervisor with default settings: nothing of them remains."""
 
 import gc
 import threading
@@ -20,7 +20,7 @@ AT_ONCE = 50
 
 
 def held() -> tuple[int, int, int]:
-    """Return how many tasks, descriptors and threads there are."""
+    """Return the numbers of tasks, file descriptors and threads."""
     tasks = trio.lowlevel.current_statistics().tasks_living
     return tasks, len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
 

@@ -1,4 +1,4 @@
-"""Sources of tools: attached and detached as one step, started again when they end, and gone with their session."""
+"""Sources of tools: attached and detached in one step, restarted when they end, and ended with their session."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -28,7 +28,7 @@ Supply = Callable[[Offer], Awaitable[None]]
 
 @define
 class Scripted:
-    """A source that does one thing after another, each time it is started the next; the last one again and again."""
+    """A source with a behaviour for each start; the last one is used for all further starts."""
 
     name: str
     script: Sequence[Supply]
@@ -224,7 +224,7 @@ async def test_two_sources_of_one_name_are_refused(world: World) -> None:
 
 
 async def over_a_restart(bring: Supply, *script: Element) -> tuple[list[str], list[str]]:
-    """Let a person approve, in a second process, a call to a tool of a source; return what ran, and what was said."""
+    """In a second process, approve a call to a tool of a source; return the keys of its runs, and all texts."""
     journal = TestJournal()
     ran: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Where threads stand: it is read while they run, and nothing of them is touched."""
+"""Reading where threads stand: it is done while they run, and changes nothing in them."""
 
 import os
 import threading
@@ -55,7 +55,7 @@ def test_no_stack_is_no_trouble_when_nothing_can_be_written() -> None:
 
 
 def test_nothing_is_opened_when_frames_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Opening gives the interpreter away: whatever has kept it would go on before it is seen."""
+    """Opening a file releases the interpreter's lock: code that held it would have gone on before it is read."""
     with Scratch() as scratch:
         monkeypatch.setattr(os, "memfd_create", _not_now, raising=False)
         assert threading.get_ident() in scratch.stacks()
@@ -66,7 +66,7 @@ def _not_now(_name: str) -> int:
 
 
 def test_a_thread_is_looked_at_while_it_imports() -> None:
-    """A thread that reads where another stands, all the time, while that makes and drops frames as fast as it can."""
+    """One thread reads the frames of another all the time, which makes and drops frames as fast as it can."""
     over = threading.Event()
     seen: list[int] = []
 

@@ -1,4 +1,4 @@
-"""What a journal tells of sessions before anybody reads them."""
+"""The list of sessions in a journal: which of them have work under way."""
 
 from agentrail.ports.journal import StoredSession
 from agentrail.testing import call, say, stall

@@ -1,4 +1,4 @@
-"""A supervisor is left within its time, whatever under it does not end; and what does not is named, with its place."""
+"""A supervisor ends within its time, even if tasks under it do not; those are named, with their place in the code."""
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -37,13 +37,13 @@ HERE = f"{__file__}:"
 
 
 async def deaf() -> None:
-    """Hide from any cancellation, for longer than anybody waits."""
+    """Ignore cancellation, for longer than any test waits."""
     with trio.CancelScope(shield=True):
         await trio.sleep(1000)
 
 
 async def left_and_gone(supervised: Callable[[], Awaitable[None]]) -> tuple[str, ...]:
-    """Return what is stuck when a supervisor is left; when that has ended, nothing is there that was not before."""
+    """Return what is stuck when a supervisor is left; check that nothing remains once that has ended."""
     await settle()
     before = trio.lowlevel.current_statistics().tasks_living
     with pytest.raises(SupervisorStuck) as stuck:
@@ -193,7 +193,7 @@ async def test_what_went_wrong_before_comes_out_beside_it() -> None:
 
 async def test_who_waits_for_a_session_that_is_left_behind_is_told() -> None:
     class Hanging(TestJournal):
-        """A disk that hangs in a commit."""
+        """A journal whose appends hang."""
 
         hangs = False
 
@@ -231,7 +231,7 @@ async def test_who_waits_for_a_session_that_is_left_behind_is_told() -> None:
 
 
 class Hung:
-    """A thread that hangs until it is let go."""
+    """A thread that hangs until `let_go`."""
 
     def __init__(self) -> None:
         self._here, self._over = threading.Event(), threading.Event()
@@ -241,7 +241,7 @@ class Hung:
         self._over.wait(PATIENCE)
 
     async def is_here(self) -> None:
-        """Return when the thread hangs; virtual time stands still until then."""
+        """Wait until the thread hangs; virtual time stands still until then."""
         while not self._here.is_set():
             await trio.lowlevel.checkpoint()
 
@@ -257,7 +257,7 @@ def hung() -> Iterator[Hung]:
 
 
 async def ended(names: Sequence[str]) -> None:
-    """Return when no task has one of these names."""
+    """Wait until no task has one of these names."""
     root = trio.lowlevel.current_root_task()
     assert root is not None
     while any(name in task.name for nursery in root.child_nurseries for task in tasks_in(nursery) for name in names):

@@ -1,4 +1,4 @@
-"""A fixture of pytest-trio that opens a supervisor with a tool that is deaf: its test fails in time, and says why."""
+"""A pytest-trio fixture opens a supervisor with a tool that ignores cancellation: the test fails, and says why."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Sub-agents: sessions that a session starts, asks, watches and stops."""
+"""Sub-agents: sessions that another session starts, prompts, observes and stops."""
 
 import pytest
 import trio
@@ -32,7 +32,7 @@ STOPPED = "it was stopped before it had an answer"
 
 
 async def begun(session: SessionHandle, count: int = 1) -> None:
-    """Prompt, and return when there are so many sub-agents."""
+    """Prompt the session, and wait until it has *count* sub-agents."""
     await session.prompt("go")
     await until(lambda: len(session.inspect().subagents) == count)
 

@@ -1,4 +1,4 @@
-"""Sub-agents come back with their parents, from a journal that ends between any two commits."""
+"""Sub-agents come back with their parents, after a process that ended between any two commits."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ TEN = Usage(8, 2)
 
 
 class Next:
-    """A model that says what comes next in its conversation, whatever process it is asked in."""
+    """A model whose answer depends only on the number of its earlier answers in the conversation, in any process."""
 
     def __init__(self, name: str, *answers: Scripted) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class Next:
 
 
 class Noting(TestJournal):
-    """A journal that notes in which order everything is written."""
+    """A journal that notes the order of all records."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ async def events_of(journal: Journal, session_id: str) -> list[Event]:
 
 
 async def cut(records: Sequence[Record]) -> TestJournal:
-    """Return a journal that holds just these records."""
+    """Return a journal with these records only."""
     journal = TestJournal(inner=lambda: MemoryJournal(encode=True))
     heads: dict[str, int] = {}
     for record in records:

@@ -1,4 +1,4 @@
-"""What binds a session binds its sub-agents, and what they use is its own."""
+"""What a parent's plugins and limits mean for its sub-agents, and what sub-agents have of their own."""
 
 import pytest
 import trio
@@ -26,7 +26,7 @@ HUNDRED = Usage(80, 20)
 
 @frozen
 class Nothing(Plugin):
-    """Lets no call run."""
+    """A guard that blocks every call."""
 
     band: str = "security"
     priority = Priority.SECURITY + 5
@@ -37,7 +37,7 @@ class Nothing(Plugin):
 
 @frozen
 class Own(Nothing):
-    """The same, for one session alone."""
+    """A plugin that blocks every call of its own session."""
 
     priority = Priority.OWN
 
@@ -251,7 +251,7 @@ async def test_who_asks_a_person_asks_about_calls_of_sub_agents_too(world: World
 
 @frozen
 class Looking(Plugin[tuple[float | None, ...]]):
-    """Remembers how much money was left before each request."""
+    """Remembers how much money was left at its start and before each request."""
 
     def init(self, ctx: Context) -> tuple[float | None, ...]:
         return (ctx.budget_left,)

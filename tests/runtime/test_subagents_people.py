@@ -1,4 +1,4 @@
-"""People decide about sub-agents through the session that they talk to; nobody's clock runs meanwhile."""
+"""Approvals for sub-agents go through the parent session; meanwhile no deadline runs."""
 
 import pytest
 import trio
@@ -19,7 +19,7 @@ COUNT = say(calls=[call("count", {"n": 7})])
 
 
 def careful(tool: Fake) -> dict[str, SessionSpec]:
-    """A sub-agent whose call waits for a person."""
+    """Return a sub-agent whose call needs an approval."""
     return {"finder": agent([COUNT, "counted"], tools=[tool], plugins=[HumanApproval(tools=["count"], timeout=None)])}
 
 

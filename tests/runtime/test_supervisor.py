@@ -1,4 +1,4 @@
-"""One roof: who is there, how sessions start, how one crash touches nobody else, and how all are gone at the end."""
+"""Supervisors: their sessions, how these start, that a crash affects no other session, and that all end."""
 
 import pytest
 import trio
@@ -29,7 +29,7 @@ from tests.runtime.world import World, open_world, settle, spec_of, until
 
 
 def tasks() -> int:
-    """How many tasks there are beside the system's."""
+    """Return how many tasks there are."""
     statistics = trio.lowlevel.current_statistics()
     return statistics.tasks_living
 

@@ -1,4 +1,4 @@
-"""Services and supervisors as children: readiness, restarts by strategy, escalation, order, and who is named."""
+"""Services and supervisors as children: readiness, restarts by strategy, escalation, order, and names."""
 
 import pytest
 import trio
@@ -25,7 +25,7 @@ from tests.runtime.world import open_world, settle, spec_of
 
 
 class Part:
-    """A service that says when it starts and stops, and breaks when told."""
+    """A service that notes its starts and its cancellation, and raises when told."""
 
     def __init__(self, name: str, said: list[str]) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Journals that are full, fenced, uncertain or broken; models that are slow, odd or stubborn."""
+"""Journals that are full, fenced, uncertain or broken; models that are slow, odd or ignore cancellation."""
 
 import logging
 from collections.abc import AsyncGenerator
@@ -126,7 +126,7 @@ async def test_with_a_full_journal_cancelling_still_works() -> None:
 
 
 class Silent:
-    """A model that begins, and goes on for ever the first time."""
+    """A model whose first response begins and does not end."""
 
     name = "silent"
 
@@ -146,7 +146,7 @@ class Silent:
 
 @asynccontextmanager
 async def full(journal: TestJournal, session: SessionHandle, *, before: bool) -> AsyncGenerator[None, None]:
-    """Let the journal be full within the block; *before*: the session waits for space when the block begins."""
+    """Make the journal full in the block; if *before*, the session already waits for space when the block begins."""
     journal.failing = lambda _: JournalFull("no space")
     async with trio.open_nursery() as nursery:
         if before:
@@ -409,7 +409,7 @@ async def test_an_idle_session_does_nothing_for_ever(world: World) -> None:
 
 
 class Stubborn:
-    """A model that swallows its cancellation, and talks on."""
+    """A model that ignores its cancellation, and goes on emitting chunks."""
 
     name = "stubborn"
 
@@ -435,7 +435,7 @@ async def test_a_model_that_ignores_its_cancellation_is_not_heard_any_more(world
 
 
 class Babbling:
-    """A model that emits behind its end."""
+    """A model that emits after its response has ended."""
 
     name = "babbling"
 

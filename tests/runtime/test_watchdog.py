@@ -1,4 +1,4 @@
-"""The thread that looks at slow steps, while the loop goes on as the thread writes."""
+"""The watchdog's thread: it logs slow steps, and the loop goes on while it writes."""
 
 import ctypes
 import logging
@@ -25,11 +25,11 @@ from tests.runtime.tools import fake
 from tests.runtime.world import spec_of
 
 LONG = 30.0
-"""Seconds that nothing here takes unless something is broken."""
+"""More seconds than anything here takes, unless something is broken."""
 
 
 class Slow(logging.Handler):
-    """Writes a line only when it may."""
+    """A log handler that waits in each line until it may go on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,14 +45,14 @@ class Slow(logging.Handler):
 
 @pytest.fixture
 def kind(alarm_kind: type[Alarm], monkeypatch: pytest.MonkeyPatch) -> type[Alarm]:
-    """Find every step slow at once, with one kind of alarm."""
+    """Count every step as slow at once, with one kind of alarm."""
     monkeypatch.setattr(watchdog, "SLOW", 0.01)
     return alarm_kind
 
 
 @pytest.fixture
 def written() -> Iterator[Slow]:
-    """Write slowly what the watchdog says."""
+    """Write the watchdog's lines with a handler that waits."""
     handler = Slow()
     log = logging.getLogger("agentrail.watchdog")
     log.addHandler(handler)
@@ -129,7 +129,7 @@ BLOCKS = "test_a_tool_that_blocks_the_loop_is_named.<locals>.main.<locals>.block
 
 
 class Said(logging.Handler):
-    """Hears what the watchdog says, and lets another thread wait for it."""
+    """A log handler that collects the watchdog's lines; another thread can wait for one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ class Said(logging.Handler):
             self._heard.notify_all()
 
     def about(self, name: str) -> dict[int, str]:
-        """What was said of a task, by level; a busy machine may have had others be slow too."""
+        """Return the lines about a task, by level; on a busy machine there may be lines about others."""
         return {level: text for level, text in self._said if name in re.split(" has (?:held up|kept)", text)[0]}
 
     def wait(self, name: str) -> None:
@@ -152,7 +152,7 @@ class Said(logging.Handler):
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[Said]:
-    """Hear the watchdog, which finds soon that the loop is blocked."""
+    """Collect the watchdog's lines, and let it find soon that the loop is blocked."""
     monkeypatch.setattr(watchdog, "BLOCKED", 0.1)
     monkeypatch.setattr(watchdog, "AWAKE", 0.01)
     handler = Said()
@@ -171,7 +171,7 @@ def rounds_of(supervisor: Supervisor) -> Rounds:
 @pytest.mark.usefixtures("alarm_kind")
 @pytest.mark.parametrize("rested", [False, True])
 def test_a_tool_that_blocks_the_loop_is_named(said: Said, *, rested: bool) -> None:
-    """Without a step that runs: at once when it is called, or when the loop has long had nothing to do."""
+    """No step runs: the tool blocks the loop when it is called, or after the loop had nothing to do for long."""
 
     async def main() -> None:
         async with open_supervisor() as supervisor:
@@ -199,7 +199,7 @@ def test_a_tool_that_blocks_the_loop_is_named(said: Said, *, rested: bool) -> No
 @pytest.mark.usefixtures("alarm_kind")
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "usleep"), reason="no call in C that keeps the interpreter")
 def test_a_tool_that_keeps_the_interpreter_is_named_with_the_line(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a pattern that backtracks does; the thread that looks can say so only after it."""
+    """A regular expression may keep the interpreter so; the watchdog can report it only afterwards."""
     monkeypatch.setattr(watchdog, "BLOCKED", 0.0)
     monkeypatch.setattr(watchdog, "LATE", 0.3)  # a paced alarm comes late by 0.25
     keep = ctypes.PyDLL(None).usleep
@@ -237,7 +237,7 @@ def test_the_body_of_a_supervisor_that_blocks_the_loop_is_named(said: Said) -> N
 
 
 def comes_to_rest(rounds: Rounds) -> bool:
-    """Wait until no task runs: the one that waits for this thread may still be about to."""
+    """Return whether no task runs; the one that waits for this thread may need a moment to stop."""
     end = time.monotonic() + LONG
     while rounds.running() is not None and time.monotonic() < end:
         threading.Event().wait(0.001)

@@ -1,4 +1,4 @@
-"""Tools of all tempers, for tests of the shell."""
+"""Tools that behave in different ways, for tests of the runtime."""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,7 +14,7 @@ Body = Callable[[JsonObject, ToolContext], Awaitable[ToolResult]]
 
 @define
 class Fake:
-    """A tool made of a function; it remembers who called it."""
+    """A tool made of a function; it keeps the context of each call."""
 
     spec: ToolSpec
     body: Body
@@ -50,7 +50,7 @@ def fake(
 
 
 def quick(name: str = "quick", text: str = "done") -> Fake:
-    """It answers at once."""
+    """Return a tool that answers at once."""
 
     async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
         await trio.lowlevel.checkpoint()
@@ -60,7 +60,7 @@ def quick(name: str = "quick", text: str = "done") -> Fake:
 
 
 def slow(name: str = "slow", seconds: float = 3.0, *, immune: bool = False, timeout: float = 60.0) -> Fake:
-    """It takes its time, and ends when it is cancelled."""
+    """Return a tool that takes *seconds*, and ends when it is cancelled."""
 
     async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
         await trio.sleep(seconds)
@@ -70,7 +70,7 @@ def slow(name: str = "slow", seconds: float = 3.0, *, immune: bool = False, time
 
 
 def swallowing(name: str = "swallowing", seconds: float = 3.0) -> Fake:
-    """It catches its cancellation and goes on."""
+    """Return a tool that catches its cancellation and goes on."""
 
     async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
         end = trio.current_time() + seconds
@@ -86,7 +86,7 @@ def swallowing(name: str = "swallowing", seconds: float = 3.0) -> Fake:
 
 
 def shielded(name: str = "shielded", seconds: float = 3.0) -> Fake:
-    """It hides from its cancellation."""
+    """Return a tool that a shield protects from cancellation."""
 
     async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
         with trio.CancelScope(shield=True):
@@ -97,7 +97,7 @@ def shielded(name: str = "shielded", seconds: float = 3.0) -> Fake:
 
 
 def wanting(name: str, effect: Effect) -> Fake:
-    """It wants something of the session."""
+    """Return a tool that returns *effect* for the session to carry out."""
 
     async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
         await trio.lowlevel.checkpoint()
@@ -107,7 +107,7 @@ def wanting(name: str, effect: Effect) -> Fake:
 
 
 def raising(name: str = "raising", error: Exception | None = None, effect: EffectClass = EffectClass.UNSAFE) -> Fake:
-    """It breaks."""
+    """Return a tool that raises."""
 
     async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
         await trio.lowlevel.checkpoint()

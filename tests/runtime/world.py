@@ -1,4 +1,4 @@
-"""A supervisor with scripted models, whose sessions are rebuilt from their records when the test is over."""
+"""A supervisor with scripted models; at the end of a test, its sessions are rebuilt from their records and compared."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -43,7 +43,7 @@ class Heard:
 
     @property
     def names(self) -> list[str]:
-        """The durable events, by the names of their classes."""
+        """Class names of the durable events."""
         return [type(envelope.event).__name__ for envelope in self.durable]
 
     def of(self, kind: type[E]) -> list[E]:
@@ -64,7 +64,7 @@ class Heard:
 
 @define
 class World:
-    """A supervisor under test."""
+    """A supervisor under test, with its journal and the sessions that were spawned."""
 
     supervisor: Supervisor
     journal: Journal
@@ -99,7 +99,7 @@ async def listen(
 
 
 def stop_at_the_end(supervisor: Supervisor) -> None:
-    """Let sessions end with the supervisor as they do without a journal: most tests look at the end."""
+    """Let sessions end with the supervisor, as without a journal: most tests look at how they end."""
     supervisor._sessions.tree.parks = False  # noqa: SLF001 - for users, a journal of their own says it
 
 
@@ -111,7 +111,7 @@ async def open_world(
     parks: bool = False,
     stop_within: float | None = None,
 ) -> AsyncIterator[World]:
-    """Open a supervisor; at the end, every session is held against its records."""
+    """Open a supervisor; at the end, compare every session with its records."""
     used = TestJournal() if journal is None else journal
     async with trio.open_nursery() as nursery:
         async with open_supervisor(journal=used, seed=1, gate_width=gate_width, stop_within=stop_within) as supervisor:
@@ -130,7 +130,7 @@ async def open_world(
 
 
 async def rebuilt(journal: Journal, session_id: str) -> State:
-    """Return the session as its records tell."""
+    """Return the session's state, rebuilt from its records."""
     records = await journal.read(session_id, 0, 1_000_000)
     assert records[0].opening is not None
     state = records[0].opening
@@ -142,7 +142,7 @@ async def rebuilt(journal: Journal, session_id: str) -> State:
 
 
 async def check_records(journal: Journal, handle: SessionHandle) -> None:
-    """The records of a session lead to its live state."""
+    """Check that the records of a session lead to its live state."""
     live = handle.inspect()
     state = await rebuilt(journal, handle.id)
     if live.phase is Phase.STREAMING and state.phase is Phase.RUNNING and live.request is not None:
@@ -155,7 +155,7 @@ async def check_records(journal: Journal, handle: SessionHandle) -> None:
 
 
 async def check_heard(journal: Journal, handle: SessionHandle, heard: Heard) -> None:
-    """What was published is what is durable; no ephemeral event overtakes a durable one."""
+    """Check that the durable events published are those in the journal, and that all events came in order."""
     records = await journal.read(handle.id, 0, 1_000_000)
     stored = [envelope for record in records for envelope in record.events]
     assert [envelope.seq for envelope in stored] == list(range(1, len(stored) + 1))
@@ -165,12 +165,12 @@ async def check_heard(journal: Journal, handle: SessionHandle, heard: Heard) -> 
 
 
 async def settle() -> None:
-    """Let everything that needs no time happen."""
+    """Let all tasks run until they wait; no time passes."""
     await trio.testing.wait_all_tasks_blocked(0.0)
 
 
 async def until(holds: Callable[[], object], seconds: float = 100.0) -> None:
-    """Wait, in virtual time, until something *holds*."""
+    """Wait, in virtual time, until *holds* returns something true."""
     with trio.fail_after(seconds):
         while not holds():  # noqa: ASYNC110 - nobody sets an event for it
             await trio.sleep(0.001)

@@ -1,8 +1,8 @@
-"""Pairs of plugins of which the first counts what the second then vetoes or changes.
+"""Pairs of plugins: the first counts what the second then blocks or changes.
 
-Each plugin is right alone, and each pair needs two arguments or more of one call at once, or two calls that share one.
-The first is from a report of a user. The others were written from the guide and the reference alone, before the code
-that draws calls was read, so that it cannot have been written for them, nor they for it.
+Each plugin is right alone. A pair fails only for a call with certain values in two or more arguments, or for two calls
+with the same value. The first pair is from a user's report. The others were written from the guide and the reference,
+by an author who had not read the code that draws calls, so that neither was made to fit the other.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from agentrail.values.json import JsonObject
 
 
 def asked(trace: Trace, plugin: str) -> list[BeforeTool]:
-    """Return what *plugin* was asked about, each time that it was: an edited call comes again."""
+    """Return the hooks that *plugin* was asked at, in order; a call that was changed comes again."""
     hooks = (decision.hook for decision in trace.decisions if decision.plugin == plugin)
     return [hook for hook in hooks if isinstance(hook, BeforeTool)]
 
 
 def vetoed(trace: Trace) -> set[str]:
-    """Return the ids of the calls that a plugin blocked, or aborted the turn for."""
+    """Return the ids of calls for which a plugin blocked the call or aborted the turn."""
     return {
         decision.hook.call_id
         for decision in trace.decisions
@@ -37,7 +37,7 @@ def vetoed(trace: Trace) -> set[str]:
 
 
 def counts_what_may_run(trace: Trace, plugin: str, count: Callable[[BeforeTool], float]) -> None:
-    """Assert that the state of *plugin* is the sum of what it saw and nobody vetoed."""
+    """Check that the state of *plugin* is the sum over the calls it saw that were not vetoed."""
     if seen := asked(trace, plugin):
         blocked = vetoed(trace)
         may_run = sum(count(hook) for hook in seen if hook.call_id not in blocked)
@@ -62,7 +62,7 @@ class Stored(Plugin[int]):
 
 @frozen
 class NoArchive(Plugin[None]):
-    """Keeps the archive as it is."""
+    """Blocks all writing to the archive."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:
         return BlockTool("the archive is closed") if hook.args.get("volume") == "archive" else Continue()
@@ -101,7 +101,7 @@ class Seats(Plugin[int]):
 
 @frozen
 class Economy(Plugin[None]):
-    """Lets nobody fly first class."""
+    """Blocks bookings above economy class."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:
         match (hook.name, hook.args):
@@ -141,7 +141,7 @@ class Freight(Plugin[float]):
 
 @frozen
 class Embargo(Plugin[None]):
-    """Aborts whatever ships to where nothing may go."""
+    """Aborts shipments to countries under an embargo."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | Abort[None]:
         if hook.name == "ship" and hook.args.get("country") in EMBARGO:
@@ -174,7 +174,7 @@ class Appends(Plugin[int]):
 
 @frozen
 class ColdStorage(Plugin[None]):
-    """Stages what would be written to cold storage."""
+    """Changes writes to cold storage into staging."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | ReplaceToolArgs[None]:
         path = hook.args.get("path")
@@ -203,7 +203,7 @@ def version_checked(hook: BeforeTool) -> str | None:
 
 @frozen
 class Tested(Plugin[frozenset[str]]):
-    """Lets nothing be released that was not checked in full."""
+    """Blocks the release of a version whose full check it has not seen."""
 
     def init(self, ctx: Context) -> frozenset[str]:
         return frozenset()
@@ -220,7 +220,7 @@ class Tested(Plugin[frozenset[str]]):
 
 @frozen
 class Calm(Plugin[None]):
-    """Lets no check run where customers are."""
+    """Blocks checks on production."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:
         if hook.name == "check" and hook.args.get("target") == "production":
@@ -243,7 +243,7 @@ def what_is_released_was_checked(trace: Trace) -> None:
 
 @frozen
 class Outbox(Plugin[int]):
-    """Counts who gets urgent mail."""
+    """Counts the receivers of urgent mail."""
 
     def init(self, ctx: Context) -> int:
         return 0
@@ -260,7 +260,7 @@ def reached(hook: BeforeTool) -> int:
 
 @frozen
 class Crowd(Plugin[None]):
-    """Blocks mail to many that nobody has signed."""
+    """Blocks unsigned mail to more than three receivers."""
 
     most: int = 3
 

@@ -1,4 +1,4 @@
-"""Plugins that break a law only where two things of a call, of its result or of its event meet."""
+"""Plugins that break a law only if two values occur together in a call, a result or an event."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.tools import ToolExecutionStart
 
 TICKS: Final = count()
-"""What pure code has not: something that is another one each time."""
+"""Gives another number each time, which makes a hook impure."""
 
 
 @frozen
 class Archivist(Plugin[None]):
-    """Says another reason each time for a large archive."""
+    """Blocks large writes to the archive, with another reason each time."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:
         size = hook.args.get("size")
@@ -31,7 +31,7 @@ class Archivist(Plugin[None]):
 
 @frozen
 class Auditor(Plugin[None]):
-    """Raises at a result that is partial and has many rows."""
+    """Raises at a result that is partial and has 100 rows or more."""
 
     def after_tool(self, hook: AfterTool, state: None, ctx: Context) -> Continue[None]:
         details = hook.result.details or {}
@@ -43,7 +43,7 @@ class Auditor(Plugin[None]):
 
 @frozen
 class Reviewer(Plugin[None]):
-    """Raises at a response that forces a push to one branch."""
+    """Raises at a response that forces a push to `main`."""
 
     def after_response(self, hook: AfterResponse, state: None, ctx: Context) -> Continue[None]:
         for call in hook.message.calls:
@@ -54,7 +54,7 @@ class Reviewer(Plugin[None]):
 
 @frozen
 class Locksmith(Plugin[str]):
-    """Remembers what no journal can keep, of a lock that has an owner."""
+    """Takes a state that cannot be stored at a result about a lock with an owner."""
 
     def init(self, ctx: Context) -> str:
         return ""
@@ -69,7 +69,7 @@ class Locksmith(Plugin[str]):
 
 @frozen
 class Watcher(Plugin[int]):
-    """Counts what is scaled to nothing where it matters, by a clock of its own."""
+    """Takes another state each time at a call that scales `prod` to 0 replicas."""
 
     def init(self, ctx: Context) -> int:
         return 0
@@ -85,7 +85,7 @@ class Watcher(Plugin[int]):
 
 @frozen
 class Lender(Plugin[str]):
-    """Remembers what a call takes, and raises when a result gives the same back."""
+    """Remembers the lease of a call, and raises when a result has the same lease."""
 
     def init(self, ctx: Context) -> str:
         return ""
@@ -109,4 +109,4 @@ PLANTED: Final[tuple[tuple[type[AnyPlugin], str, str], ...]] = (
     (Watcher, "the same answer", "on_event"),
     (Lender, "no exception", "after_tool"),
 )
-"""Each with the law that it breaks, and where."""
+"""Each plugin with the law that it breaks, and the hook where it does."""

@@ -1,4 +1,4 @@
-"""Choices that come in turn, runs that are made simpler by them, and hooks that they make."""
+"""Random choices, the simplification of failing runs by their choices, and hooks built from choices."""
 
 import pytest
 

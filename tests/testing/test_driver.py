@@ -30,7 +30,7 @@ async def _now() -> float:
 
 
 class Talking(RuleBasedStateMachine):
-    """A session that says what was said to it."""
+    """A session whose model repeats the prompt."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Each invariant is broken by a session that was tampered with, and holds of the same session as it was."""
+"""Each invariant fails for a trace that was tampered with, and holds for the original."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SCRIPT: tuple[Cue, ...] = (prompt("go"), say(calls=[call("read", {"path": "secre
 
 
 def tampered(trace: Trace, change: Callable[[Happened], Happened]) -> Trace:
-    """The trace with *change* made to each of its steps."""
+    """Return the trace with *change* applied to each of its steps."""
     trace.steps = [change(happened) for happened in trace.steps]
     return trace
 
 
 def runs_anyway(happened: Happened) -> Happened:
-    """The call runs, whatever was decided."""
+    """Add the start of a call, whatever was decided."""
     if happened.cue != 1 or happened.plain:
         return happened
     runs = StartCall("c3", 1, "read", 0, {"path": "secret"}, "k")
@@ -36,19 +36,19 @@ def runs_anyway(happened: Happened) -> Happened:
 
 
 def runs_twice(happened: Happened) -> Happened:
-    """A second call runs beside the first."""
+    """Add a second start for each call."""
     more = tuple(one.but(call_id="other") for one in happened.step.effects if isinstance(one, StartCall))
     return happened._replace(step=happened.step.but(effects=(*happened.step.effects, *more)))
 
 
 def never_ends(happened: Happened) -> Happened:
-    """Nobody hears of the end of a turn."""
+    """Remove the event of the end of a turn."""
     heard = tuple(envelope for envelope in happened.step.events if not isinstance(envelope.event, AgentEnd))
     return happened._replace(step=happened.step.but(events=heard))
 
 
 def asks_nonsense(happened: Happened) -> Happened:
-    """Requests begin with a result that nobody asked for."""
+    """Replace the messages of requests by a result without a call."""
     orphan = ToolMessage("c9", "read", (), False, None)
     effects = tuple(
         one.but(request=one.request.but(messages=(orphan,))) if isinstance(one, StartRequest) else one

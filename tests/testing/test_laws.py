@@ -94,7 +94,7 @@ REMEMBERING: dict[type[AnyPlugin], str] = {
 
 @pytest.mark.parametrize("cls", REMEMBERING)
 def test_what_is_remembered_outside_of_the_state_is_found(cls: type[AnyPlugin]) -> None:
-    """Nothing in the class tells that it changes, and two calls in a row need not tell it either."""
+    """The class does not show its memory, and two calls in a row need not show it either."""
     seat_for("joins", cls())
     HEARD.clear()
     Attribute.calls = 0

@@ -1,4 +1,4 @@
-"""The kit finds pairs of plugins that were planted before the code that draws calls was read."""
+"""The kit finds pairs of plugins that were written without knowledge of how it draws calls."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What the kit reads of the code of a plugin: tools, arguments, and the values that matter of each."""
+"""What the kit reads from a plugin's code: tools, arguments, and the interesting values of each."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -23,7 +23,7 @@ def is_closed(place: str) -> bool:
 
 @frozen
 class Reader(Plugin[None]):
-    """Reads calls in every way there is."""
+    """Reads calls in every supported way."""
 
     most: int = 7
 
@@ -47,14 +47,14 @@ class Reader(Plugin[None]):
 
 
 class Listener(Plugin[None]):
-    """Reads no call."""
+    """Has no hook that reads calls."""
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
         return Continue(state)
 
 
 class Anything(Plugin[None]):
-    """Reads no argument by its name."""
+    """Reads the arguments as a whole, none by its name."""
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Verdict:
         return BlockTool("no") if "secret" in str(hook.args) else Continue()

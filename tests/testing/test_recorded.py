@@ -28,7 +28,7 @@ class Judge(Plugin[None]):
 
 
 async def talk(model: Model, journal: MemoryJournal, *prompts: str) -> list[str]:
-    """What a session answers to *prompts*."""
+    """Return what a session answers to *prompts*."""
     async with open_supervisor(journal=journal, seed=1) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=model, tools=[look], plugins=[Judge()]), id="s")
         return [(await session.ask(prompt)).text for prompt in prompts]

@@ -1,4 +1,4 @@
-"""The simulator: the same seed is the same run, whatever the machine; a failing one says how to repeat it."""
+"""The simulator: a seed gives the same run on any machine, and a failing run says how to repeat it."""
 
 import gc
 import os
@@ -118,7 +118,7 @@ TIMES: list[int] = []
 
 
 class Seen(Plugin[None]):
-    """Notes that it was asked."""
+    """Notes each request."""
 
     def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None]:
         TIMES.append(ctx.round)
@@ -160,7 +160,7 @@ async def test_a_sub_agent_that_comes_back_with_its_session_is_in_the_books(auto
 
 
 async def _look_at_a_sleeper(stage: Stage, meddle: Callable[[Session], None]) -> None:
-    """Have a session sleep in which a call waits for a person, and look at it behind *meddle*."""
+    """Let a session with a held call sleep, call *meddle*, and have the watchman look at it."""
     script = ScriptedModel([say(calls=[call("write")])])
     spec = SessionSpec(model=script, tools=[quick("write")], plugins=[Holder(timeout=100.0)], hibernate_after=1.0)
     with watched(stage):
@@ -264,7 +264,7 @@ async def test_an_elder_session_that_is_ended_first_breaks_a_rule(monkeypatch: p
 
 
 def _forgets(w: StepDraft) -> None:
-    """Say that the texts are applied, and forget them."""
+    """Report waiting steering texts as applied, and drop them."""
     waiting, w.s.steering = w.s.steering, ()
     if waiting:
         w.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
@@ -306,7 +306,7 @@ def test_the_command_line_runs_one_and_says_what_happened(capsys: pytest.Capture
 
 
 async def waits() -> None:
-    """Hide from a cancellation, and once more where it comes."""
+    """Ignore cancellation, and wait behind another shield while it is handled."""
     try:
         with trio.CancelScope(shield=True):
             await trio.sleep(10)
@@ -317,7 +317,7 @@ async def waits() -> None:
 
 
 async def waits_beside() -> None:
-    """Have another task hide, that is not under this one, as those under a supervisor are not."""
+    """Start a task that ignores cancellation outside of this one, as tasks under a supervisor are, and wait."""
     trio.lowlevel.spawn_system_task(waits)
     await trio.sleep_forever()
 

@@ -97,7 +97,7 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         swaps.enter_context(swapped(Watchdog, "start", _no_thread))
         swaps.callback(scheduler._r.setstate, known)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         swaps.callback(logging.disable, disabled)
-        logging.disable()  # faults on purpose need no log
+        logging.disable()  # the runtime would log planted faults
         swaps.enter_context(swapped(virtual, "_autojump", jump_or_end))
         scheduler._r.seed(seed)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         try:
