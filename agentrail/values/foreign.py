@@ -32,6 +32,9 @@ MAX_CHARACTERS: Final = 80
 MAX_FACTS: Final = 1_000
 """Most items, nested ones included, that an error's arguments may hold for its text to be made."""
 
+CHARACTERS_OF_A_FACT: Final = 100
+"""Characters of a text among an error's arguments that count as one item."""
+
 MAX_SHOWN: Final = 3
 """Most exceptions of a group that are described."""
 
@@ -54,6 +57,11 @@ _HOLDERS: Final = tuple(
     for kind in _KINDS
 )
 """Length and items of a container, by its built-in type; a subclass cannot override them."""
+
+_WRITTEN: Final = tuple(
+    (kind, cast("Callable[[object], int]", vars(kind)["__len__"])) for kind in (str, bytes, bytearray)
+)
+"""Length of what Python writes character by character, by its built-in type; a subclass cannot override it."""
 
 _OF_LIST: Final = cast("Callable[[object], Iterator[object]]", vars(list)["__iter__"])
 _OF_TUPLE: Final = cast("Callable[[object], Iterator[object]]", vars(tuple)["__iter__"])
@@ -180,9 +188,9 @@ def trace(error: BaseException) -> TracebackType | None:
 
 def words(error: BaseException) -> str:
     """Return the text of *error*, or a fixed text if its `__str__` fails or its arguments are huge."""
-    if _holds_much(error):
-        return "it holds more than can be shown"
     try:
+        if _holds_much(error):
+            return "it holds more than can be shown"
         said = plain_text(str(error))
     except BaseException as worse:  # noqa: BLE001, ASYNC103 - whatever it is, it is the error's own
         pass_interrupt(worse)
@@ -192,8 +200,11 @@ def words(error: BaseException) -> str:
 
 def _holds_much(error: BaseException) -> bool:
     """Whether the text of *error* might be huge, as its arguments hold more than `MAX_FACTS` items."""
-    left = MAX_FACTS
-    waiting: list[object] = [_FACTS(error)]
+    facts = _FACTS(error)
+    left = MAX_FACTS - len(facts)
+    waiting: list[object] = [*facts[:MAX_FACTS]]
+    if type(error).__str__ is not KeyError.__str__ and len(facts) == 1 and issubclass(type(facts[0]), str):
+        return False  # it is the text of the error, which is cut, and is not written as Python would write it
     while waiting and left >= 0:
         found = waiting.pop()
         count, items = _held(found)
@@ -204,10 +215,13 @@ def _holds_much(error: BaseException) -> bool:
 
 
 def _held(found: object) -> tuple[int, Iterable[object]]:
-    """Return the number of items in *found* and the items: of a container or one of our values; of others, none."""
+    """Return the number of items in *found*, and the items; a long text counts as several."""
     for kind, count, items in _HOLDERS:
         if issubclass(type(found), kind):
             return count(found), items(found)
+    for kind, count in _WRITTEN:
+        if issubclass(type(found), kind):
+            return count(found) // CHARACTERS_OF_A_FACT, ()
     if issubclass(type(found), Value):  # not `isinstance`: an object can lie about its class to that
         names = cast("type[Value]", type(found)).__fields__
         return len(names), (getattr(found, name, None) for name in names)

@@ -233,6 +233,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "values.usage.Limit.tokens_per_minute": (None, ("tokens_of_a_minute",)),
     "values.meter.CHECK_STEPS": (50_000, ("steps_of_a_meter",)),
     "values.foreign.MAX_CHARACTERS": (80, ("characters_of_a_value_in_an_error",)),
+    "values.foreign.CHARACTERS_OF_A_FACT": (100, ("characters_of_a_text_in_an_error",)),
     "values.foreign.MAX_FACTS": (1000, ("facts_of_an_error",)),
     "values.foreign.MAX_SHOWN": (3, ("errors_of_a_group_in_words",)),
     "values.foreign.MOST_TOKENS": (1_099_511_627_776, ("tokens_of_a_response",)),

@@ -538,6 +538,12 @@ def facts_of_an_error(count: int) -> bool:
     return foreign.words(ValueError(*range(count))) != "it holds more than can be shown"
 
 
+@scene("values.foreign.CHARACTERS_OF_A_FACT", 99_899)
+def characters_of_a_text_in_an_error(size: int) -> bool:
+    """Two facts are the list and what it holds; up to 99 characters more count as none."""
+    return foreign.words(ValueError(["x" * size])) != "it holds more than can be shown"
+
+
 @scene("app.wiring.MOST_RESTARTS")
 def restarts_that_count(count: int) -> bool:
     return wiring.policy("one_for_one", count, 5.0).max_restarts == count

@@ -3,7 +3,7 @@
 import pytest
 
 from agentrail.values.content import Text
-from agentrail.values.foreign import MAX_FACTS, leaves, words
+from agentrail.values.foreign import CHARACTERS_OF_A_FACT, MAX_FACTS, MOST_WORDS, leaves, words
 
 SHOWN = 0
 
@@ -29,13 +29,22 @@ ONE = Counting()
         {"key": [{ONE}] * MAX_FACTS},
         {(ONE,) * MAX_FACTS: 1},
         Text([ONE] * MAX_FACTS),  # type: ignore[arg-type]
+        [ONE, "\0" * CHARACTERS_OF_A_FACT * MAX_FACTS],
+        Text("\0" * CHARACTERS_OF_A_FACT * MAX_FACTS),
+        bytes(CHARACTERS_OF_A_FACT * MAX_FACTS),
     ],
-    ids=["list", "in a list", "squared", "in a dict", "in a key", "in a value"],
+    ids=["list", "in a list", "squared", "in a dict", "in a key", "in a value", "text", "text of a value", "bytes"],
 )
 def test_an_error_that_holds_much_at_any_depth_is_not_written_out(fact: object) -> None:
     before = SHOWN
     assert words(ValueError("well", fact)) == "it holds more than can be shown"
     assert before == SHOWN
+
+
+def test_a_long_text_is_cut_where_it_is_the_text_of_the_error() -> None:
+    text = "x" * CHARACTERS_OF_A_FACT * MAX_FACTS * 2
+    assert words(ValueError(text)) == text[:MOST_WORDS]
+    assert words(KeyError(text)) == "it holds more than can be shown"  # it is written with quotes
 
 
 def test_an_error_that_holds_little_is_written_out() -> None:
