@@ -332,7 +332,7 @@ class Steps(trio.abc.Instrument):
 
 def _other_field(source: Source, found: Value, depth: int = 4) -> Value:
     """Return *found* with an odd value in one of its fields, or in a value inside of it."""
-    fields = sorted(type(found).__fields__)
+    fields = sorted(type(found).__struct_fields__)
     if not fields:
         return found
     name = source.chance.choice(fields)

@@ -163,7 +163,7 @@ def _clock(found: object) -> object:
 
 
 def _specs(found: object) -> tuple[object, ...]:
-    return tuple(SessionSpec(model="demo").but(**{name: found}) for name in Options.__fields__)
+    return tuple(SessionSpec(model="demo").but(**{name: found}) for name in Options.__struct_fields__)
 
 
 def _options(spec: object) -> object:

@@ -16,7 +16,7 @@ from html import unescape
 from typing import Final, TypeAlias
 from urllib.parse import urljoin
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 MAX_MISTAKES: Final = 100
 """The most tags with unclosed quotes; after one more, the rest of the page is ignored."""
@@ -33,7 +33,6 @@ _ATTRIBUTE: Final = re.compile(r"(?<![\w-])([a-zA-Z-]++)\s*+=\s*+(\"[^\"]*+\"|'[
 _ENDS: Final = {name: re.compile(f"</{name}", re.IGNORECASE) for name in RAW}
 
 
-@value
 class Start(Value):
     """A start tag."""
 
@@ -51,7 +50,6 @@ class Start(Value):
         return found
 
 
-@value
 class End(Value):
     """An end tag."""
 

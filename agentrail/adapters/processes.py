@@ -20,12 +20,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import attrs
 import trio
 
 from agentrail.errors import CommandFailed, CommandRefused
 from agentrail.ports.sandbox import Command, Execution, Heard, OnOutput, Output
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
 class Capture:
@@ -131,7 +130,6 @@ def argv_of(command: Command, shell: tuple[str, ...]) -> tuple[str, ...]:
     return argv
 
 
-@value
 class Ready(Value):
     """A prepared start of a command: arguments and open descriptors, which the caller of `enter` closes."""
 
@@ -147,8 +145,7 @@ def _nothing() -> None:
     """No-op: the default of `leave`, for a command without clean-up."""
 
 
-@value
-class Launch(Value):
+class Launch(Value, gc=True):
     """All settings that are needed to start a command."""
 
     name: str
@@ -157,7 +154,7 @@ class Launch(Value):
     """The whole environment of the command."""
     enter: Callable[[], Ready]
     """Function that prepares the start; called in a thread."""
-    leave: Callable[[], None] = attrs.field(default=_nothing)
+    leave: Callable[[], None] = _nothing
     """Function that undoes `enter` after all processes of the command have ended; called in a thread."""
     limits: tuple[tuple[str, int], ...] = ()
     """Names of limits of the module `resource`, such as `RLIMIT_AS`, with their values."""

@@ -20,7 +20,7 @@ import trio
 
 from agentrail.errors import WebFailed, WebRefused
 from agentrail.ports.web import MAX_PAGE, Page
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 if TYPE_CHECKING:  # importing it takes longer than all of agentrail
     import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
@@ -122,8 +122,7 @@ async def resolve(host: str, port: int) -> Sequence[str]:
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-@value
-class Answer(Value):
+class Answer(Value, gc=True):
     """The answer of a server to one request."""
 
     status: int

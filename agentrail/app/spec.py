@@ -22,7 +22,6 @@ from agentrail.values.foreign import TEN_YEARS, mended, money, named, number, sh
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json
 from agentrail.values.spelling import refuse_unknown
 from agentrail.values.usage import Price
-from agentrail.values.value import named_value
 
 if TYPE_CHECKING:
     from agentrail.app.pricing import Prices
@@ -32,8 +31,7 @@ NO_AGENTS: Mapping[str, SessionSpec] = MappingProxyType({})
 _NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
 
 
-@named_value
-class SessionSpec(Options):
+class SessionSpec(Options, kw_only=True, gc=True):
     """Describes a session to start. All fields except `model` have a default; limits and times are in `Options`."""
 
     model: ModelChain = ""
@@ -75,7 +73,7 @@ class SessionSpec(Options):
 
     def but(self, **changes: object) -> Self:
         """Return a copy with *changes*."""
-        refuse_unknown(type(self).__name__, changes, self.__fields__)
+        refuse_unknown(type(self).__name__, changes, self.__struct_fields__)
         return super().but(**changes)
 
     @property
@@ -166,7 +164,7 @@ def _changed(spec: SessionSpec) -> dict[str, object]:
 
     Most specifications set few of them, and a default needs no check at each spawn.
     """
-    figures = zip(Options.__fields__, FIGURES(spec), DEFAULT_FIGURES, strict=True)
+    figures = zip(Options.__struct_fields__, FIGURES(spec), DEFAULT_FIGURES, strict=True)
     return {name: found for name, found, default in figures if found is not default}
 
 
@@ -194,7 +192,7 @@ def _check_prices(found: object) -> None:
     for price in cast("Mapping[object, object]", found).values():
         if not isinstance(price, Price):
             raise BadSpec("prices", f"holds a `{type(price).__name__}`; use {PRICES_WANTED}")
-        for name in Price.__fields__:
+        for name in Price.__struct_fields__:
             _check_price(name, getattr(price, name), needed=name in PRICES_NEEDED)
 
 
@@ -242,7 +240,7 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 DEFAULTS = Options()
 
-FIGURES: Final = cast("Callable[[Options], tuple[object, ...]]", attrgetter(*Options.__fields__))
+FIGURES: Final = cast("Callable[[Options], tuple[object, ...]]", attrgetter(*Options.__struct_fields__))
 """Function that returns the fields of `Options` as a tuple, in their order."""
 
 DEFAULT_FIGURES: Final = FIGURES(DEFAULTS)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import attrs
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value, defaults_of
 
 _LONGEST_DEFAULT: Final = 40
 """Characters of a default that is shown as it is; a longer one is shown as the source names it."""
@@ -19,7 +19,6 @@ _LONGEST_DEFAULT: Final = 40
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@value
 class Described(Value):
     """One field, property or argument."""
 
@@ -33,7 +32,6 @@ class Described(Value):
     """Its description: the text under it."""
 
 
-@value
 class Callable(Value):
     """One function or method."""
 
@@ -150,25 +148,30 @@ def _with_texts(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
 
 
 def _fields(node: ast.ClassDef, cls: type) -> Iterator[Described]:
-    attributes = {one.name: one for one in cast("Sequence[attrs.Attribute[object]]", _attributes(cls))}
+    defaults = _defaults(cls)
     for statement, text in _with_texts(node.body):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
         name, hint = statement.target.id, ast.unparse(statement.annotation)
         if name.startswith("_") or hint.startswith("ClassVar"):
             continue
-        yield Described(name, hint, _default(statement.value, attributes.get(name)), text)
+        yield Described(name, hint, _default(statement.value, name, defaults), text)
 
 
-def _attributes(cls: type) -> object:
-    return getattr(cls, "__attrs_attrs__", ())
+def _defaults(cls: type[object]) -> Mapping[str, object] | None:
+    """Return the defaults of the fields of *cls*; `None` if it is no class with fields."""
+    if issubclass(cls, Value):
+        return defaults_of(cls)
+    if attrs.has(cls):
+        return {field.name: field.default for field in attrs.fields(cls) if field.default is not attrs.NOTHING}
+    return None
 
 
-def _default(written: ast.expr | None, attribute: attrs.Attribute[object] | None) -> str | None:
-    if attribute is not None:
-        if attribute.default is attrs.NOTHING:
+def _default(written: ast.expr | None, name: str, defaults: Mapping[str, object] | None) -> str | None:
+    if defaults is not None:
+        if name not in defaults:
             return None
-        shown = "{}" if attribute.default == {} else repr(attribute.default)
+        shown = "{}" if defaults[name] == {} else repr(defaults[name])
         if len(shown) <= _LONGEST_DEFAULT and "<" not in shown:
             return shown
     if isinstance(written, ast.Call):

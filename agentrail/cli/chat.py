@@ -29,7 +29,7 @@ from agentrail.errors import AgentrailError, SupervisorStuck, UsageError
 from agentrail.plugins.approval import HumanApproval
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events import AgentAbort, AgentEnd, ApprovalRequired, AskUser, PromptRejected
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
@@ -124,8 +124,7 @@ async def once(session: SessionHandle, terminal: Terminal, text: str) -> bool:
     return False
 
 
-@value
-class ChatOptions(Value):
+class ChatOptions(Value, gc=True):
     """The parsed arguments of the command line."""
 
     model: str = DEMO

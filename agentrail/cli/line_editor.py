@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from agentrail.cli.screen import clean, columns
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 ENTER: Final = "\n"
 END_OF_INPUT: Final = "\x04"
@@ -61,7 +61,6 @@ def is_text(key: str) -> bool:
     return key == "\t" or (len(key) == 1 and key.isprintable())
 
 
-@value
 class Line(Value):
     """The line that is being typed, with its cursor and the earlier lines."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 ERASE: Final = "\r\x1b[K"
 """Characters that move to the beginning of the line and erase it."""
@@ -46,7 +46,6 @@ class Tone(Enum):
     ASKING = "\x1b[33m"
 
 
-@value
 class Look(Value):
     """The abilities of the output."""
 
@@ -60,7 +59,6 @@ class Look(Value):
     """The number of columns of a line."""
 
 
-@value
 class Piece(Value):
     """A text to put on the screen."""
 
@@ -72,7 +70,6 @@ class Piece(Value):
     """The colour of the text."""
 
 
-@value
 class Screen(Value):
     """The state of the output: whether a line is open, and of which kind."""
 

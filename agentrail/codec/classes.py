@@ -21,7 +21,7 @@ from agentrail.codec.misfit import TAG, MisfitError, one, shortened
 from agentrail.codec.states import MAPPINGS
 from agentrail.codec.text import to_text
 from agentrail.values.json import Json
-from agentrail.values.value import Value
+from agentrail.values.value import Value, names_by_place
 
 Written: TypeAlias = Callable[[object], str]
 """A function that returns the fields of an instance as the text of a JSON object."""
@@ -202,7 +202,7 @@ def _read_by_source(cls: type[Value], parts: Mapping[str, Given]) -> Rule:
     known: dict[str, object] = {**KNOWN, "MISSING": MISSING, "cls": cls, "name": cls.__name__, "one_cls": one(cls)}
     known |= {"misfits": (MisfitError, RecursionError), "wrong": wrong, "MAPPINGS": MAPPINGS}
     known |= {"unfit": _refusal(cls, parts), "refused": _refused}
-    in_order = tuple(parts) == cls.__fields__ and not any(field.kw_only for field in cls.__attrs_attrs__)
+    in_order = tuple(parts) == names_by_place(cls)
     needed, others, makes = "", "", ""
     for place, part in enumerate(parts.values()):
         it, rule, default, name = f"it_{place}", f"rule_{place}", f"default_{place}", part.field.name

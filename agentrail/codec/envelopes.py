@@ -103,4 +103,4 @@ def foreseen(given: dict[str, object], read_event: Rule) -> dict[str, object]:
         if type(kind) is not str:
             raise
         given["event"] = {TAG: UnknownEvent.__name__, "kind": kind, "body": body}
-    return {key: item for key, item in given.items() if key == TAG or key in Envelope.__fields__}
+    return {key: item for key, item in given.items() if key == TAG or key in Envelope.__struct_fields__}

@@ -21,6 +21,7 @@ from agentrail.hooks.moments import BeforeCompaction, BeforeRequest
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import History
+from agentrail.values.value import Value, defaults_of
 
 
 class PluginState:
@@ -66,7 +67,8 @@ def is_class(kind: object) -> bool:
     """Whether *kind* is a class whose instances are written field by field."""
     if not isinstance(kind, type):
         return False
-    return attrs.has(kind) or dataclasses.is_dataclass(kind) or _is_named_tuple(cast("type[object]", kind))
+    cls = cast("type[object]", kind)
+    return issubclass(cls, Value) or attrs.has(cls) or dataclasses.is_dataclass(cls) or _is_named_tuple(cls)
 
 
 def fields_of(cls: type[object]) -> tuple[Field, ...]:
@@ -85,6 +87,9 @@ def parameters_of(cls: type[object]) -> tuple[object, ...]:
 
 def _declared(cls: type[object]) -> list[tuple[str, str, object]]:
     """Return name, alias and default of each field."""
+    if issubclass(cls, Value):
+        ours = defaults_of(cls)
+        return [(name, name, ours.get(name, MISSING)) for name in cls.__struct_fields__]
     if attrs.has(cls):
         return [(one.name, one.alias or one.name, one.default) for one in attrs.fields(cls) if one.init]
     if dataclasses.is_dataclass(cls):

@@ -23,7 +23,7 @@ from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, FrozenObject, Json, canonical
 from agentrail.values.messages import History
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 ENVELOPE_VERSION: Final = 1
 """Version of the JSON form of envelopes and events."""
@@ -83,7 +83,6 @@ class Plan(NamedTuple):
 _Items: TypeAlias = "tuple[object, ...] | frozenset[object]"
 
 
-@value
 class Stored(Value):
     """A plugin state read from storage whose class the reader does not know, or no longer knows."""
 
@@ -297,6 +296,8 @@ def _encode_member(found: object) -> Json:
 
 def _fields(kind: type[object]) -> tuple[str, ...] | None:
     """Return the field names of a frozen class or named tuple, else `None`; raise `MisfitError` if only not frozen."""
+    if issubclass(kind, Value):
+        return kind.__struct_fields__
     if attrs.has(kind):
         if cast("object", kind.__setattr__) is not _FROZEN_BY_ATTRS:
             raise MisfitError("", f"is {one(kind)}, which can change; make it `@attrs.frozen`")

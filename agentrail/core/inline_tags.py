@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.values.content import Said, Text
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 TAGS: Final = ("status", "title")
 """Names of the tags that are recognized."""
@@ -21,7 +21,6 @@ TITLE: Final = 60
 """Most characters of a title; a longer one is cut."""
 
 
-@value
 class Tagged(Value):
     """A tag that was found in the text."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 Strategy: TypeAlias = Literal["one_for_one", "one_for_all", "rest_for_one"]
 """Which children are restarted after a crash; see `STRATEGIES`."""
@@ -29,7 +29,6 @@ LONGEST_PAUSE: Final = 30.0
 """Longest pause before a restart, in seconds."""
 
 
-@value
 class Policy(Value):
     """Settings of a supervisor."""
 
@@ -41,7 +40,6 @@ class Policy(Value):
     """Seconds over which restarts are counted."""
 
 
-@value
 class Ward(Value):
     """What the rules know of one child of a supervisor."""
 
@@ -59,7 +57,6 @@ class Ward(Value):
     """How often in a row it crashed on that message."""
 
 
-@value
 class Ending(Value):
     """How a child has ended."""
 
@@ -73,7 +70,6 @@ class Ending(Value):
     """Whether the supervisor must stop everything."""
 
 
-@value
 class RestartDecision(Value):
     """What a supervisor does after a child has ended; the fields are in the order of the actions."""
 

@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import ClassVar, Final, Generic, Never, Self, TypeAlias
 
-import attrs
 from typing_extensions import TypeVar
 
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
-from agentrail.values.value import Authored, Value, value
+from agentrail.values.value import Authored, AuthoredKind, Value
 
 
-@value
 class CallModel(Authored):
     """Request for `Ask`: send a prompt to a model, outside the conversation."""
 
@@ -28,7 +26,6 @@ class CallModel(Authored):
     """System prompt for this request."""
 
 
-@value
 class RunTool(Authored):
     """Request for `Ask`: run one of the session's tools."""
 
@@ -38,7 +35,6 @@ class RunTool(Authored):
     """Arguments of the call."""
 
 
-@value
 class ReadFile(Authored):
     """Request for `Ask`: read a text file in the working directory."""
 
@@ -46,7 +42,6 @@ class ReadFile(Authored):
     """Path of the file."""
 
 
-@value
 class CallService(Authored):
     """Request for `Ask`: call a service, one of those that the program gave to the session."""
 
@@ -59,7 +54,6 @@ class CallService(Authored):
 AskRequest: TypeAlias = CallModel | RunTool | ReadFile | CallService
 
 
-@value
 class Answered(Value):
     """Answer to an `Ask` that succeeded."""
 
@@ -67,7 +61,6 @@ class Answered(Value):
     """The text of the model, tool or file, or the service's answer."""
 
 
-@value
 class Failed(Value):
     """Answer to an `Ask` that failed."""
 
@@ -75,7 +68,6 @@ class Failed(Value):
     """The reason of the failure."""
 
 
-@value
 class TimedOut(Value):
     """Answer to an `Ask` that did not finish before its deadline."""
 
@@ -98,7 +90,6 @@ class Unchanged(Enum):
 UNCHANGED: Final = Unchanged.UNCHANGED
 
 
-@value
 class Emission(Value):
     """A custom event that a plugin emits with its action."""
 
@@ -111,14 +102,13 @@ class Emission(Value):
 Emitted: TypeAlias = Emission | Event
 
 
-@value
-class Action(Authored, Generic[S_co]):
+class Action(Value, Generic[S_co], kw_only=True, gc=True):
     """Base class of the actions, which the methods of plugins return."""
 
     kind: ClassVar[str] = ""
     short_circuits: ClassVar[bool] = False
 
-    emits: tuple[Emitted, ...] = attrs.field(default=(), kw_only=True)
+    emits: tuple[Emitted, ...] = ()
     """Events emitted in addition to what the action does."""
 
     def emitting(self, name: str, payload: Json = None) -> Self:
@@ -130,19 +120,16 @@ class Action(Authored, Generic[S_co]):
         return self.but(emits=(*self.emits, event))
 
 
-@value
 class Continue(Action[S_co], Generic[S_co]):
     """Change nothing, and let the next plugin decide."""
 
     kind = "continue"
-    __often__ = True
 
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state; the default leaves it unchanged."""
 
 
-@value
-class Intervene(Action[S_co], Generic[S_co]):
+class Intervene(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Add a text to the conversation, and let the next plugin decide."""
 
     kind = "intervene"
@@ -153,8 +140,7 @@ class Intervene(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-@value
-class Abort(Action[S_co], Generic[S_co]):
+class Abort(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Abort the turn; before a turn has started (`session_start`, `before_prompt`), refuse what was asked."""
 
     kind = "abort"
@@ -166,8 +152,7 @@ class Abort(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-@value
-class Skip(Action[S_co], Generic[S_co]):
+class Skip(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Ask no further plugin; what earlier plugins decided stays in effect."""
 
     kind = "skip"
@@ -177,8 +162,7 @@ class Skip(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-@value
-class BlockTool(Action[S_co], Generic[S_co]):
+class BlockTool(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Do not run this call: give it an error result with the reason."""
 
     kind = "block_tool"
@@ -190,8 +174,7 @@ class BlockTool(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-@value
-class ReplaceToolArgs(Action[S_co], Generic[S_co]):
+class ReplaceToolArgs(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Run the call with other arguments."""
 
     kind = "replace_tool_args"
@@ -202,8 +185,12 @@ class ReplaceToolArgs(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-@value
-class Emit(Action[S_co], Generic[S_co]):
+class _Announcing(Action[S_co], Generic[S_co], kw_only=True, metaclass=AuthoredKind):
+    state: S_co | Unchanged = UNCHANGED
+    """The plugin's new state."""
+
+
+class Emit(_Announcing[S_co], Generic[S_co]):
     """Publish one or more events: a name with a payload, several such pairs, or an event of the catalogue."""
 
     kind = "emit"
@@ -212,8 +199,6 @@ class Emit(Action[S_co], Generic[S_co]):
     """Name of the event, or a sequence of (name, payload) pairs, or a catalogue event."""
     payload: Json = None
     """Data of the event; used only with a name."""
-    state: S_co | Unchanged = attrs.field(default=UNCHANGED, kw_only=True)
-    """The plugin's new state."""
 
     @property
     def emissions(self) -> tuple[Emitted, ...]:
@@ -225,8 +210,7 @@ class Emit(Action[S_co], Generic[S_co]):
         return (*(Emission(name, payload) for name, payload in self.name), *self.emits)
 
 
-@value
-class SwitchModel(Action[S_co], Generic[S_co]):
+class SwitchModel(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Use another model from the next request on (in `before_request`: for this request already)."""
 
     kind = "switch_model"
@@ -239,8 +223,7 @@ class SwitchModel(Action[S_co], Generic[S_co]):
     """Options for the model's provider."""
 
 
-@value
-class ReplaceMessages(Action[S_co], Generic[S_co]):
+class ReplaceMessages(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Show the model (or the compaction) other messages; the history itself does not change."""
 
     kind = "replace_messages"
@@ -251,8 +234,7 @@ class ReplaceMessages(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-@value
-class ReplaceToolResult(Action[S_co], Generic[S_co]):
+class ReplaceToolResult(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Put another result into the history."""
 
     kind = "replace_tool_result"
@@ -263,8 +245,7 @@ class ReplaceToolResult(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-@value
-class HoldTool(Action[S_co], Generic[S_co]):
+class HoldTool(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Hold the call until a person approves or rejects it."""
 
     kind = "hold_tool"
@@ -279,8 +260,7 @@ class HoldTool(Action[S_co], Generic[S_co]):
     """Command family that "approve always" would let pass; `None` if no such approval is possible."""
 
 
-@value
-class SetSection(Action[S_co], Generic[S_co]):
+class SetSection(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Set a named section of the system prompt."""
 
     kind = "set_section"
@@ -293,8 +273,7 @@ class SetSection(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-@value
-class Ask(Action[S_co], Generic[S_co]):
+class Ask(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Pause here until the runtime has carried out a request, then call this hook again with the answer."""
 
     kind = "ask"

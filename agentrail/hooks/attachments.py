@@ -14,7 +14,7 @@ from agentrail.hooks.contract import check_attributes
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, check_plugin, implemented
 from agentrail.values.foreign import shown
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 LIKE: Final = 0.7
 """Similarity (0 to 1) to an existing tool's name from which a tool name in a plugin's options counts as misspelt."""
@@ -24,7 +24,6 @@ STATE_LIMIT: Final = 64 * 1024
 """The most bytes of a plugin's state as JSON."""
 
 
-@value
 class AttachedPlugin(Value):
     """Description of a plugin in a session as data, without its code and its state."""
 
@@ -112,7 +111,7 @@ def options_of(plugin: AnyPlugin) -> JsonObject:
 def _plain(found: object) -> tuple[object] | None:
     if isinstance(found, frozenset):
         found = sorted(cast("frozenset[object]", found), key=str)
-    if attrs.has(type(found)):
+    if isinstance(found, Value) or attrs.has(type(found)):
         return None
     try:
         return (freeze(found),)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Todo
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
 class MoneyLimit(Value):
     """A limit that a plugin sets on the cost of a session, so that other plugins know how much money is left."""
 
@@ -24,7 +23,6 @@ class MoneyLimit(Value):
         return None if spent is None else max(0.0, self.max_usd - spent)
 
 
-@value
 class Context(Value):
     """Read-only view of the session at one hook."""
 

@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from attrs import frozen
 
+from agentrail.values.foreign import names_of
 from agentrail.values.json import FrozenObject
 
 FROZEN: Final = "decorate the class with `@attrs.frozen`, and keep what it remembers in its state"
@@ -119,10 +120,8 @@ def _parts_of_callable(found: object) -> list[_Part]:
 
 
 def _fields(found: object) -> Mapping[str, object] | None:
-    """Return the fields of an object of an attrs class or a dataclass; `None` for any other object."""
-    cls = type(found)
-    named = getattr(cls, "__attrs_attrs__", None)
-    names = [field.name for field in named] if named is not None else getattr(cls, "__dataclass_fields__", None)
+    """Return the fields of a value, or of an object of an attrs class or a dataclass; `None` for any other object."""
+    names = names_of(type(found))
     if names is None:
         return None
     return {name: getattr(found, name) for name in (*names, *getattr(found, "__dict__", ()))}

@@ -17,10 +17,9 @@ from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Rul
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import JsonObject
 from agentrail.values.meter import Meter
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
 class Consent(Value):
     """Approvals of people that concern one call."""
 
@@ -35,8 +34,7 @@ class Consent(Value):
 NO_CONSENT = Consent()
 
 
-@value
-class PluginRow(Value):
+class PluginRow(Value, gc=True):
     """The plugins of a session with their states, as passed to the judge."""
 
     seats: tuple[AttachedPlugin, ...]

@@ -5,30 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-import attrs
-
 from agentrail.hooks.actions import AskAnswer, AskRequest
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
 from agentrail.values.tools import Err, Ok
 from agentrail.values.usage import Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
-class Hook(Value):
+class Hook(Value, kw_only=True):
     """Base class of the hooks: a moment of the session at which plugins may act."""
 
     moment: ClassVar[str] = ""
     about: ClassVar[str] = ""
 
-    asked: AskRequest | None = attrs.field(default=None, kw_only=True)
+    asked: AskRequest | None = None
     """Request that this plugin made with `Ask`; `None` the first time it is called."""
-    answer: AskAnswer | None = attrs.field(default=None, kw_only=True)
+    answer: AskAnswer | None = None
     """Answer to that request; `None` the first time."""
 
 
-@value
 class SessionStart(Hook):
     """The session starts; called once, not again after a recovery."""
 
@@ -36,7 +32,6 @@ class SessionStart(Hook):
     about = "once in the life of a session: not after a recovery, a sleep or a fork"
 
 
-@value
 class SessionEnd(Hook):
     """The session was stopped and is about to end."""
 
@@ -47,7 +42,6 @@ class SessionEnd(Hook):
     """Reason given to `stop`."""
 
 
-@value
 class AfterTurn(Hook):
     """A turn has finished or was aborted; the session is idle next, or takes its next prompt."""
 
@@ -75,7 +69,6 @@ class AfterTurn(Hook):
         return self.ended_at_ms - self.started_at_ms
 
 
-@value
 class BeforePrompt(Hook):
     """A prompt is about to start a turn."""
 
@@ -88,7 +81,6 @@ class BeforePrompt(Hook):
     """Id of the prompt."""
 
 
-@value
 class BeforeRequest(Hook):
     """A request is about to go to the model, for the first time or as a retry."""
 
@@ -103,7 +95,6 @@ class BeforeRequest(Hook):
     """Why the last attempt failed; `None` on the first."""
 
 
-@value
 class AfterResponse(Hook):
     """The model's response is complete."""
 
@@ -114,7 +105,6 @@ class AfterResponse(Hook):
     """The response."""
 
 
-@value
 class BeforeTool(Hook):
     """A tool call is about to run."""
 
@@ -133,7 +123,6 @@ class BeforeTool(Hook):
     """Whether a critical plugin is asked again, because a later plugin replaced the arguments."""
 
 
-@value
 class OnToolError(Hook):
     """A tool raised an exception, and the call would be tried again."""
 
@@ -150,7 +139,6 @@ class OnToolError(Hook):
     """Number of the attempt that failed, from 1."""
 
 
-@value
 class AfterTool(Hook):
     """A call has its result, which the model has not seen yet."""
 
@@ -165,7 +153,6 @@ class AfterTool(Hook):
     """Result that would go into the history."""
 
 
-@value
 class AfterToolBatch(Hook):
     """All calls of a response have their results."""
 
@@ -176,7 +163,6 @@ class AfterToolBatch(Hook):
     """The results, in the order of the calls."""
 
 
-@value
 class BeforeFinish(Hook):
     """The model has given its final answer, and the turn is about to end."""
 
@@ -184,7 +170,6 @@ class BeforeFinish(Hook):
     about = "a response without calls is about to end the turn"
 
 
-@value
 class BeforeCompaction(Hook):
     """The context is about to be compacted."""
 
@@ -197,7 +182,6 @@ class BeforeCompaction(Hook):
     """Why the context is compacted."""
 
 
-@value
 class BeforeSteering(Hook):
     """A steering text is about to be queued."""
 
@@ -210,7 +194,6 @@ class BeforeSteering(Hook):
     """Id of the text."""
 
 
-@value
 class BeforePluginOptsUpdate(Hook):
     """Another plugin is about to get new options."""
 

@@ -37,7 +37,7 @@ from agentrail.values.events.plugins import PluginError, PluginEvent
 from agentrail.values.fitting import fit_message, fit_result
 from agentrail.values.foreign import crash, named, seconds, shown, words
 from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze_object, is_same
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 MAX_ASKS: Final = 8
 """The most times that one plugin may return `Ask` in one run of a hook."""
@@ -78,8 +78,7 @@ def nobody_listens(_seat: AttachedPlugin, _hook: str, _problem: str, _error: Bas
     """No-op: a `Complain` that logs nothing; the ruling contains the error too."""
 
 
-@value
-class PluginEntry(Value):
+class PluginEntry(Value, gc=True):
     """One plugin with its method for one hook."""
 
     place: int

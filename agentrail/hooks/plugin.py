@@ -76,7 +76,7 @@ from agentrail.hooks.moments import (
 )
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.value import Authored, value
+from agentrail.values.value import Authored
 
 S = TypeVar("S", default=None)
 
@@ -93,8 +93,7 @@ class Priority(IntEnum):
     OWN = 900
 
 
-@value
-class Log(Authored, Generic[S]):
+class Log(Authored, Generic[S], gc=True):
     """Return value of `on_event`: a line for the program's log, and the new state."""
 
     level: str
@@ -280,8 +279,7 @@ class Plugin(AnyPlugin, Generic[S]):
         return Continue(state)
 
 
-@value
-class Keyed(Authored):
+class Keyed(Authored, gc=True):
     """A plugin with an explicit key, needed if a session has two plugins of one class."""
 
     key: str
@@ -290,7 +288,6 @@ class Keyed(Authored):
     """The plugin."""
 
 
-@value
 class Remainder(Keyed):
     """A plugin for a sub-agent, with the rest of its parent's limit at its start; later changes do not count."""
 

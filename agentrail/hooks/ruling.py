@@ -11,7 +11,7 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
 class Verdict(Enum):
@@ -25,7 +25,6 @@ class Verdict(Enum):
     ASK = "ask"
 
 
-@value
 class Switch(Value):
     """A plugin's choice of a model (`SwitchModel`)."""
 
@@ -39,7 +38,6 @@ class Switch(Value):
     """Whether the model's price is known."""
 
 
-@value
 class Gathered(Value):
     """The decisions of the plugins in one run of a hook so far, except the verdict."""
 
@@ -68,7 +66,6 @@ class Gathered(Value):
 NOTHING_GATHERED: Final = Gathered()
 
 
-@value
 class Place(Value):
     """The place where a run of a hook begins or continues."""
 
@@ -85,7 +82,6 @@ class Place(Value):
 START: Final = Place()
 
 
-@value
 class Pause(Value):
     """A pause in a run of a hook: what it waits for, and where it continues."""
 
@@ -101,7 +97,6 @@ class Pause(Value):
     """Command family that "approve always" would let pass."""
 
 
-@value
 class Ruling(Value):
     """The combined decision of the plugins in one run of a hook."""
 

@@ -32,13 +32,13 @@ from agentrail.values.events.context import (
     PlanStepCompleted,
     SecurityAudit,
 )
+from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginEvent
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.foreign import seconds, shown
 from agentrail.values.json import freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
 from agentrail.values.tools import Err, Ok
-from agentrail.values.value import Value
 
 REPORTABLE: Final = frozenset(
     {
@@ -156,7 +156,8 @@ def is_reportable(found: object) -> bool:
     """Whether *found* is an event that a plugin may emit, with fields of the declared types."""
     if type(found) not in REPORTABLE:
         return False
-    return all(_FIELDS[str(field.type)](getattr(found, field.name)) for field in cast("Value", found).__attrs_attrs__)
+    event = cast("Event", found)
+    return all(_FIELDS[type(event).__annotations__[name]](getattr(event, name)) for name in event.__struct_fields__)
 
 
 def _is_json(found: object) -> bool:

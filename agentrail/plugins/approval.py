@@ -22,7 +22,7 @@ from agentrail.plugins.shell.paths import meets
 from agentrail.plugins.shell.rule_context import assigned
 from agentrail.plugins.shell.rules import unsure
 from agentrail.values.json import Json, thaw
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 SAFE_COMMANDS: Final = (
     "[",
@@ -118,7 +118,6 @@ First the short options, as letters; then whole words, of which `--words` may al
 _INERT: Final = names("background description maxoutput reason timeout timeoutms timeouts timeoutseconds")
 
 
-@value
 class Judgement(Value):
     """The plugin's findings about a call, which decide whether it is held."""
 

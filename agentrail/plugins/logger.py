@@ -83,7 +83,7 @@ class EventLogger(Plugin[None]):
             "round": event.round,
             "at": event.at,
         }
-        for part in event.event.__fields__:
+        for part in event.event.__struct_fields__:
             found = getattr(event.event, part)
             if isinstance(found, bool | int | float):
                 fields[part] = found

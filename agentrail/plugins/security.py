@@ -32,7 +32,7 @@ from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, Comm
 from agentrail.plugins.shell.rules import ALL_RULES, RULES, told
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import JsonObject
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 BLOCKED_PATHS: Final = (
     "/dev",
@@ -149,7 +149,6 @@ _TALKERS: Final = frozenset({"echo", "printf"})
 _LEFT_OUT: Final = ("--exclude", "--ignore")
 
 
-@value
 class Finding(Value):
     """A reason to block or hold a call."""
 

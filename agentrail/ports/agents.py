@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from agentrail.values.tools import Err, Ok
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
 class Task(Value):
     """One run of a sub-agent: what it was asked to do, and how far it is."""
 

@@ -17,14 +17,13 @@ from agentrail.errors import BadRecord
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 MACHINE_VERSION = 1
 """Version of the machine that made a record; raised with each change of `core.machine.step` that alters an outcome."""
 
 
-@value
-class Record(Value):
+class Record(Value, gc=True):
     """One step of one session: its input, what plugins decided, and what came of it; written in one commit."""
 
     session_id: str
@@ -53,7 +52,6 @@ class Record(Value):
     """Version of the machine that made the step."""
 
 
-@value
 class Claim(Value):
     """The right to write the records of one session, as `Journal.claim` returns it."""
 
@@ -65,8 +63,7 @@ class Claim(Value):
     """Number of the session's last record when it was claimed; 0 if there is none."""
 
 
-@value
-class StoredAnswer(Value):
+class StoredAnswer(Value, gc=True):
     """The stored command and answer of a command id."""
 
     input: AnyInput
@@ -75,7 +72,6 @@ class StoredAnswer(Value):
     """The answer that its caller was given."""
 
 
-@value
 class StoredSession(Value):
     """Summary of a stored session, as a journal returns it without reading the records."""
 
@@ -93,7 +89,6 @@ class StoredSession(Value):
     """Why its records cannot be read, if that is known without reading them; empty otherwise."""
 
 
-@value
 class Snapshot(Value):
     """State of a session after one of its records: a cache, so that a resume replays fewer records."""
 

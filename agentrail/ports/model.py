@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import Chunk, ModelRequest, Response
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 EmitChunk = Callable[[Chunk], None]
 """Callback with which a model hands on each chunk when it comes; it takes no time and never fails."""
@@ -55,7 +55,6 @@ def times_beginning(model: Model) -> bool:
     return found is True
 
 
-@value
 class Compacted(Value):
     """A shortened conversation, as a compactor returns it."""
 

@@ -10,9 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol, TypeAlias
 
-import attrs
-
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 KIB = 1024
 MAX_FILE = 16 * 1024 * KIB
@@ -28,8 +26,7 @@ class Kind(Enum):
     OTHER = "other"
 
 
-@value
-class Content(Value):
+class Content(Value, gc=True):
     """The part of a file that was read."""
 
     data: bytes
@@ -38,7 +35,6 @@ class Content(Value):
     """Bytes of the whole file."""
 
 
-@value
 class Written(Value):
     """Result of writing a file. The write is atomic: a reader sees all of the old content or all of the new."""
 
@@ -48,7 +44,6 @@ class Written(Value):
     """Whether there was no such file before."""
 
 
-@value
 class Edited(Value):
     """Result of replacing text in a file."""
 
@@ -58,7 +53,6 @@ class Edited(Value):
     """Bytes of the file now."""
 
 
-@value
 class Entry(Value):
     """One file, folder or link in a folder."""
 
@@ -70,7 +64,6 @@ class Entry(Value):
     """Bytes of a file; 0 for all else."""
 
 
-@value
 class Listing(Value):
     """Result of `list` and `glob`: entries in order of path."""
 
@@ -80,7 +73,6 @@ class Listing(Value):
     """Whether entries beyond the limit were left out."""
 
 
-@value
 class Search(Value):
     """Arguments of a search in files (`Sandbox.grep`)."""
 
@@ -104,7 +96,6 @@ class Search(Value):
     """Largest number of matches to return."""
 
 
-@value
 class Match(Value):
     """One line that matches."""
 
@@ -120,7 +111,6 @@ class Match(Value):
     """Lines after the match."""
 
 
-@value
 class Matches(Value):
     """Result of a search in files."""
 
@@ -134,7 +124,6 @@ class Matches(Value):
     """Number of files that were not searched: no text, too large, or not readable."""
 
 
-@value
 class Command(Value):
     """A command for `Sandbox.execute` or `Sandbox.prepare`."""
 
@@ -152,8 +141,7 @@ class Command(Value):
     """Bytes of each output stream that are kept: half from its beginning, half from its end."""
 
 
-@value
-class Output(Value):
+class Output(Value, gc=True):
     """The kept part of an output stream: its beginning and its end."""
 
     head: bytes = b""
@@ -175,8 +163,7 @@ class Output(Value):
         return (self.head + note + self.tail).decode(errors="replace")
 
 
-@value
-class Heard(Value):
+class Heard(Value, gc=True):
     """Output of a process from one position on, as `Process.heard` returns it."""
 
     data: bytes = b""
@@ -187,15 +174,14 @@ class Heard(Value):
     """Number of bytes directly before `data` that were dropped."""
 
 
-@value
-class Execution(Value):
+class Execution(Value, gc=True):
     """How a command ended."""
 
     exit_code: int
     """Exit code of the command; if a signal ended it, the signal's negative number."""
-    stdout: Output = attrs.field(factory=Output)
+    stdout: Output = Output()
     """Its standard output."""
-    stderr: Output = attrs.field(factory=Output)
+    stderr: Output = Output()
     """Its standard error; empty if both streams were merged."""
     timed_out: bool = False
     """Whether it was ended because its timeout was over."""

@@ -19,7 +19,6 @@ from agentrail.ports.web import Web
 from agentrail.reprs import in_brackets
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.tools import Probed, Todo, ToolResult, ToolSpec
-from agentrail.values.value import Value, value
 
 T = TypeVar("T")
 
@@ -56,8 +55,8 @@ class Surroundings:
         raise NotImplementedError
 
 
-@value
-class ToolContext(Value):
+@attrs.frozen(repr=False)
+class ToolContext:
     """Passed to each tool call beside its arguments: facts about the session, and what the tool may use."""
 
     session_id: str = "session"
@@ -80,7 +79,7 @@ class ToolContext(Value):
     """Tokens that the session has used so far."""
     cost_usd: float | None = None
     """Cost of the session so far in US dollars; `None` if it is not known."""
-    report: Callable[[str], None] = attrs.field(default=unheard)
+    report: Callable[[str], None] = unheard
     """Report progress to subscribers at once. In the thread of a cancelled call it raises, to end the thread."""
     _sandbox: Sandbox | Surroundings | None = attrs.field(default=None, alias="sandbox")
     jobs: Jobs | None = None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 MAX_PAGE = 2 * 1024 * 1024
 """Bytes of a page that are read at most."""
 
 
-@value
 class Page(Value):
     """A fetched page."""
 

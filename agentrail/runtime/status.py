@@ -10,13 +10,12 @@ from agentrail.ports.agents import Task
 from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.replies import HeldCall, held_calls
 from agentrail.values.usage import Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 if TYPE_CHECKING:
     from agentrail.runtime.actor.loop import Session
 
 
-@value
 class Background(Value):
     """A call that still runs although its turn no longer waits for it."""
 
@@ -30,7 +29,6 @@ class Background(Value):
     """Whether the call was cancelled and has not ended in time."""
 
 
-@value
 class Asking(Value):
     """A hook that is paused until what a plugin asked for is done."""
 
@@ -42,7 +40,6 @@ class Asking(Value):
     """Kind of request, such as `RunTool`."""
 
 
-@value
 class Status(Value):
     """What a session is doing now, as `status()` returns it."""
 
@@ -76,7 +73,6 @@ class Status(Value):
     """Running sub-agents, and those in the background that have ended."""
 
 
-@value
 class SessionDown(Value):
     """The end of a session, as a monitor reports it."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import attrs
 
 from agentrail.values.json import FrozenObject
+from agentrail.values.value import Value, defaults_of, names_by_place
 
 WIDTH: Final = 110
 """Length in characters at which lines of code are broken, where they can be."""
@@ -62,8 +63,10 @@ class CodeSource:
                 return quoted(found)
             case type():
                 return self.name(found)
+            case Value():
+                return self._made(found, _value_parts(found))
             case _ if attrs.has(type(found)):
-                return self._made(found)
+                return self._made(found, _attrs_parts(found))
             case _ if type(found).__repr__ is object.__repr__:
                 return self.name(found) if callable(found) else f"{self.name(type(found))}()"
             case _ if callable(found):
@@ -89,17 +92,16 @@ class CodeSource:
             case _:
                 return self.code(found)
 
-    def _made(self, found: object) -> str:
-        """Return the constructor call that makes the attrs value *found*; fields with their defaults are left out."""
+    def _made(self, found: object, parts: Iterable[_Part]) -> str:
+        """Return the constructor call that makes *found*; fields with their defaults are left out."""
         said: list[str] = []
         named = False
-        for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(found)))):
-            there = getattr(found, field.name)
-            if not field.init or there == _default(field, found):
+        for part in parts:
+            if part.is_default:
                 named = True
                 continue
-            named = named or field.kw_only
-            said.append(f"{field.alias or field.name}={self.code(there)}" if named else self.code(there))
+            named = named or part.kw_only
+            said.append(f"{part.name}={self.code(part.there)}" if named else self.code(part.there))
         return f"{self.name(type(found))}({', '.join(said)})"
 
     def lines(self) -> list[str]:
@@ -119,6 +121,31 @@ def quoted(text: str) -> str:
     """Return *text* as a string literal, in double quotes if *text* has no quotes itself."""
     code = repr(text)
     return code if '"' in code or "\\'" in code else f'"{code[1:-1]}"'
+
+
+class _Part(NamedTuple):
+    """One argument with which an object is made."""
+
+    name: str
+    there: object
+    is_default: bool
+    kw_only: bool
+
+
+def _value_parts(found: Value) -> Iterator[_Part]:
+    defaults = defaults_of(type(found))
+    by_place = names_by_place(type(found))
+    for name in found.__struct_fields__:
+        there = getattr(found, name)
+        is_default = name in defaults and there == defaults[name]
+        yield _Part(name, there, is_default, name not in by_place)
+
+
+def _attrs_parts(found: object) -> Iterator[_Part]:
+    for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(found)))):
+        there = getattr(found, field.name)
+        is_default = not field.init or there == _default(field, found)
+        yield _Part(field.alias or field.name, there, is_default, field.kw_only)
 
 
 def _default(field: attrs.Attribute[object], found: object) -> object:

@@ -17,7 +17,7 @@ import attrs
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Plugin
 from agentrail.testing.plugin_code import Read, reads
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 MOST: Final = 60
 """How many words of one plugin are taken at most; of a long list of commands, the beginning is enough."""
@@ -30,7 +30,6 @@ _LONG: Final = 60
 _BIG: Final = 10**9
 
 
-@value
 class Vocabulary(Value):
     """Words from which calls and texts are drawn."""
 

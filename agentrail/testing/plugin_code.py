@@ -20,7 +20,7 @@ import attrs
 
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.values.json import Json, freeze, freeze_object
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 SEE_CALLS: Final = ("before_tool", "after_response", "after_tool", "after_tool_batch", "on_tool_error", "on_event")
 """The hooks that see calls, their arguments or their results, in the order in which their code is read."""
@@ -57,7 +57,6 @@ _ALSO: Final = {"tuple": "list", "Sequence": "list", "Iterable": "list", "dict":
 """Types in code, and the type in `_KINDS` (or `Mapping`) that stands for each."""
 
 
-@value
 class Key(Value):
     """An argument of tool calls that the code of a plugin reads."""
 
@@ -67,7 +66,6 @@ class Key(Value):
     """Values that the code compares the argument with, and values near them; empty if there are none."""
 
 
-@value
 class Read(Value):
     """The tools, arguments and values that the code of one plugin reads of a call."""
 

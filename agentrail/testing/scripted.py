@@ -18,7 +18,7 @@ from agentrail.values.messages import StopReason
 from agentrail.values.spelling import checked
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Authored, value
+from agentrail.values.value import Authored
 
 _WORD = re.compile(r"\s*\S+\s*")
 
@@ -34,12 +34,10 @@ class ScriptError(PermanentModelError):
         )
 
 
-@value
 class Cue(Authored):
     """One step of a script for `simulate`. The cues of this module are answers of a model, also for `ScriptedModel`."""
 
 
-@value
 class Saying(Cue):
     """An answer of the model: it streams chunks, then returns a whole response."""
 
@@ -51,8 +49,7 @@ class Saying(Cue):
     """Seconds to wait before each chunk; with 0 other tasks run in between, with `None` not even that."""
 
 
-@value
-class Failing(Cue):
+class Failing(Cue, gc=True):
     """A failure of the model: it streams chunks, then raises an error."""
 
     chunks: tuple[Chunk, ...]
@@ -63,7 +60,6 @@ class Failing(Cue):
     """Seconds to wait before each chunk; with 0 other tasks run in between, with `None` not even that."""
 
 
-@value
 class Stalling(Cue):
     """A stall of the model: it streams chunks, then sends nothing more and never ends."""
 

@@ -6,24 +6,22 @@ annotation is refused here, when the tool is defined, with its place and what to
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from enum import Enum, Flag
 from types import NoneType, UnionType
 from typing import Annotated, Final, Literal, NewType, NoReturn, TypeAlias, TypeGuard, Union, get_args, get_origin
 
-import attrs
 from typing_extensions import is_typeddict
 
 from agentrail.errors import BadTool
 from agentrail.tools.bounds import Bound, Length, Pattern, Range
+from agentrail.values.foreign import names_of
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 Choosable: TypeAlias = str | int | bool | None
 
 
-@value
 class ShapePlace(Value):
     """The place of an annotation, for the message of `BadTool` that refuses it."""
 
@@ -41,15 +39,13 @@ class ShapePlace(Value):
         raise BadTool(self.tool, f"{self.what} {problem}")
 
 
-@value
-class Scalar(Value):
+class Scalar(Value, gc=True):
     """Shape of a text, a number, a boolean or null."""
 
     kind: type
     """`str`, `int`, `float`, `bool` or `NoneType`."""
 
 
-@value
 class AnyJson(Value):
     """Shape of any JSON value."""
 
@@ -57,16 +53,14 @@ class AnyJson(Value):
     """Whether the value must be an object."""
 
 
-@value
-class ChoiceShape(Value):
+class ChoiceShape(Value, gc=True):
     """Shape of a `Literal` or an `Enum`: one of a few values."""
 
     pairs: tuple[tuple[Choosable, object], ...]
     """For each choice: the value that the model sends, and the one that the function gets."""
 
 
-@value
-class ListOf(Value):
+class ListOf(Value, gc=True):
     """Shape of a list or tuple of any length, with items of one shape."""
 
     item: Shape
@@ -75,32 +69,28 @@ class ListOf(Value):
     """The type that the function gets: `list` or `tuple`."""
 
 
-@value
-class TupleOf(Value):
+class TupleOf(Value, gc=True):
     """Shape of a tuple with a fixed number of items, each with its own shape."""
 
     items: tuple[Shape, ...]
     """The shapes of the items, in order."""
 
 
-@value
-class DictOf(Value):
+class DictOf(Value, gc=True):
     """Shape of a dict with any keys, and values of one shape."""
 
     item: Shape
     """The shape of each value."""
 
 
-@value
-class OneOf(Value):
+class OneOf(Value, gc=True):
     """Shape of a union: a value of one of several shapes; the first that fits is used."""
 
     members: tuple[Shape, ...]
     """The shapes, in the order in which they were written."""
 
 
-@value
-class Bounded(Value):
+class Bounded(Value, gc=True):
     """A shape with bounds and a description, from `Annotated`."""
 
     shape: Shape
@@ -111,8 +101,7 @@ class Bounded(Value):
     """The description for the model; `None` if there is none."""
 
 
-@value
-class RecordShape(Value):
+class RecordShape(Value, gc=True):
     """Shape of an object with the fields of a class: attrs, a dataclass or a `TypedDict`."""
 
     cls: type
@@ -171,7 +160,7 @@ def shape_of(annotation: object, at: ShapePlace) -> Shape:
 
 def is_record(kind: type) -> bool:
     """Whether *kind* is a class whose fields can be listed."""
-    return is_typeddict(kind) or attrs.has(kind) or dataclasses.is_dataclass(kind)
+    return is_typeddict(kind) or names_of(kind) is not None
 
 
 def name_of(annotation: object) -> str:

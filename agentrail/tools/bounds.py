@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 from typing import Final, TypeAlias
 
-import attrs
-
 from agentrail.tools.json_schema.regex import flaw_of, regex
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.meter import CHECK_STEPS, Meter
-from agentrail.values.value import Authored, value
+from agentrail.values.value import Authored
 
 _LENGTHS: Final = {
     "string": ("minLength", "maxLength"),
@@ -23,17 +21,16 @@ _LENGTHS: Final = {
 }
 
 
-@value
-class Range(Authored):
+class Range(Authored, kw_only=True):
     """Limits of a number."""
 
-    ge: float | None = attrs.field(default=None, kw_only=True)
+    ge: float | None = None
     """The number must be at least this."""
-    gt: float | None = attrs.field(default=None, kw_only=True)
+    gt: float | None = None
     """The number must be more than this."""
-    le: float | None = attrs.field(default=None, kw_only=True)
+    le: float | None = None
     """The number must be at most this."""
-    lt: float | None = attrs.field(default=None, kw_only=True)
+    lt: float | None = None
     """The number must be less than this."""
 
     def flaw(self) -> str | None:
@@ -60,13 +57,12 @@ class Range(Authored):
         )
 
 
-@value
-class Length(Authored):
+class Length(Authored, kw_only=True):
     """Limits of a length: characters of a text, items of a list, keys of a `dict`."""
 
-    min: int = attrs.field(default=0, kw_only=True)
+    min: int = 0
     """The smallest length."""
-    max: int | None = attrs.field(default=None, kw_only=True)
+    max: int | None = None
     """The largest length; `None` if any length is allowed."""
 
     def flaw(self) -> str | None:
@@ -90,7 +86,6 @@ class Length(Authored):
         return self.min <= length and (self.max is None or length <= self.max)
 
 
-@value
 class Pattern(Authored):
     """A regular expression that must match somewhere in a text; with `^` and `$` it must match the whole text."""
 

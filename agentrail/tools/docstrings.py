@@ -7,14 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 _SECTION: Final = re.compile(r"(Args|Arguments|Parameters|Attributes):\s*")
 _HEADING: Final = re.compile(r"[A-Z]\w*( \w+)?:\s*")
 _ENTRY: Final = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
 
 
-@value
 class Documented(Value):
     """The parts of a docstring."""
 

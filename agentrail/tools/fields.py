@@ -13,8 +13,9 @@ from typing_extensions import ReadOnly, is_typeddict
 from agentrail.errors import NotJson
 from agentrail.tools.annotations import Shape, ShapePlace, shape_of
 from agentrail.tools.docstrings import read_docstring
+from agentrail.values.foreign import names_of
 from agentrail.values.json import Json, freeze
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value, defaults_of
 
 
 class Missing(Enum):
@@ -28,8 +29,7 @@ _FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
 """The class of `attrs.Factory`, taken from an instance, because type checkers see `Factory` as a function."""
 
 
-@value
-class _Slot(Value):
+class _Slot(Value, gc=True):
     outside: str
     inside: str
     hint: object
@@ -37,8 +37,7 @@ class _Slot(Value):
     default: object
 
 
-@value
-class ArgumentField(Value):
+class ArgumentField(Value, gc=True):
     """One property of a JSON object: a field of a class, or a parameter of a function."""
 
     name: str
@@ -112,7 +111,7 @@ def _plain(given: object) -> object:
         return [_plain(one) for one in cast("list[object]", given)]
     if isinstance(given, dict):
         return {key: _plain(one) for key, one in cast("dict[object, object]", given).items()}
-    if attrs.has(type(given)) or dataclasses.is_dataclass(type(given)):
+    if names_of(type(given)) is not None:
         return {slot.outside: _plain(getattr(given, slot.inside)) for slot in _slots(type(given), {})}
     return given
 
@@ -121,13 +120,17 @@ def _slots(cls: type, hints: Mapping[str, object]) -> Iterator[_Slot]:
     if is_typeddict(cls):
         keys = cast("frozenset[str]", getattr(cls, "__required_keys__", frozenset[str]()))
         yield from (_Slot(name, name, hint, _is_required(hint, name in keys), MISSING) for name, hint in hints.items())
+    elif issubclass(cls, Value):
+        defaults = defaults_of(cls)
+        for name in cls.__struct_fields__:
+            yield _Slot(name, name, hints.get(name, MISSING), name not in defaults, defaults.get(name, MISSING))
     elif attrs.has(cls):
         for field in (field for field in attrs.fields(cls) if field.init):
             hint = hints.get(field.name, MISSING if field.type is None else field.type)
             required = field.default is attrs.NOTHING
             known = not required and not isinstance(cast("object", field.default), _FACTORY)
             yield _Slot(field.alias, field.name, hint, required, field.default if known else MISSING)
-    else:
+    elif dataclasses.is_dataclass(cls):
         for spot in (spot for spot in dataclasses.fields(cls) if spot.init):
             known = spot.default is not dataclasses.MISSING
             required = not known and spot.default_factory is dataclasses.MISSING

@@ -14,7 +14,7 @@ from agentrail.tools.fields import MISSING, ArgumentField, as_default, hints_of
 from agentrail.tools.schemas import schema_of
 from agentrail.tools.structuring import ArgumentMisfitError, Arguments, NotTakenError, object_reader, reader_of
 from agentrail.values.json import JsonObject
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 _UNNAMED: Final = {
     inspect.Parameter.POSITIONAL_ONLY: "is positional-only, but arguments come by name; take the `/` away",
@@ -23,8 +23,7 @@ _UNNAMED: Final = {
 }
 
 
-@value
-class Signature(Value):
+class Signature(Value, gc=True):
     """The description of a function for the model, and the reader of its JSON arguments."""
 
     description: str

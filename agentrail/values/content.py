@@ -7,10 +7,9 @@ from typing import TypeAlias
 
 from agentrail.errors import WrongType
 from agentrail.values.json import EMPTY, Json, JsonObject, canonical
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
 class Text(Value):
     """Plain text."""
 
@@ -18,7 +17,6 @@ class Text(Value):
     """The text."""
 
 
-@value
 class Image(Value):
     """An image."""
 
@@ -28,7 +26,6 @@ class Image(Value):
     """The image's bytes in base64."""
 
 
-@value
 class Data(Value):
     """A JSON value."""
 
@@ -36,7 +33,6 @@ class Data(Value):
     """The value."""
 
 
-@value
 class Thinking(Value):
     """Thoughts (reasoning) of the model."""
 
@@ -46,7 +42,6 @@ class Thinking(Value):
     """Signature of the provider, needed to send the thoughts back."""
 
 
-@value
 class ToolCall(Value):
     """A tool call that the model asks for."""
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from agentrail.values.value import Value
+
+if TYPE_CHECKING:
+    import attrs
 
 TEN_YEARS: Final = 315_576_000.0
 """Seconds in ten years; longer times are cut to this, so that they fit 64 bits as milliseconds."""
@@ -223,9 +226,18 @@ def _held(found: object) -> tuple[int, Iterable[object]]:
         if issubclass(type(found), kind):
             return count(found) // CHARACTERS_OF_A_FACT, ()
     if issubclass(type(found), Value):  # not `isinstance`: an object can lie about its class to that
-        names = cast("type[Value]", type(found)).__fields__
+        names = names_of(type(found)) or ()
         return len(names), (getattr(found, name, None) for name in names)
     return 0, ()
+
+
+def names_of(cls: type) -> tuple[str, ...] | None:
+    """Return the names of the fields of *cls*: a class of values, an attrs class or a dataclass; of others `None`."""
+    for known in ("__struct_fields__", "__attrs_attrs__", "__dataclass_fields__"):
+        names = cast("Iterable[str | attrs.Attribute[object]] | None", getattr(cls, known, None))
+        if names is not None:
+            return tuple(each if isinstance(each, str) else each.name for each in names)
+    return None
 
 
 def crash(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from typing import TypeAlias, overload
 from agentrail.values.content import Data, Image, Part, Said, ToolCall, text_of
 from agentrail.values.json import JsonObject, weight
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
 class Origin(Enum):
@@ -30,7 +30,6 @@ class StopReason(Enum):
     REFUSED = "refused"
 
 
-@value
 class UserMessage(Value):
     """A message to the model that is no tool result."""
 
@@ -45,7 +44,6 @@ class UserMessage(Value):
         return text_of(self.parts)
 
 
-@value
 class AssistantMessage(Value):
     """A response of the model."""
 
@@ -68,7 +66,6 @@ class AssistantMessage(Value):
         return text_of(self.parts)
 
 
-@value
 class ToolMessage(Value):
     """The result of one tool call."""
 

@@ -15,13 +15,12 @@ from agentrail.values.json import EMPTY, JsonObject, weight
 from agentrail.values.messages import Message, StopReason, total_size
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 CHARS_PER_TOKEN: Final = 4
 """Characters per token, for estimates where the provider does not count."""
 
 
-@value
 class ModelRequest(Value):
     """One request to a model."""
 
@@ -50,7 +49,6 @@ class ModelRequest(Value):
         return len(self.system) + sum(len(text) for _, text in self.sections) + total_size(self.messages)
 
 
-@value
 class TextChunk(Value):
     """A piece of the response's text."""
 
@@ -58,7 +56,6 @@ class TextChunk(Value):
     """Text to append to what came before."""
 
 
-@value
 class ThinkingChunk(Value):
     """A piece of the model's thoughts (reasoning)."""
 
@@ -66,7 +63,6 @@ class ThinkingChunk(Value):
     """Text to append to what came before."""
 
 
-@value
 class UsageChunk(Value):
     """A report of the provider on the tokens used so far."""
 
@@ -74,7 +70,6 @@ class UsageChunk(Value):
     """Total for this response so far."""
 
 
-@value
 class CallChunk(Value):
     """A piece of a tool call's arguments; it is not published as an event, but counts as progress and as tokens."""
 
@@ -82,7 +77,6 @@ class CallChunk(Value):
     """Text to append to what came before."""
 
 
-@value
 class PingChunk(Value):
     """A chunk without content, sent by the provider to show that it is still working."""
 
@@ -93,7 +87,6 @@ PING = PingChunk()
 """The `PingChunk`."""
 
 
-@value
 class Response(Value):
     """A complete response of a model."""
 
@@ -107,7 +100,6 @@ class Response(Value):
     """Usage of the response."""
 
 
-@value
 class Partial(Value):
     """The part of a response that was received before the response was cut off."""
 
@@ -130,7 +122,6 @@ class FailureKind(Enum):
     OVERFLOW = "overflow"
 
 
-@value
 class Failure(Value):
     """Why a request to a model failed."""
 

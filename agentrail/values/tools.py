@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TypeAlias
 
-import attrs
+from msgspec.structs import force_setattr
 
 from agentrail.values.content import Part, as_parts, text_of
 from agentrail.values.foreign import seconds
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
-from agentrail.values.value import Authored, Value, value
+from agentrail.values.value import Authored, Value
 
 
 class EffectClass(Enum):
@@ -33,7 +33,6 @@ def cut_time(found: float) -> float:
     return found if plain is None else plain
 
 
-@value
 class ToolSpec(Authored):
     """Description of a tool: everything but its code."""
 
@@ -41,9 +40,9 @@ class ToolSpec(Authored):
     """Name by which the model calls it."""
     description: str
     """Description for the model."""
-    parameters: JsonObject = attrs.field(default=EMPTY, converter=freeze_object)
+    parameters: JsonObject = EMPTY
     """JSON Schema of its arguments."""
-    timeout: float = attrs.field(default=60.0, converter=cut_time)
+    timeout: float = 60.0
     """Seconds that a call may run; longer than ten years counts as ten years."""
     immune: bool = False
     """Whether steering and a default abort leave its calls running."""
@@ -58,8 +57,11 @@ class ToolSpec(Authored):
     max_result_chars: int = 30_000
     """Most characters of a result that the model sees."""
 
+    def __post_init__(self) -> None:
+        force_setattr(self, "parameters", freeze_object(self.parameters))
+        force_setattr(self, "timeout", cut_time(self.timeout))
 
-@value
+
 class Ok(Value):
     """Result of a tool that succeeded."""
 
@@ -69,7 +71,6 @@ class Ok(Value):
     """Data for programs; the model never sees it."""
 
 
-@value
 class Err(Value):
     """Result of a tool that failed; the model reads why, so that it can correct itself."""
 
@@ -79,7 +80,6 @@ class Err(Value):
     """Data for programs; the model never sees it."""
 
 
-@value
 class Todo(Authored):
     """An item of the session's list of things to do."""
 
@@ -89,7 +89,6 @@ class Todo(Authored):
     """`pending`, `in_progress` or `done`."""
 
 
-@value
 class SetTodos(Authored):
     """Effect of a tool: replace the session's list of things to do."""
 
@@ -97,7 +96,6 @@ class SetTodos(Authored):
     """The whole new list."""
 
 
-@value
 class AskPerson(Authored):
     """Effect of a tool: ask a person a question; the call waits for the answer."""
 
@@ -107,7 +105,6 @@ class AskPerson(Authored):
     """Answers to choose from; empty if the answer is free text."""
 
 
-@value
 class CompactNow(Authored):
     """Effect of a tool: compact the context before the next request."""
 
@@ -118,7 +115,6 @@ class CompactNow(Authored):
 ToolEffect: TypeAlias = SetTodos | AskPerson | CompactNow
 
 
-@value
 class Effect(Authored):
     """Result of a tool that asks the session to do something; the model sees a short fixed text."""
 
@@ -129,12 +125,10 @@ class Effect(Authored):
 ToolResult: TypeAlias = Ok | Err | Effect
 
 
-@value
 class NotStarted(Value):
     """Result of a probe: the call has done nothing, so it may run."""
 
 
-@value
 class Unknown(Value):
     """Result of a probe: the tool cannot tell whether the call has done anything."""
 

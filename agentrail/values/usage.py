@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.values.value import Authored, Value, value
+from agentrail.values.value import Authored, Value
 
 
-@value
 class Limit(Authored):
     """Rate limits of one provider, for each of its API keys; `None` means no limit."""
 
@@ -19,7 +18,6 @@ class Limit(Authored):
     """Most tokens, read and written, of the requests sent within any 60 seconds."""
 
 
-@value
 class Usage(Value):
     """Tokens and cost of a response, a turn or a session."""
 
@@ -88,7 +86,6 @@ NOTHING_USED = Usage()
 MILLION: Final = 1_000_000
 
 
-@value
 class Price(Authored):
     """The price of one model, in US dollars for a million tokens."""
 

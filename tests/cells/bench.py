@@ -286,7 +286,7 @@ def demand_same(expected: Step, got: Step) -> None:
 
 def _differences(at: str, expected: object, got: object) -> Sequence[str]:
     if type(expected) is type(got) and isinstance(expected, Value) and isinstance(got, Value):
-        names = type(expected).__fields__
+        names = type(expected).__struct_fields__
         return [
             line for name in names for line in _differences(f"{at}.{name}", vars_of(expected, name), vars_of(got, name))
         ]

@@ -29,7 +29,7 @@ from agentrail.hooks.ruling import Ruling
 from agentrail.values.content import Text
 from agentrail.values.json import MAX_DEPTH, freeze
 from agentrail.values.messages import EMPTY_HISTORY, History
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 from tests.codec.plugin_states import (
     Alike,
     Bare,
@@ -53,7 +53,6 @@ from tests.opcodes import counted_opcodes
 NAME = f"{Plain.__module__}:Plain"
 
 
-@value
 class Counted(Value):
     """A state that is made the way our own values are."""
 

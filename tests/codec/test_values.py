@@ -24,7 +24,7 @@ from agentrail.values.events.plugins import Heartbeat, UnknownEvent
 from agentrail.values.events.tools import SubAgentEvent
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze, freeze_object
 from agentrail.values.messages import EMPTY_HISTORY, AssistantMessage, History, Message, UserMessage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 from tests.codec.plugin_states import Colour, First, Plain, Second
 from tests.codec.sampling import STORED, event_sample, sample
 
@@ -55,11 +55,10 @@ def test_what_says_nothing_is_left_out_and_settings_never_are() -> None:
     assert encode(Ruling("check")) == {"$": "Ruling", "hook": "check", "verdict": "pass"}
     written = encode(Options())
     assert isinstance(written, Mapping)
-    assert set(written) == {"$", *Options.__fields__}
+    assert set(written) == {"$", *Options.__struct_fields__}
 
 
 def test_a_read_history_may_have_been_a_tuple() -> None:
-    @value
     class Kept(Value):
         """What somebody keeps."""
 

@@ -533,7 +533,6 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.diagnosis.watchdog.OLDEST",
         "tools.builtin.web_fetch.FIRST_BAD_STATUS",
         "tools.json_schema.regex_parser._ANY_NUMBER",
-        "values.value.FEW",
         "adapters.journals.packing.check_of.blake2b(digest_size=16)",
         "adapters.journals.packing.digest_of.blake2b(digest_size=32)",
         "adapters.journals.sqlite.file_type._problem._number(40)",

@@ -146,7 +146,7 @@ class Decimal(float):
 
 def test_a_default_is_a_figure_that_is_taken() -> None:
     defaults = Options()
-    numbers: dict[str, object] = {name: getattr(defaults, name) for name in Options.__fields__}
+    numbers: dict[str, object] = {name: getattr(defaults, name) for name in Options.__struct_fields__}
     wholes = {name: Whole(found) for name, found in numbers.items() if type(found) is int}
     decimals = {name: Decimal(found) for name, found in numbers.items() if type(found) is float}
     assert len(wholes) > 10

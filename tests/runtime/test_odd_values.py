@@ -481,7 +481,7 @@ class OtherInside(MemoryJournal):
 
 
 INSIDES: list[tuple[str, object]] = [
-    *((name, odd) for name in sorted(Record.__fields__) for odd in (42.5, object(), [], {}, (None,), math.nan)),
+    *((name, odd) for name in sorted(Record.__struct_fields__) for odd in (42.5, object(), [], {}, (None,), math.nan)),
     *((name, odd) for name in ("arrival", "events", "rulings", "timers") for odd in (None, "text", ((),), 10**400)),
     ("arrival", lambda one: one.arrival.but(at=math.nan)),
     ("arrival", lambda one: one.arrival.but(at=-1)),

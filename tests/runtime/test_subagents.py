@@ -152,7 +152,8 @@ async def test_a_sub_agent_that_cannot_start_is_an_error_of_the_call(world: Worl
     taken = await world.spawn(["mine"], "p.c3")
     assert (await session.ask("go")).text == "fine"
     assert "cannot start `p.c3`" in answer(world, session)
-    assert world.heard(session).of(SubagentStart) == world.heard(session).of(SubagentEnd) == []
+    assert world.heard(session).of(SubagentStart) == []
+    assert world.heard(session).of(SubagentEnd) == []
     assert (await taken.ask("still there?")).text == "mine"
 
 
@@ -242,7 +243,7 @@ async def test_an_abort_stops_the_sub_agent_at_once(world: World) -> None:
     assert world.heard(session).only(SubagentEnd) == SubagentEnd("c3", "p.c3", STOPPED, is_error=True)
     assert world.heard(session).only(ToolKilled).call_id == "c3"
     assert inner(world, session)[-1] == SessionEnded("its task was stopped")
-    assert session.inspect().subagents == session.inspect().quarantined == ()
+    assert (session.inspect().subagents, session.inspect().quarantined) == ((), ())
 
 
 async def test_an_abort_reaches_the_last_of_a_line(world: World) -> None:

@@ -149,7 +149,7 @@ async def check_records(journal: Journal, handle: SessionHandle) -> None:
         state = step(state, Arrival(StreamBegan(live.request.request_id), 0), Recorded(())).state
     assert [to_text(data_of(s)) for s in state.plugin_states] == [to_text(data_of(s)) for s in live.plugin_states]
     state = state.but(plugin_states=live.plugin_states)  # read without their classes, they compare as data
-    for name in State.__fields__:
+    for name in State.__struct_fields__:
         assert getattr(state, name) == getattr(live, name), name
     assert state == live
 

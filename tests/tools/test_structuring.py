@@ -9,7 +9,7 @@ from agentrail.tools.annotations import ShapePlace, shape_of
 from agentrail.tools.fields import ArgumentField
 from agentrail.tools.structuring import ArgumentMisfitError, NotTakenError, object_reader, reader_of
 from agentrail.values.json import Json, JsonObject, freeze
-from agentrail.values.tools import err
+from agentrail.values.tools import Todo, err
 from tests.tools.kinds import UNLUCKY, Color, Level, Point, Query, Size, Span, Tree
 
 HERE = ShapePlace("probe", "its parameter `x`")
@@ -53,6 +53,7 @@ FITTING: list[tuple[object, object, object]] = [
     (Point, {"x": 1, "tags": ["a"]}, Point(1, 0, ["a"])),
     (Tree, {"name": "a", "children": [{"name": "b"}]}, Tree("a", [Tree("b")])),
     (Query, {"text": "a", "options": {"color": "red"}}, {"text": "a", "options": {"color": Color.RED}}),
+    (Todo, {"text": "mend it"}, Todo("mend it")),
     (Point | Span, {"low": 1}, Span(1)),
     (Span | Point, {"x": 1}, Point(1)),
     (dict[str, int] | Point, {"x": 1}, {"x": 1}),

@@ -17,7 +17,6 @@ from agentrail.values.fitting import (
 )
 from agentrail.values.json import FrozenObject, freeze_object
 from agentrail.values.stream import Response
-from agentrail.values.value import value
 
 
 class Words(str):
@@ -33,7 +32,6 @@ class Words(str):
         return 0
 
 
-@value
 class Loud(Text):
     """A part that a model's code has derived from one of ours."""
 

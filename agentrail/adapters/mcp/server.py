@@ -22,7 +22,6 @@ from agentrail.ports.tool import Offer
 from agentrail.reprs import in_brackets
 from agentrail.values.foreign import is_time
 from agentrail.values.tools import cut_time
-from agentrail.values.value import Value, value
 
 Serve: TypeAlias = "Callable[[McpServer, str, Offer], Awaitable[None]]"
 
@@ -41,8 +40,8 @@ def _texts(given: Mapping[str, str]) -> Mapping[str, str]:
     return MappingProxyType(dict(given))
 
 
-@value
-class McpServer(Value):
+@attrs.frozen(repr=False)
+class McpServer:
     """An MCP server, run as a command or reached at a URL; the session gets its tools under the names `name__tool`."""
 
     command: Sequence[str] = attrs.field(default=(), converter=_words)

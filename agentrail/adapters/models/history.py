@@ -22,7 +22,7 @@ from agentrail.values.content import Data, Part, Said, Text, Thinking, ToolCall
 from agentrail.values.json import canonical
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 LOST: Final = "the result of this call was lost; it may have taken effect"
 """The result of a call whose result is missing from the history."""
@@ -49,7 +49,6 @@ NO_NAME: Final = "unnamed"
 """Name that is given to a call without a name."""
 
 
-@value
 class Result(Value):
     """The result of one call."""
 
@@ -63,7 +62,6 @@ class Result(Value):
     """Whether the call failed."""
 
 
-@value
 class Asked(Value):
     """A tool call of an earlier answer, as it is sent to the provider."""
 
@@ -73,7 +71,6 @@ class Asked(Value):
     """The call, with a name that providers take."""
 
 
-@value
 class UserTurn(Value):
     """One turn of the user: the results of tool calls first, then texts and images."""
 
@@ -83,7 +80,6 @@ class UserTurn(Value):
     """The user's texts and images."""
 
 
-@value
 class ModelTurn(Value):
     """One turn of the model."""
 

@@ -40,7 +40,7 @@ from agentrail.errors import (
 )
 from agentrail.values.foreign import leaves
 from agentrail.values.json import JsonObject
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 CONNECTIONS: Final = 100
 """The most requests of one supervisor that run at the same time."""
@@ -67,7 +67,6 @@ Heard = Callable[[bytes], bool]
 """Takes a piece of the stream; returns whether the answer is complete."""
 
 
-@value
 class Patience(Value):
     """The time limits of one request."""
 
@@ -79,7 +78,6 @@ class Patience(Value):
     """The most seconds from one byte of the stream to the next."""
 
 
-@value
 class Post(Value):
     """A POST request."""
 
@@ -96,8 +94,7 @@ class Post(Value):
         return f"<Post to {self.url}>"
 
 
-@value
-class HttpAnswer(Value):
+class HttpAnswer(Value, gc=True):
     """Status, headers and body of an answer; the body is empty if it was a stream, which `heard` has received."""
 
     status: int

@@ -26,7 +26,7 @@ from agentrail.errors import (
     RequestRefused,
     WrongEndpoint,
 )
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 SHOWN: Final = 500
 """The most characters of a provider's text that an exception repeats."""
@@ -71,8 +71,7 @@ TOO_LONG: Final = re.compile(
 """Texts by which providers say that the context is too long, without an error type of its own for it."""
 
 
-@value
-class Faults(Value):
+class Faults(Value, gc=True):
     """The error types of one wire format, and where its error objects name them."""
 
     by_type: Mapping[str, ErrorClass]
@@ -81,7 +80,6 @@ class Faults(Value):
     """The fields of the `error` object that may name a type, the most specific first."""
 
 
-@value
 class Reported(Value):
     """An error as a provider reports it in the body of an answer or in a stream."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 if TYPE_CHECKING:
     from agentrail.adapters.models.wire_format import WireFormat
 
 
-@value
 class Provider(Value):
     """A provider of models."""
 

@@ -16,7 +16,7 @@ from agentrail.errors import BadModelOptions
 from agentrail.errors.branches import listed
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.secrets import plain_secret, secret_name
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """The values of `reasoning_effort`, from no thinking to the most."""
@@ -28,7 +28,6 @@ CHOICES: Final = ("auto", "any", "none")
 _HEADER: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
-@value
 class Settings(Value):
     """The options of a model after they were read and checked."""
 

@@ -17,7 +17,7 @@ from agentrail.adapters.models.sse import ServerEvent
 from agentrail.errors import NotJson, StreamGarbled
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.stream import Chunk, ModelRequest, Response
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 LARGEST = 2**40
 """The largest count of tokens that is believed; a larger one counts as 0."""
@@ -28,7 +28,6 @@ SHOWN = 200
 """The most characters of unreadable data that an error shows."""
 
 
-@value
 class Rendered(Value):
     """An HTTP request for a provider, without the API key."""
 

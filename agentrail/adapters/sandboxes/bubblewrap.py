@@ -29,7 +29,7 @@ from agentrail.adapters.sandboxes.local import LocalSandbox, shell
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.errors import CommandRefused, SandboxMissing
 from agentrail.ports.sandbox import Command, OnOutput, Process
-from agentrail.values.value import Authored, value
+from agentrail.values.value import Authored
 
 
 class Guards:
@@ -108,7 +108,6 @@ If the root is no home directory, no folder is created for those that are missin
 """
 
 
-@value
 class Limits(Authored):
     """Resource limits of one command."""
 

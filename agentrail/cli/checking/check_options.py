@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.testing.turns.conflicts import EXAMPLES
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 SECONDS: Final = 300.0
 """Seconds that the checks may take: many times what they take for a few plugins on a machine that does nothing else."""
 
 
-@value
-class CheckOptions(Value):
+class CheckOptions(Value, gc=True):
     """The parsed arguments of the command line."""
 
     files: tuple[Path, ...]

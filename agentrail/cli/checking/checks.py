@@ -20,7 +20,7 @@ from agentrail.testing.laws.laws import LAWS, LawBrokenError
 from agentrail.testing.turns.conflicts import Conflict, Invariant, find_conflicts
 from agentrail.testing.turns.invariants import INVARIANTS
 from agentrail.testing.turns.orders import OrderMatters, order_report
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 BAR: Final = 30
 """Width of the progress bar, in characters."""
@@ -36,7 +36,6 @@ class NothingToCheckError(Exception):
         super().__init__(f"cannot check {path}: {problem}")
 
 
-@value
 class CheckResult(Value):
     """The result of one check: a row of the printed table."""
 
@@ -50,8 +49,7 @@ class CheckResult(Value):
     """The full text about a finding."""
 
 
-@value
-class Found(Value):
+class Found(Value, gc=True):
     """The plugins and invariants that were found in files."""
 
     plugins: tuple[Attachable, ...]

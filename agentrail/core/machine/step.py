@@ -40,14 +40,13 @@ from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.json import freeze_object
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 Handler = Callable[..., None]
 """Function that handles one kind of input; it takes the step's draft and the input."""
 
 
-@value
-class Step(Value):
+class Step(Value, gc=True):
     """Result of one step."""
 
     state: State
@@ -65,7 +64,7 @@ class Step(Value):
         """Whether the step did anything that must be journaled; *before* is the state it started from."""
         if self.events or self.effects:
             return True
-        return any(getattr(self.state, name) is not getattr(before, name) for name in State.__fields__)
+        return any(getattr(self.state, name) is not getattr(before, name) for name in State.__struct_fields__)
 
 
 def handlers_of(module: ModuleType) -> Iterator[tuple[type[Value], Handler]]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from agentrail.core.vocabulary.state import Phase
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
-class TableRule(Value):
+class TableRule(Value, gc=True):
     """What one kind of input may do in one phase."""
 
     to: frozenset[Phase]

@@ -14,10 +14,9 @@ from agentrail.values.content import Part
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.tools import ToolSpec
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
 class Accepted(Value):
     """Answer to `prompt` and `steer`: the text was journaled and will be handled."""
 
@@ -29,13 +28,11 @@ class Accepted(Value):
     """Place of the text in the queue, from 1; 0 if its turn started at once."""
 
 
-@value
 class Done(Value):
     """Answer to a call that was carried out, or that will be as soon as its turn allows."""
 
 
-@value
-class Refused(Value):
+class Refused(Value, gc=True):
     """Answer to a call that changed nothing."""
 
     error: AgentrailError
@@ -46,7 +43,6 @@ Answer: TypeAlias = Accepted | Done | Refused
 DONE = Done()
 
 
-@value
 class PromptSent(Value):
     """`prompt` was called."""
 
@@ -56,7 +52,6 @@ class PromptSent(Value):
     """Whether an abort with `clear_queue` came while the prompt was still in the mailbox; it is then dropped."""
 
 
-@value
 class SteerSent(Value):
     """`steer` was called."""
 
@@ -79,7 +74,6 @@ KILLS: Final[tuple[Kill, ...]] = ("none", "killable", "all")
 """The values of `Kill`, from the one that stops fewest calls to the one that stops most."""
 
 
-@value
 class AbortSent(Value):
     """`abort` was called; several calls that wait in the mailbox are joined into one."""
 
@@ -108,7 +102,6 @@ class AbortSent(Value):
         )
 
 
-@value
 class ApproveSent(Value):
     """`approve` was called."""
 
@@ -122,7 +115,6 @@ class ApproveSent(Value):
     """Whether the next request is made once all calls of the response have results."""
 
 
-@value
 class RejectSent(Value):
     """`reject` was called."""
 
@@ -134,7 +126,6 @@ class RejectSent(Value):
     """Whether the next request is made once all calls of the response have results."""
 
 
-@value
 class RespondSent(Value):
     """`respond` was called."""
 
@@ -144,7 +135,6 @@ class RespondSent(Value):
     """The person's answer."""
 
 
-@value
 class SwitchModelSent(Value):
     """`switch_model` was called."""
 
@@ -158,7 +148,6 @@ class SwitchModelSent(Value):
     """Names of the models, of those named here, whose price is known."""
 
 
-@value
 class ChangeToolsSent(Value):
     """`attach_tools`, `detach_tools` or `replace_tools` was called, or a source (an MCP server) changed its tools."""
 
@@ -178,7 +167,6 @@ class ChangeToolsSent(Value):
     """Names of sources to remove with all their tools."""
 
 
-@value
 class UpdatePluginSent(Value):
     """`update_plugin` was called."""
 
@@ -188,7 +176,6 @@ class UpdatePluginSent(Value):
     """The options that change, with their new values."""
 
 
-@value
 class AttachPluginSent(Value):
     """`attach_plugin` was called."""
 
@@ -196,7 +183,6 @@ class AttachPluginSent(Value):
     """Description of the plugin to add."""
 
 
-@value
 class DetachPluginSent(Value):
     """`detach_plugin` was called."""
 
@@ -204,7 +190,6 @@ class DetachPluginSent(Value):
     """Key of the plugin to remove."""
 
 
-@value
 class CompactSent(Value):
     """`compact` was called."""
 
@@ -212,7 +197,6 @@ class CompactSent(Value):
     """Why the context is to be compacted; reported in events."""
 
 
-@value
 class WithdrawSent(Value):
     """`withdraw` was called: take a queued prompt back."""
 
@@ -220,7 +204,6 @@ class WithdrawSent(Value):
     """Id of the prompt."""
 
 
-@value
 class StopSent(Value):
     """`stop` was called: end the session for good."""
 
@@ -230,17 +213,14 @@ class StopSent(Value):
     """Text and usage of the running response, as received so far."""
 
 
-@value
 class SuspendSent(Value):
     """`suspend` was called: until `resume`, everything but urgent commands (abort, stop) waits in the mailbox."""
 
 
-@value
 class ResumeSent(Value):
     """`resume` was called: waiting messages are handled again, and a turn paused by recovery goes on."""
 
 
-@value
 class TraceSent(Value):
     """`trace` was called: a caller wants to see each step of the actor from now on."""
 

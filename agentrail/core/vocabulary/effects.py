@@ -10,18 +10,16 @@ from agentrail.hooks.actions import AskRequest
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import ModelRequest
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
-class ReportStart(Value):
+class ReportStart(Value, gc=True):
     """Report to the caller of `spawn` that the session has started, or why it could not."""
 
     error: AgentrailError | None = None
     """Why the session did not start; `None` if it did."""
 
 
-@value
 class StartRequest(Value):
     """Send a request to the model."""
 
@@ -33,7 +31,6 @@ class StartRequest(Value):
     """Whether `<status>` and `<title>` tags are removed from the deltas."""
 
 
-@value
 class OpenStream(Value):
     """Publish the deltas of a response, which were buffered until the start of the response was journaled."""
 
@@ -41,7 +38,6 @@ class OpenStream(Value):
     """Id of the request."""
 
 
-@value
 class CancelRequest(Value):
     """Cancel a running request to the model."""
 
@@ -49,7 +45,6 @@ class CancelRequest(Value):
     """Id of the request."""
 
 
-@value
 class StartCall(Value):
     """Start a tool."""
 
@@ -67,7 +62,6 @@ class StartCall(Value):
     """Idempotency key: the same for every attempt of one call."""
 
 
-@value
 class ProbeCall(Value):
     """Ask a tool what became of a call that was running when an earlier process ended."""
 
@@ -85,7 +79,6 @@ class ProbeCall(Value):
     """Idempotency key of the interrupted call."""
 
 
-@value
 class CancelCalls(Value):
     """Cancel running tool calls."""
 
@@ -93,7 +86,6 @@ class CancelCalls(Value):
     """Ids of the calls."""
 
 
-@value
 class SetTimer(Value):
     """Set a timer; it replaces one with the same name."""
 
@@ -103,7 +95,6 @@ class SetTimer(Value):
     """When the timer fires, in milliseconds since 1970."""
 
 
-@value
 class ClearTimer(Value):
     """Delete a timer."""
 
@@ -111,7 +102,6 @@ class ClearTimer(Value):
     """Name of the timer."""
 
 
-@value
 class CarryOut(Value):
     """Carry out what a plugin asked for with `Ask`: a model call, a tool, a file or a service."""
 
@@ -125,7 +115,6 @@ class CarryOut(Value):
     """The session's model, used if the plugin names none."""
 
 
-@value
 class CancelAsk(Value):
     """Cancel what a plugin asked for; its answer is no longer wanted."""
 
@@ -133,7 +122,6 @@ class CancelAsk(Value):
     """Id of the ask."""
 
 
-@value
 class StartCompaction(Value):
     """Start to shorten the context (summarize it or drop messages)."""
 
@@ -145,7 +133,6 @@ class StartCompaction(Value):
     """Size that may be left, in characters (a target, not a limit)."""
 
 
-@value
 class CancelCompaction(Value):
     """Cancel a running compaction."""
 
@@ -153,7 +140,6 @@ class CancelCompaction(Value):
     """Id of the compaction."""
 
 
-@value
 class ResumeSubagents(Value):
     """Resume the sub-agents that were running when an earlier process ended."""
 
@@ -161,7 +147,6 @@ class ResumeSubagents(Value):
     """Session ids of the sub-agents."""
 
 
-@value
 class StopSubagents(Value):
     """Stop sub-agents, each with its own sub-agents."""
 
@@ -169,7 +154,6 @@ class StopSubagents(Value):
     """Session ids of the sub-agents."""
 
 
-@value
 class WriteLog(Value):
     """Write a line to the program's log."""
 
@@ -181,7 +165,6 @@ class WriteLog(Value):
     """Data to log beside the message."""
 
 
-@value
 class CloseSession(Value):
     """End the session's actor with everything it started; the session is over."""
 

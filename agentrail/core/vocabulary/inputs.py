@@ -12,15 +12,13 @@ from agentrail.values.messages import Message
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response
 from agentrail.values.tools import Err, Ok, Probed, ToolResult, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
 class SessionOpened(Value):
     """The session was just spawned; always its first input."""
 
 
-@value
 class ActorRestarted(Value):
     """The session's actor crashed and was started again from the journal."""
 
@@ -28,7 +26,6 @@ class ActorRestarted(Value):
     """The exception that crashed the actor, as text."""
 
 
-@value
 class CrashedTooOften(Value):
     """The session's actor crashed too often; the supervisor does not start it again."""
 
@@ -38,7 +35,6 @@ class CrashedTooOften(Value):
     """Kind of message that crashed it each time; empty if the messages differed."""
 
 
-@value
 class SessionReturned(Value):
     """The session was rebuilt from its journal, maybe with newer code: its plugins and tools may have changed."""
 
@@ -64,7 +60,6 @@ class SessionReturned(Value):
     """Plugins with a queued change, described as they will be after it."""
 
 
-@value
 class SessionBranched(Value):
     """The session starts as a fork of another one, maybe with newer code."""
 
@@ -86,17 +81,14 @@ class SessionBranched(Value):
     """Plugins whose options changed: the key, and the names of run-time changes that the code's values replaced."""
 
 
-@value
 class SleepDue(Value):
     """The session was idle for `hibernate_after` seconds: its actor may free its memory."""
 
 
-@value
 class SessionWoke(Value):
     """A hibernating session was rebuilt from its journal because a message came for it."""
 
 
-@value
 class StreamBegan(Value):
     """The first chunk of a response came."""
 
@@ -104,7 +96,6 @@ class StreamBegan(Value):
     """Id of the request that is answered."""
 
 
-@value
 class StreamEnded(Value):
     """A response is complete."""
 
@@ -114,7 +105,6 @@ class StreamEnded(Value):
     """The complete response."""
 
 
-@value
 class StreamCut(Value):
     """A request failed, or its response broke off."""
 
@@ -126,7 +116,6 @@ class StreamCut(Value):
     """Why the request failed."""
 
 
-@value
 class StreamStalled(Value):
     """No chunk of the response came for `stall_timeout` seconds."""
 
@@ -138,7 +127,6 @@ class StreamStalled(Value):
     """Text and usage received before the stall."""
 
 
-@value
 class ToolReturned(Value):
     """A tool returned a result."""
 
@@ -152,7 +140,6 @@ class ToolReturned(Value):
     """Background shell commands that run now; `None` if they did not change."""
 
 
-@value
 class ToolRaised(Value):
     """A tool raised an exception."""
 
@@ -164,7 +151,6 @@ class ToolRaised(Value):
     """Type and message of the exception."""
 
 
-@value
 class ToolStopped(Value):
     """A tool that was cancelled has ended."""
 
@@ -174,7 +160,6 @@ class ToolStopped(Value):
     """Number of the attempt."""
 
 
-@value
 class CallProbed(Value):
     """Result of a `ProbeCall`: what became of a call that was running when an earlier process ended."""
 
@@ -186,7 +171,6 @@ class CallProbed(Value):
     """The result of the call, or that it never started, or that its outcome is unknown."""
 
 
-@value
 class TimerFired(Value):
     """A timer that the session had set came due."""
 
@@ -196,7 +180,6 @@ class TimerFired(Value):
     """Text and usage of the running response so far; given only when the time limit of the turn is over."""
 
 
-@value
 class AskSettled(Value):
     """What a plugin asked for was carried out, or failed."""
 
@@ -208,7 +191,6 @@ class AskSettled(Value):
     """Tokens that a model call for the plugin used."""
 
 
-@value
 class CompactionEnded(Value):
     """The context was shortened."""
 
@@ -222,7 +204,6 @@ class CompactionEnded(Value):
     """What was done, in words."""
 
 
-@value
 class CompactionFailed(Value):
     """The context could not be shortened."""
 
@@ -232,7 +213,6 @@ class CompactionFailed(Value):
     """Why the compaction failed."""
 
 
-@value
 class HooksWereSlow(Value):
     """The plugins' hooks took too long in one step of the session."""
 
@@ -242,7 +222,6 @@ class HooksWereSlow(Value):
     """Duration of the step, in milliseconds."""
 
 
-@value
 class SubagentStarted(Value):
     """A tool call started a sub-agent (a child session)."""
 
@@ -258,7 +237,6 @@ class SubagentStarted(Value):
     """Whether the call returns at once instead of waiting for the sub-agent."""
 
 
-@value
 class SubagentReported(Value):
     """News from a running sub-agent: its events and its usage."""
 
@@ -274,7 +252,6 @@ class SubagentReported(Value):
     """Whether the sub-agent can do nothing until a person decides something."""
 
 
-@value
 class SubagentEnded(Value):
     """A sub-agent ended, and its own sub-agents with it."""
 
@@ -284,7 +261,6 @@ class SubagentEnded(Value):
     """Final answer of the sub-agent, or why there is none; the result of the call that waits for the sub-agent."""
 
 
-@value
 class ElsewhereUsed(Value):
     """Other sessions used part of a money limit that this sub-agent shares with them."""
 
@@ -319,7 +295,6 @@ AnyInput: TypeAlias = (
 INPUTS: Final[tuple[type[Value], ...]] = get_args(AnyInput)
 
 
-@value
 class Arrival(Value):
     """An input with the time and the random number for its step: the machine has no clock and no randomness."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from agentrail.values.value import Authored, named_value
+from agentrail.values.value import Authored
 
 
-@named_value
-class Options(Authored):
+class Options(Authored, kw_only=True):
     """Options of a session: all limits, timeouts and choices are declared here and nowhere else."""
 
     max_turns: int = 100

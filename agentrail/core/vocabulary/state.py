@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final
+
+from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
@@ -19,7 +21,7 @@ from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History
 from agentrail.values.tools import Todo, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value, copier, draftable, value
+from agentrail.values.value import Draftable, Value
 
 
 class Phase(Enum):
@@ -35,7 +37,6 @@ class Phase(Enum):
     __hash__ = object.__hash__
 
 
-@value
 class Setup(Value):
     """What a session got when it was spawned; never changes."""
 
@@ -59,7 +60,6 @@ class Setup(Value):
     """For a sub-agent: whether it shares a money limit with its parent."""
 
 
-@value
 class Prompt(Value):
     """An accepted prompt."""
 
@@ -74,7 +74,6 @@ class Prompt(Value):
         return text_of(self.parts)
 
 
-@value
 class Steering(Value):
     """A steering text that waits for the next request."""
 
@@ -84,7 +83,6 @@ class Steering(Value):
     """The text for the model."""
 
 
-@value
 class Spare(Value):
     """A fallback model, used when the models before it in the list fail."""
 
@@ -94,7 +92,6 @@ class Spare(Value):
     """Options for the model's provider."""
 
 
-@value
 class Turn(Value):
     """The open turn: the work on one prompt."""
 
@@ -142,7 +139,6 @@ class Turn(Value):
     """How many attempts of this round's request were made with earlier models of the chain."""
 
 
-@value
 class Request(Value):
     """The running request to the model."""
 
@@ -152,7 +148,6 @@ class Request(Value):
     """How many times the request has stalled."""
 
 
-@value
 class Compaction(Value):
     """A compaction that runs or is about to."""
 
@@ -166,7 +161,6 @@ class Compaction(Value):
     """Whether a failure of the compaction aborts the turn, because the context is too long for the model."""
 
 
-@value
 class Suspension(Value):
     """A run of a hook that is paused until the runtime has carried out what a plugin asked for."""
 
@@ -188,7 +182,6 @@ class Suspension(Value):
     """Whether the request was handed to the runtime; false after a restart until it is repeated."""
 
 
-@value
 class Due(Value):
     """A hook or stage that the machine is to run next."""
 
@@ -198,7 +191,6 @@ class Due(Value):
     """Id of the call or text it is about; empty if there is none."""
 
 
-@value
 class Change(Value):
     """A change of the session's plugins, queued until no turn is open."""
 
@@ -212,7 +204,6 @@ class Change(Value):
     """Options that change, with their new values."""
 
 
-@value
 class Attached(Value):
     """A tool of the session."""
 
@@ -224,7 +215,6 @@ class Attached(Value):
     """Name of the source (an MCP server) it came from; empty if none."""
 
 
-@value
 class Subagent(Value):
     """A sub-agent (child session) that has not ended."""
 
@@ -253,8 +243,7 @@ NOBODY: Final = PluginRow((), ())
 NO_TOOLS: Final[Mapping[str, Attached]] = MappingProxyType({})
 
 
-@draftable
-class State(Value):
+class State(Draftable):
     """State of a session between two inputs; never changes (a step makes a new one)."""
 
     session_id: str
@@ -362,16 +351,13 @@ class State(Value):
         return running + len(self.lingering)
 
 
-class Draft(State):
+class Draft(State, frozen=False):
     """A mutable copy of a state, on which one step works; `finished` freezes it."""
 
-    __slots__ = ()
-    __setattr__ = object.__setattr__
-    __delattr__ = object.__delattr__  # without it, Python sets a field ten times as slowly
 
-
-drafted: Final = cast("Callable[[State], Draft]", copier(State, Draft))
-"""Return a mutable copy of a state."""
+def drafted(state: State) -> Draft:
+    """Return a mutable copy of a state."""
+    return Draft(*astuple(state))
 
 
 def finished(draft: Draft) -> State:

@@ -12,7 +12,7 @@ from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.messages import ToolMessage
 from agentrail.values.tools import EffectClass, Err, Ok, ToolSpec
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
 class CallStatus(Enum):
@@ -32,7 +32,6 @@ class CallStatus(Enum):
     __hash__ = object.__hash__
 
 
-@value
 class Hold(Value):
     """A call that waits for a person's approval: what the person sees, and how the call goes on."""
 
@@ -56,7 +55,6 @@ class Hold(Value):
     """Command family that `approve(always=True)` lets pass; `None` if it cannot be approved for always."""
 
 
-@value
 class Question(Value):
     """A question that a call asks a person."""
 
@@ -68,7 +66,6 @@ class Question(Value):
     """Answers to choose from."""
 
 
-@value
 class Call(Value):
     """A tool call of the current response."""
 
@@ -222,7 +219,6 @@ class CallList(Sequence[Call]):
         return f"CallList({list(self)!r})"
 
 
-@value
 class Batch(Value):
     """The calls of one response."""
 
@@ -238,7 +234,6 @@ ANY_TOOL: Final = ""
 """Tool name of a `Doubt` that covers calls of every tool."""
 
 
-@value
 class Doubt(Value):
     """An interrupted call that may or may not have taken effect, or several such calls summed up in one."""
 
@@ -256,7 +251,6 @@ class Doubt(Value):
         return self.name == name and is_same(self.args, args)
 
 
-@value
 class Stray(Value):
     """A call that still runs although its turn no longer waits for it."""
 

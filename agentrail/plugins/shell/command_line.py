@@ -15,7 +15,7 @@ from typing import Final
 from agentrail.plugins.shell.lexer_words import SimpleCommand, StuckError, Unlexable, Word, names, stop, trusted
 from agentrail.plugins.shell.parser import MAX_COMMANDS, ShellReader
 from agentrail.plugins.shell.wrappers import SHELLS, inside, is_interpreter, reads_program
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 MULTI_TOOLS: Final = names(
     "apk apt apt-get aws az brew bun bundle cargo composer conda deno dnf docker dotnet flatpak gcloud gem gh git go"
@@ -32,8 +32,7 @@ _MAX_WRAPPERS: Final = 8
 _NOWHERE: Final = "/dev/null"
 
 
-@value
-class Commands(Value):
+class Commands(Value, gc=True):
     """The simple commands of a line; those in substitutions come before the commands that use them."""
 
     commands: tuple[SimpleCommand, ...]

@@ -13,10 +13,9 @@ from agentrail.plugins.shell.programs import git_verb
 from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, given, worst
 from agentrail.plugins.shell.searches import prints_all
 from agentrail.plugins.shell.trees import holds, shows_archive
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
 class Dump(Value):
     """The conditions under which a sub-command of git prints contents of files."""
 

@@ -6,7 +6,7 @@ import re
 from enum import Flag, auto
 from typing import Final, NoReturn
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 _DESCRIPTOR: Final = re.compile(r"[0-9]*-?")
 
@@ -32,8 +32,7 @@ NO_EXPANSION: Final = Expansion(0)
 UNKNOWN: Final = Expansion.PARAMETER | Expansion.COMMAND | Expansion.PROCESS
 
 
-@value
-class Word(Value):
+class Word(Value, gc=True):
     """One word of a command line, with its quotes removed."""
 
     text: str
@@ -127,8 +126,7 @@ class WordDraft:
         return Word(self.text, self.expansions)
 
 
-@value
-class Assignment(Value):
+class Assignment(Value, gc=True):
     """`NAME=value` before a command, or alone."""
 
     name: str
@@ -137,8 +135,7 @@ class Assignment(Value):
     """The value that it gets."""
 
 
-@value
-class Redirection(Value):
+class Redirection(Value, gc=True):
     """A redirection of a command, such as `2>file`."""
 
     operator: str
@@ -159,8 +156,7 @@ class Redirection(Value):
         return ">" in self.operator and self.names_file
 
 
-@value
-class SimpleCommand(Value):
+class SimpleCommand(Value, gc=True):
     """A program with its arguments, or, with an empty `argv`, the redirections of a group or assignments alone."""
 
     argv: tuple[Word, ...]
@@ -190,7 +186,6 @@ class SimpleCommand(Value):
         return self.argv[1:]
 
 
-@value
 class Unlexable(Value):
     """A command line that was not understood: no rule may assume what it does."""
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from agentrail.plugins.shell.lexer_words import Expansion, Word, names
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 HOME_PARENTS: Final = names("home users")
 _WILD: Final = re.compile(r"[*?\[]")
@@ -23,7 +23,6 @@ _MAX_PIECES: Final = 64
 _MAX_GLOB: Final = 255
 
 
-@value
 class PathPlace(Value):
     """A path, resolved as far as its text allows."""
 
@@ -98,7 +97,6 @@ def directory(text: str) -> PathPlace:
     return resolve(text, (HERE,))[0]
 
 
-@value
 class Aim(Value):
     """The places that a word of a command may name, if it is a path."""
 

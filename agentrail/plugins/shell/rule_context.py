@@ -21,7 +21,7 @@ from agentrail.plugins.shell.paths import (
     mentioned,
     pieces,
 )
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
 class Certainty(IntEnum):
@@ -58,8 +58,7 @@ _MAX_GLOB_PARTS: Final = 64
 _A_HOME: Final = 2
 
 
-@value
-class GivenCommand(Value):
+class GivenCommand(Value, gc=True):
     """The arguments of a command, sorted into options and operands."""
 
     letters: frozenset[str]
@@ -75,8 +74,7 @@ class GivenCommand(Value):
         return shortened or not self.letters.isdisjoint(letters)
 
 
-@value
-class CommandScene(Value):
+class CommandScene(Value, gc=True):
     """The data that a rule may use besides the command itself: the whole line, directories and blocked paths."""
 
     commands: Commands

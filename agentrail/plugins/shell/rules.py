@@ -28,13 +28,12 @@ from agentrail.plugins.shell.rule_context import (
 )
 from agentrail.plugins.shell.trees import reads_tree
 from agentrail.plugins.shell.wrappers import OTHER_SHELLS, SHELLS, reads_program
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 Question: TypeAlias = Callable[[SimpleCommand, CommandScene], Certainty]
 
 
-@value
-class CommandRule(Value):
+class CommandRule(Value, gc=True):
     """One rule for commands."""
 
     name: str

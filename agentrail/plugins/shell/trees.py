@@ -18,10 +18,9 @@ from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
 from agentrail.plugins.shell.paths import Aim, PathPlace, is_everything, meets
 from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, given, worst
 from agentrail.plugins.shell.searches import asks_for, asks_for_hidden, only_others, prints_all, searched
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
 class BlockedTree(Value):
     """How a program recurses into folders: the arguments that make it, and which operands are the folders."""
 

@@ -10,7 +10,7 @@ from typing import Final
 from agentrail.plugins.shell.lexer_words import Assignment, Expansion, Word, names, stop
 from agentrail.plugins.shell.parser import RESERVED
 from agentrail.plugins.shell.paths import HERE, join
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 SHELLS: Final = frozenset({"ash", "bash", "dash", "ksh", "mksh", "rbash", "sh", "zsh"})
 OTHER_SHELLS: Final = frozenset({"csh", "elvish", "fish", "nu", "powershell", "pwsh", "rc", "tcsh", "xonsh"})
@@ -23,7 +23,6 @@ OPAQUE: Final = names(
 """Programs that run their arguments, or change the meaning of later words; they are not analysed but refused."""
 
 
-@value
 class Wrapper(Value):
     """The options of a wrapper, to find where its inner command begins."""
 
@@ -53,8 +52,7 @@ class Wrapper(Value):
     """The characters with which options begin."""
 
 
-@value
-class Inside(Value):
+class Inside(Value, gc=True):
     """The commands and scripts that a wrapper runs."""
 
     argvs: tuple[tuple[Word, ...], ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from agentrail.values.foreign import described
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 MAX_DEPTH = 8
 """How many levels of causes and groups of exceptions a report holds at most."""
@@ -14,7 +14,6 @@ MAX_WIDTH = 16
 """How many exceptions of one group a report holds at most."""
 
 
-@value
 class Reason(Value):
     """An exception as data, with its causes."""
 
@@ -30,7 +29,6 @@ class Reason(Value):
     """The exception that caused this one, or was being handled when this one was raised; `None` if there is none."""
 
 
-@value
 class CrashReport(Value):
     """One crash of one child of a supervisor."""
 
@@ -52,7 +50,6 @@ class CrashReport(Value):
     """Time of the crash, in milliseconds since 1970."""
 
 
-@value
 class ChildView(Value):
     """One child of a supervisor, as `tree()` shows it, with what is under it."""
 

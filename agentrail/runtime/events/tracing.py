@@ -17,14 +17,13 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered
 from agentrail.reprs import in_brackets, listed
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 CAPACITY: Final = 256
 """Steps that are buffered for one reader; further ones are dropped and counted."""
 
 
-@value
-class TracedStep(Value):
+class TracedStep(Value, gc=True):
     """One step of a session."""
 
     input: AnyInput

@@ -16,10 +16,9 @@ from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, Pr
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
 class HeldCall(Value):
     """A call that waits for a person's decision or answer."""
 
@@ -45,7 +44,6 @@ class HeldCall(Value):
     """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
-@value
 class Reply(Value):
     """How a turn ended; the result of `ask`."""
 

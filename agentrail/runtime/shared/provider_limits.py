@@ -46,7 +46,7 @@ def _check(limit: object) -> None:
     """Raise `WrongType` if a limit is not a positive number."""
     if not isinstance(limit, Limit):
         raise WrongType.of("limits", limit, WANTED)
-    for name in Limit.__fields__:
+    for name in Limit.__struct_fields__:
         found: object = getattr(limit, name)
         if found is not None and (type(found) is not int or found < 1):
             raise WrongType("limits", f"{name}={shown(found)}", WANTED)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+import attrs
 import trio
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
@@ -93,7 +94,7 @@ class ToolConformance:
         args = self.rows(taken)[0]
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the calls end with the test
             for number in range(3):
-                nursery.start_soon(self._answer, taken, args, ctx.but(call_id=f"call-{number}"))
+                nursery.start_soon(self._answer, taken, args, attrs.evolve(ctx, call_id=f"call-{number}"))
 
     async def test_a_cancelled_call_ends(self, tool: object) -> None:
         """A call ends soon after it is cancelled, at any checkpoint."""

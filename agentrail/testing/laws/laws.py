@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar, cast
 
-import attrs
-
 from agentrail.codec.states import encode_state, storable
 from agentrail.codec.values import decode_state, readable
 from agentrail.errors import AgentrailError, NotJson, PluginRefused
@@ -24,6 +22,7 @@ from agentrail.hooks.plugin import MATRIX, ON_EVENT, UNKNOWN, AnyPlugin, Log, Pl
 from agentrail.hooks.wellformed import why_malformed
 from agentrail.testing.as_code import CodeSource
 from agentrail.values.events.envelope import Envelope
+from agentrail.values.foreign import names_of
 from agentrail.values.spelling import checked
 
 T = TypeVar("T")
@@ -242,7 +241,7 @@ def snapshot(found: object, depth: int = 0) -> str:
     if kind in _PLAIN:
         return repr(found)
     inner = depth + 1
-    names = _fields(cast("type", type(found)))
+    names = _fields(kind)  # type: ignore[arg-type]  # mypy does not see that a class can be hashed
     if names is not None:
         said = ", ".join([f"{name}={snapshot(getattr(found, name), inner)}" for name in names])
         return f"{kind.__name__}({said})"
@@ -267,11 +266,9 @@ def snapshot(found: object, depth: int = 0) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _fields(kind: type) -> tuple[str, ...] | None:
-    """Return the names of the fields of an attrs class; `None` if it is none, or is one of Python's own kinds too."""
-    if not attrs.has(kind) or issubclass(kind, _OF_PYTHON):
-        return None
-    return tuple(field.name for field in attrs.fields(kind))
+def _fields(kind: type[object]) -> tuple[str, ...] | None:
+    """Return the names of the fields of *kind*; `None` if it has none, or is one of Python's own kinds too."""
+    return None if issubclass(kind, _OF_PYTHON) else names_of(kind)
 
 
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})

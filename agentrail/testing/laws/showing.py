@@ -43,7 +43,7 @@ def draw_hook(moment: str, caller: Caller) -> Hook:
 
 def tells_of_calls(event: Event) -> bool:
     """Return whether *event* contains the arguments or the result of a tool call."""
-    return isinstance(event, ResponseComplete | AgentEnd) or not OF_CALLS.isdisjoint(event.__fields__)
+    return isinstance(event, ResponseComplete | AgentEnd) or not OF_CALLS.isdisjoint(event.__struct_fields__)
 
 
 def retold(event: Event, caller: Caller) -> Event:
@@ -56,7 +56,7 @@ def retold(event: Event, caller: Caller) -> Event:
         case _ if tells_of_calls(event):
             drawn = _call(caller)
             new = {"args": drawn.args, "details": drawn.args, "name": drawn.name, "tool": drawn.name}
-            return event.but(**{field: found for field, found in new.items() if field in event.__fields__})
+            return event.but(**{field: found for field, found in new.items() if field in event.__struct_fields__})
         case _:
             return event
 

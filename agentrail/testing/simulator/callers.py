@@ -23,7 +23,7 @@ from agentrail.testing.simulator.specs import NAMES, fitted
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.world.choose import Choose
 from agentrail.values.tools import EffectClass, ToolSpec
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 EXTRA: Final = fitted(ToolSpec("extra", "comes and goes", effect=EffectClass.PURE, timeout=2.0))
 FLOOD: Final = 100
@@ -121,8 +121,7 @@ class SimulatedCaller:
         self.stage.demand(told == before, "answers", f"{command} was answered {before!r}, and now {told!r}")
 
 
-@value
-class Doing(Value):
+class Doing(Value, gc=True):
     """An action of callers: one call to a handle, with checks after it."""
 
     name: str

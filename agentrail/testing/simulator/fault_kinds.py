@@ -13,13 +13,12 @@ from random import Random
 from typing import Final
 
 from agentrail.testing.world.choose import Choose
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 RUNS: Final = 15
 """In how many runs out of a hundred each kind of fault is present."""
 
 
-@value
 class Fault(Value):
     """One kind of fault."""
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 RULES: Final = {
     "session": "each record is a step that keeps the invariants of a session: one result for each call, and so on",
@@ -40,7 +40,6 @@ RULES: Final = {
 """The rules by name, each with what it demands."""
 
 
-@value
 class Problem(Value):
     """A rule that was broken."""
 

@@ -26,15 +26,14 @@ from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.simulator.temper import draw_temper
 from agentrail.testing.simulator.virtual import NothingMovesError, run
 from agentrail.values.spelling import checked
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 MODES: Final = ("safety", "liveness")
 SECONDS: Final = 12.0
 """Length of one life of the process, in virtual seconds."""
 
 
-@value
-class Report(Value):
+class Report(Value, gc=True):
     """The result of one simulation."""
 
     seed: int

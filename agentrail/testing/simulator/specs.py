@@ -82,7 +82,7 @@ def draw_agents(stage: Stage, session_id: str) -> dict[str, SessionSpec]:
     helper = f"{session_id}.{HELPER}"
     options = draw_figures(choose)
     spec = SessionSpec(
-        **{name: getattr(options, name) for name in Options.__fields__},
+        **{name: getattr(options, name) for name in Options.__struct_fields__},
         description="Helps.",
         model=SimulatedProvider(stage, helper, NAMES[0]),
         tools=choose.some([SimulatedWorker(stage, helper, fitted(spec)) for spec in TOOLS], 60),
@@ -100,7 +100,7 @@ def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> t
     names = NAMES[: choose.pick((1, 1, 2))]
     tools = [SimulatedWorker(stage, session_id, fitted(spec)) for spec in TOOLS]
     spec = SessionSpec(
-        **{name: getattr(options, name) for name in Options.__fields__},
+        **{name: getattr(options, name) for name in Options.__struct_fields__},
         name=session_id,
         model=[SimulatedProvider(stage, session_id, name) for name in names],
         tools=choose.some(tools, 70),

@@ -10,13 +10,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentrail.testing.world.choose import Choose
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 SLEEPS: Final = ((None, None, 0.5, 3.0), (0.5,))
 """Lists of idle times in seconds after which a session sleeps (`None`: never); a run draws a list, a session a time."""
 
 
-@value
 class Temper(Value):
     """The character of one run."""
 

@@ -14,10 +14,8 @@ from agentrail.testing.scripted import Cue
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.spelling import checked
 from agentrail.values.tools import ToolResult, ok
-from agentrail.values.value import value
 
 
-@value
 class Prompted(Cue):
     """A user sends a prompt."""
 
@@ -27,7 +25,6 @@ class Prompted(Cue):
     """Whether the prompt is sent even while a turn runs; otherwise it is sent when the session has come to rest."""
 
 
-@value
 class Steered(Cue):
     """A user steers the session."""
 
@@ -37,7 +34,6 @@ class Steered(Cue):
     """`gap`: a response that streams is left to end; `now`: it is cut."""
 
 
-@value
 class Aborted(Cue):
     """A user aborts the open turn."""
 
@@ -49,7 +45,6 @@ class Aborted(Cue):
     """Whether queued prompts are dropped too."""
 
 
-@value
 class Approved(Cue):
     """A person approves the first held call."""
 
@@ -59,7 +54,6 @@ class Approved(Cue):
     """Whether calls of the same family need no approval from now on."""
 
 
-@value
 class Rejected(Cue):
     """A person rejects the first held call."""
 
@@ -69,7 +63,6 @@ class Rejected(Cue):
     """Whether the turn goes on, with a request that shows the rejection to the model."""
 
 
-@value
 class Responded(Cue):
     """A person answers the first question that a tool has asked and that is still open."""
 
@@ -77,7 +70,6 @@ class Responded(Cue):
     """The answer."""
 
 
-@value
 class Returned(Cue):
     """The first of the running calls returns."""
 
@@ -85,7 +77,6 @@ class Returned(Cue):
     """The result that it returns."""
 
 
-@value
 class Raised(Cue):
     """The first of the running calls raises an exception."""
 
@@ -93,7 +84,6 @@ class Raised(Cue):
     """The text of the exception."""
 
 
-@value
 class Told(Cue):
     """A plugin that asked for something (action `Ask`) gets its answer."""
 
@@ -101,7 +91,6 @@ class Told(Cue):
     """The answer that the plugin gets."""
 
 
-@value
 class Waited(Cue):
     """Time passes; timers that come due meanwhile fire."""
 
@@ -109,7 +98,6 @@ class Waited(Cue):
     """How many seconds pass."""
 
 
-@value
 class Switched(Cue):
     """A user switches the session to another model."""
 
@@ -117,12 +105,10 @@ class Switched(Cue):
     """Name of the new model."""
 
 
-@value
 class Compacted(Cue):
     """A user asks for a compaction."""
 
 
-@value
 class Stopped(Cue):
     """The session is stopped for good."""
 

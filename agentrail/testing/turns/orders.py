@@ -20,13 +20,12 @@ from agentrail.testing.turns.trace import Trace, simulate
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import ToolCall
 from agentrail.values.spelling import checked
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 Script: TypeAlias = tuple[Cue, ...]
 
 
-@value
-class OrderMatters(Value):
+class OrderMatters(Value, gc=True):
     """Two plugins whose order makes a difference at a hook, and a script that shows it."""
 
     first: Attachable

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
 from agentrail.errors import ContextTooLong, ModelError, PermanentModelError, TransientModelError
 from agentrail.testing.as_code import CodeSource, quoted
 from agentrail.testing.scripted import Cue, Failing, Saying, Stalling
@@ -30,6 +28,7 @@ from agentrail.values.stream import Response
 from agentrail.values.tools import Ok as Done
 from agentrail.values.tools import ToolResult, ok, result_text
 from agentrail.values.usage import NOTHING_USED
+from agentrail.values.value import defaults_of
 
 KIT: Final = "agentrail.testing"
 
@@ -72,13 +71,14 @@ def cue_code(cue: Cue, source: CodeSource) -> str:
             return f"{source.wants(KIT, name)}({_arguments(cue, positional, source)})"
 
 
-def _arguments(cue: attrs.AttrsInstance, positional: int, source: CodeSource) -> str:
+def _arguments(cue: Cue, positional: int, source: CodeSource) -> str:
     said: list[str] = []
-    for place, field in enumerate(attrs.fields(type(cue))):
-        found: object = getattr(cue, field.name)
-        if found != field.default:
+    defaults = defaults_of(type(cue))
+    for place, name in enumerate(cue.__struct_fields__):
+        found: object = getattr(cue, name)
+        if name not in defaults or found != defaults[name]:
             named = place >= positional or len(said) < place
-            said.append(f"{field.name}={source.plain(found)}" if named else source.plain(found))
+            said.append(f"{name}={source.plain(found)}" if named else source.plain(found))
     return ", ".join(said)
 
 

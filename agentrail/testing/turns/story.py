@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final, cast
 
-import attrs
-
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, StreamEnded, TimerFired, ToolReturned
 from agentrail.hooks.actions import UNCHANGED, Continue, Emit
@@ -23,6 +21,7 @@ from agentrail.values.events.life import AgentAbort, AgentEnd, PromptRejected, S
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.plugins import PluginError, PluginEvent
 from agentrail.values.events.tools import ToolBlocked
+from agentrail.values.foreign import names_of
 from agentrail.values.json import canonical, freeze
 from agentrail.values.tools import Err, Ok, result_text
 
@@ -83,7 +82,7 @@ def decided(decision: Decision) -> str:
         answer = decision.answer
         return f"raised {type(answer).__name__}: {answer}" if isinstance(answer, Exception) else f"answered {answer!r}"
     parts = [action.kind]
-    for name in action.__fields__:
+    for name in action.__struct_fields__:
         found: object = getattr(action, name)
         if name in ("state", "emits", "deadline", "timeout") or found in (None, ()):
             continue
@@ -98,11 +97,9 @@ def decided(decision: Decision) -> str:
 
 def _change(before: object, after: object) -> str:
     """Return the change of a plugin's state as text; of a class with fields, only the fields that changed."""
-    if type(before) is not type(after) or not attrs.has(type(after)):
+    names = names_of(type(after))
+    if type(before) is not type(after) or names is None:
         return f"{_value(before)} → {_value(after)}"
-    names = (
-        field.name for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(after))))
-    )
     pairs = ((name, getattr(before, name), getattr(after, name)) for name in names)
     return ", ".join(f"{name} {_value(old)} → {_value(new)}" for name, old, new in pairs if old != new)
 

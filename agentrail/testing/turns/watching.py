@@ -10,13 +10,12 @@ from agentrail.hooks.actions import Action
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import HOOK_NAMES, Hook
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 Method = Callable[[Hook, object, Context], object]
 
 
-@value
-class Decision(Value):
+class Decision(Value, gc=True):
     """What one plugin decided at one hook."""
 
     step: int

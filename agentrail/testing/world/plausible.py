@@ -32,7 +32,7 @@ from agentrail.testing.world.outstanding import Outstanding, demand
 from agentrail.testing.world.scenes import Scene, fits
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.spelling import checked
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 Row: TypeAlias = tuple[Phase, type[Value]]
 Promise: TypeAlias = Phase | type[Value]
@@ -97,7 +97,6 @@ COMMANDS: Final = frozenset(get_args(Command))
 """The inputs that are calls of users; an ended session refuses them."""
 
 
-@value
 class WorldRecord(Value):
     """One step as a journal keeps it."""
 
@@ -185,7 +184,7 @@ class World:
         before = self.state
         kept, length, tools = before.but(), len(before.history), dict(before.tools)
         done = step(before, arrival, self.judge)
-        same = all(getattr(before, name) is getattr(kept, name) for name in State.__fields__)
+        same = all(getattr(before, name) is getattr(kept, name) for name in State.__struct_fields__)
         demand(same and len(before.history) == length and dict(before.tools) == tools, "the state given was changed")
         self.records.append(WorldRecord(arrival, done.rulings, done.events))
         self.tally.note(before, type(given), done)

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentrail.ports.sandbox import Sandbox
 from agentrail.tools.builtin.workspace import MAX_TEXT, refuse, shown
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 PIECE: Final = 64 * 1024
 """The number of bytes that are read at once."""
@@ -16,7 +16,6 @@ MAX_LINE: Final = 2000
 """The most characters of a line that are shown."""
 
 
-@value
 class Lines(Value):
     """Some lines of a file that follow each other."""
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Final, Protocol, TypeAlias, cast
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 MAX_PATTERN: Final = 4_096
 """The most characters of an expression."""
@@ -65,8 +65,7 @@ class UnusableError(ValueError):
     """An expression cannot be searched for in counted steps; the text says why, in words that follow "it"."""
 
 
-@value
-class Atom(Value):
+class Atom(Value, gc=True):
     """A part that matches one character, or a place between two (such as `^` and `$`)."""
 
     fits: Callable[[str, int], re.Match[str] | None]
@@ -75,16 +74,14 @@ class Atom(Value):
     """Whether the atom matches only at the start of the text."""
 
 
-@value
-class Branch(Value):
+class Branch(Value, gc=True):
     """A part that matches one of several sequences: `a|b`."""
 
     ways: tuple[Parts, ...]
     """The sequences."""
 
 
-@value
-class Repeat(Value):
+class Repeat(Value, gc=True):
     """A part that repeats a sequence. Greedy or not is left out: it makes no difference to whether there is a match."""
 
     inner: Parts
@@ -95,8 +92,7 @@ class Repeat(Value):
     """Largest number of repetitions; `None` if any number is allowed."""
 
 
-@value
-class LookAround(Value):
+class LookAround(Value, gc=True):
     """A look-ahead or look-behind: a sequence that must, or must not, match here without taking characters."""
 
     inner: Parts

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from agentrail.values.events.envelope import Event
-from agentrail.values.value import value
 
 
-@value
 class BeforeCompact(Event):
     """The context is about to be compacted; plugins are asked first."""
 
@@ -18,7 +16,6 @@ class BeforeCompact(Event):
     """Why the context is to be compacted."""
 
 
-@value
 class CompactStart(Event):
     """The compaction has started."""
 
@@ -26,7 +23,6 @@ class CompactStart(Event):
     """Number of messages to compact."""
 
 
-@value
 class CompactEnd(Event):
     """The compaction has ended."""
 
@@ -36,7 +32,6 @@ class CompactEnd(Event):
     """What was done, in words."""
 
 
-@value
 class Intervention(Event):
     """Plugins added a text to the conversation."""
 
@@ -48,7 +43,6 @@ class Intervention(Event):
     """False if the turn had reached its limit, so that the model never sees the text."""
 
 
-@value
 class PlanGenerated(Event):
     """A plugin made a plan."""
 
@@ -56,7 +50,6 @@ class PlanGenerated(Event):
     """Steps of the plan, in order."""
 
 
-@value
 class PlanStepCompleted(Event):
     """A step of the plan is done."""
 
@@ -66,7 +59,6 @@ class PlanStepCompleted(Event):
     """Text of the step."""
 
 
-@value
 class MemoryFlushed(Event):
     """Facts were written to memory."""
 
@@ -76,7 +68,6 @@ class MemoryFlushed(Event):
     """Number of facts."""
 
 
-@value
 class ContentPolicyViolated(Event):
     """A plugin that judges content found a violation of a policy."""
 
@@ -86,7 +77,6 @@ class ContentPolicyViolated(Event):
     """Names of the policies."""
 
 
-@value
 class SecurityAudit(Event):
     """A security plugin blocked or held a call."""
 

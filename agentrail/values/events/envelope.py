@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
 class Cursor(NamedTuple):
@@ -19,18 +19,15 @@ class Cursor(NamedTuple):
 class Event(Value):
     """Something that happened in a session."""
 
-    __slots__ = ()
     durable: ClassVar[bool] = True
 
 
 class Ephemeral(Event):
     """Base of events that are not stored, such as deltas; they have no sequence number of their own."""
 
-    __slots__ = ()
     durable: ClassVar[bool] = False
 
 
-@value
 class Envelope(Value):
     """An event with its session, its place in the stream and its time."""
 

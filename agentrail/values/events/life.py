@@ -7,10 +7,8 @@ from typing import TypeAlias
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.messages import Message
 from agentrail.values.usage import Usage
-from agentrail.values.value import value
 
 
-@value
 class SessionStarted(Event):
     """A new session has started: its plugins have agreed."""
 
@@ -18,7 +16,6 @@ class SessionStarted(Event):
     """Name of its model."""
 
 
-@value
 class SessionRestarted(Event):
     """The session's actor crashed and was started again."""
 
@@ -26,7 +23,6 @@ class SessionRestarted(Event):
     """The exception that crashed the actor, as text."""
 
 
-@value
 class SessionRecovered(Event):
     """The session was rebuilt from its journal."""
 
@@ -34,7 +30,6 @@ class SessionRecovered(Event):
     """Number of journal records that it was rebuilt from."""
 
 
-@value
 class SessionForked(Event):
     """The session was started as a fork of another one."""
 
@@ -46,17 +41,14 @@ class SessionForked(Event):
     """Calls that the original made after that record and that cannot be undone, as text."""
 
 
-@value
 class SessionHibernated(Event):
     """The session freed its memory; the next message wakes it."""
 
 
-@value
 class SessionWoken(Event):
     """A hibernating session was rebuilt from its journal because a message came."""
 
 
-@value
 class SessionQuarantined(Event):
     """The session crashed too often and is not restarted; it can be read and forked."""
 
@@ -64,7 +56,6 @@ class SessionQuarantined(Event):
     """The exception that crashed the actor, as text."""
 
 
-@value
 class InputQuarantined(Event):
     """A message that crashed the session three times was set aside."""
 
@@ -74,7 +65,6 @@ class InputQuarantined(Event):
     """The exception that crashed the actor, as text."""
 
 
-@value
 class SessionEnded(Event):
     """The session has ended for good; always its last event."""
 
@@ -82,7 +72,6 @@ class SessionEnded(Event):
     """Why it ended."""
 
 
-@value
 class AgentStart(Event):
     """A turn has started."""
 
@@ -90,7 +79,6 @@ class AgentStart(Event):
     """Id of the prompt that the turn answers."""
 
 
-@value
 class AgentEnd(Event):
     """A turn has finished normally."""
 
@@ -104,7 +92,6 @@ class AgentEnd(Event):
     """Usage of the turn."""
 
 
-@value
 class AgentAbort(Event):
     """An abort was carried out; if a turn was open, it has ended."""
 
@@ -116,12 +103,10 @@ class AgentAbort(Event):
     """Reason given with the abort; `None` if there was none."""
 
 
-@value
 class AbortPending(Ephemeral):
     """An abort has stopped all work, but is not yet recorded in the journal."""
 
 
-@value
 class AgentResumed(Event):
     """The turn continues after it has waited, or was interrupted by steering."""
 
@@ -130,7 +115,6 @@ class AgentResumed(Event):
     """
 
 
-@value
 class PromptReceived(Event):
     """A prompt was taken, and its turn starts."""
 
@@ -140,7 +124,6 @@ class PromptReceived(Event):
     """Text of the prompt."""
 
 
-@value
 class PromptQueued(Event):
     """A prompt waits for the open turn to end."""
 
@@ -152,7 +135,6 @@ class PromptQueued(Event):
     """Its place in the queue, from 1."""
 
 
-@value
 class PromptDropped(Event):
     """A queued prompt was dropped by an abort or the session's end."""
 
@@ -162,7 +144,6 @@ class PromptDropped(Event):
     """Text of the prompt."""
 
 
-@value
 class PromptRejected(Event):
     """A plugin refused a prompt, or an abort came before its turn started."""
 
@@ -174,7 +155,6 @@ class PromptRejected(Event):
     """Key of the plugin that refused it; `None` if it was an abort."""
 
 
-@value
 class PromptWithdrawn(Event):
     """A caller took a queued prompt back."""
 
@@ -184,7 +164,6 @@ class PromptWithdrawn(Event):
     """Text of the prompt."""
 
 
-@value
 class SteeringReceived(Event):
     """A steering text was queued, refused, or dropped from the queue."""
 
@@ -198,7 +177,6 @@ class SteeringReceived(Event):
     """Why a plugin refused the text; `None` if none did."""
 
 
-@value
 class SteeringApplied(Event):
     """All queued steering texts were added to the conversation as one user message."""
 

@@ -6,10 +6,8 @@ from typing import TypeAlias
 
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
-from agentrail.values.value import value
 
 
-@value
 class ApprovalRequired(Event):
     """A plugin holds a call until a person approves or rejects it."""
 
@@ -35,7 +33,6 @@ class ApprovalRequired(Event):
     """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
-@value
 class ApprovalResolved(Event):
     """A held call was decided, or a question of a tool was dropped, so no person needs to decide any more."""
 
@@ -53,7 +50,6 @@ class ApprovalResolved(Event):
     """Whether the person edited the arguments."""
 
 
-@value
 class ToolApprovedAlways(Event):
     """A person approved all later calls of this kind, so they are not held any more."""
 
@@ -63,7 +59,6 @@ class ToolApprovedAlways(Event):
     """Command family of the calls."""
 
 
-@value
 class AskUser(Event):
     """A tool asks a person a question."""
 
@@ -79,7 +74,6 @@ class AskUser(Event):
     """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
-@value
 class UserResponded(Event):
     """A person answered a question."""
 

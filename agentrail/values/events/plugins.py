@@ -6,10 +6,8 @@ from typing import TypeAlias
 
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.value import value
 
 
-@value
 class PluginEvent(Event):
     """A plugin emitted an event of its own."""
 
@@ -21,7 +19,6 @@ class PluginEvent(Event):
     """Data of the event."""
 
 
-@value
 class PluginError(Event):
     """A plugin failed; its state did not change."""
 
@@ -33,7 +30,6 @@ class PluginError(Event):
     """What went wrong, as text."""
 
 
-@value
 class PluginSlow(Event):
     """The plugins' hooks took too long in one step of the session."""
 
@@ -43,7 +39,6 @@ class PluginSlow(Event):
     """Duration of the step in milliseconds."""
 
 
-@value
 class PluginOptsUpdated(Event):
     """An update of a plugin's options was applied or refused."""
 
@@ -57,7 +52,6 @@ class PluginOptsUpdated(Event):
     """Options that were set at run time and now have the code's value again, because the code's value has changed."""
 
 
-@value
 class PluginAttached(Event):
     """A plugin was added to the session, or could not be."""
 
@@ -69,7 +63,6 @@ class PluginAttached(Event):
     """Why it was not added; `None` on success."""
 
 
-@value
 class PluginDetached(Event):
     """A plugin was removed from the session, or could not be."""
 
@@ -81,7 +74,6 @@ class PluginDetached(Event):
     """Why it was not removed; `None` on success."""
 
 
-@value
 class PluginUpgraded(Event):
     """A plugin's stored state was converted to the version of its code."""
 
@@ -93,7 +85,6 @@ class PluginUpgraded(Event):
     """Version of the code."""
 
 
-@value
 class AskStarted(Event):
     """A plugin asked for something (`Ask`); its hook is paused until the answer."""
 
@@ -107,7 +98,6 @@ class AskStarted(Event):
     """Kind of request, such as `RunTool`."""
 
 
-@value
 class AskAnswered(Event):
     """A plugin's request was carried out, failed, or was dropped."""
 
@@ -119,7 +109,6 @@ class AskAnswered(Event):
     """`ok`, `failed`, `timed_out` or `dropped`."""
 
 
-@value
 class UnknownEvent(Event):
     """An event written by a newer version of the library, which this version does not know."""
 
@@ -129,7 +118,6 @@ class UnknownEvent(Event):
     """Fields of the event, as JSON."""
 
 
-@value
 class Gap(Ephemeral):
     """This subscriber missed the events between two positions."""
 
@@ -143,7 +131,6 @@ class Gap(Ephemeral):
     """Number of ephemeral events (`n`) of the position at the gap's end."""
 
 
-@value
 class Heartbeat(Ephemeral):
     """Sent to a subscriber when nothing has happened for a while, to show that the connection is alive."""
 

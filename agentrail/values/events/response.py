@@ -6,10 +6,8 @@ from typing import TypeAlias
 
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.messages import AssistantMessage
-from agentrail.values.value import value
 
 
-@value
 class RequestStart(Event):
     """A request was sent to the model."""
 
@@ -23,7 +21,6 @@ class RequestStart(Event):
     """Number of the attempt, from 1."""
 
 
-@value
 class MessageStart(Ephemeral):
     """The first chunk of a response came."""
 
@@ -31,7 +28,6 @@ class MessageStart(Ephemeral):
     """Id of the request that is answered."""
 
 
-@value
 class MessageDelta(Ephemeral):
     """A piece of the response's text."""
 
@@ -39,12 +35,10 @@ class MessageDelta(Ephemeral):
     """Text to append to what came before."""
 
 
-@value
 class ThinkingStart(Ephemeral):
     """The model started to write its thoughts (reasoning)."""
 
 
-@value
 class ThinkingDelta(Ephemeral):
     """A piece of the model's thoughts."""
 
@@ -52,7 +46,6 @@ class ThinkingDelta(Ephemeral):
     """Text to append to what came before."""
 
 
-@value
 class StatusUpdate(Ephemeral):
     """The model reported what it is doing, in a `<status>` tag."""
 
@@ -60,7 +53,6 @@ class StatusUpdate(Ephemeral):
     """Text of the tag."""
 
 
-@value
 class TitleGenerated(Event):
     """The model gave the conversation a title, in a `<title>` tag."""
 
@@ -68,7 +60,6 @@ class TitleGenerated(Event):
     """The title, at most 60 characters."""
 
 
-@value
 class ResponseComplete(Event):
     """A response is complete."""
 
@@ -76,7 +67,6 @@ class ResponseComplete(Event):
     """The complete response."""
 
 
-@value
 class StreamError(Event):
     """A request failed and is not tried again."""
 
@@ -86,7 +76,6 @@ class StreamError(Event):
     """Message of the error."""
 
 
-@value
 class StreamStalled(Event):
     """No chunk of a response came for `stall_timeout` seconds."""
 
@@ -96,7 +85,6 @@ class StreamStalled(Event):
     """How often this request has stalled."""
 
 
-@value
 class Retry(Event):
     """A request failed and will be tried again; discard its deltas."""
 
@@ -110,7 +98,6 @@ class Retry(Event):
     """Whether the failed attempt had produced text, which is discarded."""
 
 
-@value
 class ContextOverflow(Event):
     """The provider reported that the conversation is too long for the model."""
 
@@ -118,7 +105,6 @@ class ContextOverflow(Event):
     """Message of the provider."""
 
 
-@value
 class ModelSwitched(Event):
     """Another model was chosen, by a caller, a plugin, or as a fallback."""
 
@@ -134,7 +120,6 @@ class ModelSwitched(Event):
     """For a fallback model, which is used until the turn ends: the failure that led to it; `None` otherwise."""
 
 
-@value
 class ModelEffective(Event):
     """The first request is sent to the model that was chosen."""
 

@@ -8,10 +8,8 @@ from agentrail.values.content import Part, text_of
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import Todo
-from agentrail.values.value import value
 
 
-@value
 class ToolCalls(Event):
     """The model's response asks for tool calls."""
 
@@ -19,7 +17,6 @@ class ToolCalls(Event):
     """Number of calls."""
 
 
-@value
 class ToolExecutionStart(Event):
     """A tool call started, or a tool run that a plugin asked for."""
 
@@ -33,7 +30,6 @@ class ToolExecutionStart(Event):
     """Number of the attempt, from 1."""
 
 
-@value
 class ToolExecutionUpdate(Ephemeral):
     """A running call reported its progress."""
 
@@ -43,7 +39,6 @@ class ToolExecutionUpdate(Ephemeral):
     """The progress, as text."""
 
 
-@value
 class ToolExecutionEnd(Event):
     """A call has ended with a result."""
 
@@ -66,7 +61,6 @@ class ToolExecutionEnd(Event):
         return text_of(self.content)
 
 
-@value
 class ToolExecutionMetrics(Event):
     """How long a call took."""
 
@@ -82,7 +76,6 @@ class ToolExecutionMetrics(Event):
     """Duration in milliseconds."""
 
 
-@value
 class ToolBlocked(Event):
     """A plugin blocked a call."""
 
@@ -96,7 +89,6 @@ class ToolBlocked(Event):
     """Key of the plugin."""
 
 
-@value
 class ToolKilled(Event):
     """A call got an error result because its turn was aborted."""
 
@@ -108,7 +100,6 @@ class ToolKilled(Event):
     """Reason of the abort."""
 
 
-@value
 class ToolAbandoned(Event):
     """A cancelled call still runs after `tool_grace` seconds."""
 
@@ -118,7 +109,6 @@ class ToolAbandoned(Event):
     """Name of the tool."""
 
 
-@value
 class ToolUnknown(Event):
     """It is not known whether an interrupted call has taken effect."""
 
@@ -128,7 +118,6 @@ class ToolUnknown(Event):
     """Name of the tool."""
 
 
-@value
 class ToolSkippedForSteering(Event):
     """A call got an error result because the user sent a steering text."""
 
@@ -138,7 +127,6 @@ class ToolSkippedForSteering(Event):
     """Name of the tool."""
 
 
-@value
 class ToolAttached(Event):
     """A tool was added to the session."""
 
@@ -146,7 +134,6 @@ class ToolAttached(Event):
     """Name of the tool."""
 
 
-@value
 class ToolDetached(Event):
     """A tool was removed from the session."""
 
@@ -154,7 +141,6 @@ class ToolDetached(Event):
     """Name of the tool."""
 
 
-@value
 class ToolsUpdated(Event):
     """Several tools were added or removed in one step."""
 
@@ -168,7 +154,6 @@ class ToolsUpdated(Event):
     """Why the source offers no tools, or only some of them."""
 
 
-@value
 class ToolCallUnknown(Event):
     """The model called a tool that does not exist."""
 
@@ -178,7 +163,6 @@ class ToolCallUnknown(Event):
     """The name that the model used."""
 
 
-@value
 class LoopDetected(Event):
     """The model repeats itself: it makes the same call again and again, or many calls about one subject."""
 
@@ -192,7 +176,6 @@ class LoopDetected(Event):
     """For the file loops: the file or subject of the calls."""
 
 
-@value
 class LargeResultOffloaded(Event):
     """A large result was written to a file; the model sees only part of it."""
 
@@ -206,7 +189,6 @@ class LargeResultOffloaded(Event):
     """Size of the file in bytes."""
 
 
-@value
 class TodoChange(Event):
     """The session's list of things to do changed."""
 
@@ -214,7 +196,6 @@ class TodoChange(Event):
     """The whole new list."""
 
 
-@value
 class SubagentStart(Event):
     """A sub-agent was started."""
 
@@ -230,7 +211,6 @@ class SubagentStart(Event):
     """Whether the call returns at once instead of waiting for it."""
 
 
-@value
 class SubagentEnd(Event):
     """A sub-agent ended."""
 
@@ -244,7 +224,6 @@ class SubagentEnd(Event):
     """Whether it failed."""
 
 
-@value
 class SubAgentEvent(Event):
     """A sub-agent emitted an event."""
 

@@ -14,7 +14,7 @@ from agentrail.adapters.models.settings import Settings
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import Thinking
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 CLAUDE: Final = "claude-"
 
@@ -85,7 +85,6 @@ FORCING: Final = ("any", "tool")
 USUAL_TEMPERATURE: Final = 1.0
 
 
-@value
 class Manner(Value):
     """The parts of a request that control the model's thinking."""
 

@@ -17,12 +17,11 @@ from agentrail.values.messages import History, StopReason, ToolMessage, size_of
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 _PLAIN: Mapping[str, Json] = {"string": "demo", "integer": 1, "number": 1, "boolean": False, "array": (), "object": {}}
 
 
-@value
 class Fitted(Value):
     """A tool chosen for a step, with the arguments of the call."""
 

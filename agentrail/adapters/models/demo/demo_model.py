@@ -12,13 +12,12 @@ from agentrail.adapters.models.demo.answers import answer
 from agentrail.ports.model import EmitChunk
 from agentrail.values.content import Thinking
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 _WORD = re.compile(r"\s*\S+\s*")
 
 
 @final
-@value
 class DemoModel(Value):
     """The built-in offline model: it is deterministic and needs no API key."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agentrail.adapters.models.demo.templates import QUOTED
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 _IN_QUOTES = re.compile(
     r"```(?:[\w+-]*\n)?(?P<fence>.*?)\n?```"
@@ -18,7 +18,6 @@ _IN_QUOTES = re.compile(
 _MASK = re.compile(QUOTED)
 
 
-@value
 class Masked(Value):
     """A text with a mark in place of each quotation."""
 

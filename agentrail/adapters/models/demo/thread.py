@@ -9,12 +9,11 @@ from agentrail.adapters.models.demo.tool_kinds import kind_of
 from agentrail.adapters.models.demo.understanding import DemoStep, steps_of
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 _NUMBERED = re.compile(r"demo-(\d+)")
 
 
-@value
 class Thread(Value):
     """How far the demo model has got with the user's newest instruction."""
 

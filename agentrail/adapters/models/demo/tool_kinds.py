@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
 class ToolKind(Enum):
@@ -21,7 +21,6 @@ class ToolKind(Enum):
     COUNT = "count"
 
 
-@value
 class KindSlot(Value):
     """A thing that a phrase may name and that becomes an argument of the call, such as a path."""
 
@@ -33,7 +32,6 @@ class KindSlot(Value):
     """The argument if the phrase does not name the slot and the tool requires it."""
 
 
-@value
 class Ability(Value):
     """A kind of tool in detail: how its tools are called, what they take, and how the demo speaks of them."""
 

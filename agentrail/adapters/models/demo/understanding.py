@@ -11,7 +11,7 @@ from agentrail.adapters.models.demo.quotes import Masked, mask
 from agentrail.adapters.models.demo.templates import match
 from agentrail.adapters.models.demo.tool_kinds import ToolKind
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 MAX_STEPS = 20
 """How many times a text is cut into pieces at most; the text after the last cut stays whole."""
@@ -47,7 +47,6 @@ _STOP = re.compile(r"(?<=[\w)\]'\"%\ue001])[.!?,]+$")
 _KNOWN = {"readme": "README.md", "license": "LICENSE", "changelog": "CHANGELOG.md", "makefile": "Makefile"}
 
 
-@value
 class DemoStep(Value):
     """One thing that the user asked for."""
 

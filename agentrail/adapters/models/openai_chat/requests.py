@@ -15,7 +15,7 @@ from agentrail.values.content import Image, Part, Text, Thinking
 from agentrail.values.json import Json, JsonObject, canonical, freeze
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 PATH: Final = "/chat/completions"
 
@@ -35,8 +35,7 @@ IMAGE_OF: Final = "The image that `{name}` returned:"
 """The text before the images of the tool `name`, in a message of the user."""
 
 
-@value
-class Dialect(Value):
+class Dialect(Value, gc=True):
     """The points in which a server's API differs from the usual chat completions."""
 
     max_tokens: str = "max_tokens"

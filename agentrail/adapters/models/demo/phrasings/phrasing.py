@@ -6,11 +6,10 @@ import re
 
 from agentrail.adapters.models.demo.templates import pattern_of
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value
 
 
-@value
-class Phrasing(Value):
+class Phrasing(Value, gc=True):
     """One way in which a user may ask for something."""
 
     template: str
