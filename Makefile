@@ -5,6 +5,7 @@
 
 PYTHON ?= python3
 SEEDS ?= 300
+EDITS ?= 500
 BIN := .venv/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
@@ -47,8 +48,9 @@ bench: .venv/test ## run the benchmarks
 instructions: .venv/test ## count the instructions of a turn, a tool call, a chunk, a spawn, with valgrind
 	$(PY) -m tests.benchmarks.instructions
 
-mutants: .venv/test ## break the code on purpose and see that a test notices
-	$(PY) -m property_tests.mutants
+mutants: .venv/test ## edit core, hooks and runtime on purpose and see that a test fails: EDITS=n of each
+	$(PY) -m property_tests.mutants --edits $(EDITS)
+	$(PY) -m property_tests.mutants.tables
 
 sandbox-tools: ## install what confines commands (bubblewrap), with the system's package manager
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }

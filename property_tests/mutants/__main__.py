@@ -1,115 +1,156 @@
-"""`python -m property_tests.mutants [word ...]`: break, test, print a table.
+"""`python -m property_tests.mutants [--edits N] [word ...]`: edit, test, print a table.
 
-Exits 1 if a mutant survives, and 2 if an edit does not fit the source any more.
+Exits 1 if an edit survives that is not explained, and 2 if an explanation does not fit the source any more.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import subprocess
+import json
+import os
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
-from property_tests.mutants import Edit
-from property_tests.mutants.choices import accepted, all_choices
-from property_tests.mutants.edits import EDITS, stale
-from property_tests.mutants.rows import outcomes
-from property_tests.mutants.suite import little_memory, load, notice
+from attrs import evolve
+
+from property_tests.mutants.explained import EXPLAINED
+from property_tests.mutants.operators import AREAS, ROOT, Edit, edits_of
+from property_tests.mutants.reach import BUILD, Reach, reach
+from property_tests.mutants.server import Fate, Job, needs_import, work
+
+TESTS: Final = ("tests/cells", "tests/core", "tests/hooks", "tests/limits", "tests/recovery", "tests/runtime")
+"""The tests that may notice."""
 
 STALE: Final = 2
-"""The exit code if an edit does not fit the source any more: nothing was tested."""
-
-Line: TypeAlias = tuple[str, str, str | None]
-"""Group, name of the mutant, and the test that failed; `None` if none did."""
+"""The exit code if an explanation does not fit the source any more: nothing was tested."""
 
 
 def main(words: Sequence[str]) -> int:
-    """Test all mutants, or those that *words* name, and print a table; return the exit code."""
-    wrong = list(stale())
-    if wrong:
-        print(*wrong, sep="\n", file=sys.stderr)
+    """Edit what is asked for, test, and report."""
+    parser = ArgumentParser(prog="python -m property_tests.mutants")
+    parser.add_argument("words", nargs="*", help="parts of names of edits; none: all of them")
+    parser.add_argument("--edits", type=int, default=500, help="how many of each area, over all its modules (500)")
+    parser.add_argument("--tests", action="append", help="folders or modules of tests")
+    parser.add_argument("--jobs", type=int, default=2, help="how many processes (2)")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=BUILD / "results.jsonl",
+        help="a line for each edit as soon as its fate is known (build/mutants/results.jsonl)",
+    )
+    parser.add_argument("--resume", action="store_true", help="leave out what an earlier run has killed")
+    asked = parser.parse_args(words)
+    edits = all_edits()
+    why = {name: reason for reason, names in EXPLAINED.items() for name in names}
+    stale = sorted(why.keys() - {edit.name for edit in edits})
+    if stale:
+        print("no such edit any more:", *stale, sep="\n", file=sys.stderr)
         return STALE
     began = time.monotonic()
-    survivors: list[Line] = []
-    counts: Counter[tuple[str, bool]] = Counter()
-    for group, name, by in everything(words):
-        counts[group, by is not None] += 1
-        if by is None:
-            survivors.append((group, name, by))
-            print(f"survived: {group}: {name}", flush=True)
-        elif words:
-            print(f"{group}: {name} — {by}")
-    groups = sorted({group for group, _ in counts})
-    print(f"{'group':<18}{'mutants':>8}{'killed':>8}{'left':>6}")
-    for group in groups:
-        killed, left = counts[group, True], counts[group, False]
-        print(f"{group:<18}{killed + left:>8}{killed:>8}{left:>6}")
-    total = sum(counts.values())
-    print(f"{'all':<18}{total:>8}{total - len(survivors):>8}{len(survivors):>6}   in {time.monotonic() - began:.0f} s")
-    return 1 if survivors or not total else 0
+    chosen = [
+        edit for edit in drawn(edits, asked.edits) if not asked.words or any(word in edit.name for word in asked.words)
+    ]
+    fates = tested([edit for edit in chosen if edit.name not in why], asked)
+    left = report({edit: fate_of(edit, why, fates) for edit in chosen})
+    print(f"in {time.monotonic() - began:.0f} s")
+    return int(left > 0 or not chosen)
 
 
-def everything(words: Sequence[str]) -> Iterator[Line]:
-    """Yield the result of each mutant; those of the transition table are tested concurrently with the others."""
-    load()
-    context = multiprocessing.get_context("fork")
-    with context.Pool(2, little_memory, maxtasksperchild=1) as pool:
-        edited = pool.imap_unordered(fate_of_edit, chosen_edits(words), chunksize=1)
-        table = pool.apply_async(fates_of_rows) if not words or "table" in words else None
-        yield from edited
-        yield from pool.imap_unordered(fate_of_choice, chosen_choices(words), chunksize=1)
-        if table is not None:
-            yield from table.get()
+def all_edits() -> list[Edit]:
+    """Return every edit of the areas."""
+    paths = (path for area in AREAS for path in sorted((ROOT / "agentrail" / area).rglob("*.py")))
+    return [edit for path in paths for edit in edits_of(path)]
 
 
-def chosen_edits(words: Sequence[str]) -> list[int]:
-    """Return the places of the edits that *words* name."""
-    return [place for place, edit in enumerate(EDITS) if not words or any(word in edit.name for word in words)]
+def drawn(edits: Sequence[Edit], most: int) -> list[Edit]:
+    """Return *most* edits of each area in a mixed order: of each module its share, rounded up."""
+    modules: dict[str, list[Edit]] = {}
+    for edit in sorted(edits, key=lambda edit: edit.rank):
+        modules.setdefault(edit.module, []).append(edit)
+    whole = Counter(edit.area for edit in edits)
+    shares = (its[: -(-len(its) * most // whole[its[0].area])] for its in modules.values())
+    return sorted((edit for share in shares for edit in share), key=lambda edit: edit.rank)
 
 
-def chosen_choices(words: Sequence[str]) -> list[int]:
-    """Return the places of the choices that *words* name."""
-    mutants = enumerate(all_choices())
-    return [n for n, mutant in mutants if not words or any(word in f"{mutant.group} {mutant.name}" for word in words)]
+def tested(edits: Sequence[Edit], asked: Namespace) -> dict[str, Fate]:
+    """Test *edits* in several processes, and return what has become of each."""
+    paths = tuple(asked.tests or TESTS)
+    known = reach(paths)
+    before = {name: fate for name, fate in read(asked.results).items() if fate.by is not None} if asked.resume else {}
+    if not asked.resume:
+        asked.results.unlink(missing_ok=True)
+    jobs = [job_of(edit, known) for edit in edits if edit.name not in before]
+    print(f"{len(jobs)} edits, {sum(job.cold for job in jobs)} of them in what runs at the import", flush=True)
+    began = time.monotonic()
+    screen, done = os.dup(1), 0
+
+    def tell(job: Job, fate: Fate) -> None:
+        """Print and keep what has become of an edit."""
+        nonlocal done
+        done += 1
+        with asked.results.open("a", encoding="utf-8") as out:
+            out.write(json.dumps([job.edit.name, fate.how, fate.by, fate.tests, fate.seconds]) + "\n")
+        if fate.by is None or asked.words:
+            os.write(screen, f"{fate.how}: {job.edit.name} — {fate.by or f'{fate.tests} tests'}\n".encode())
+        if done % 20 == 0:
+            os.write(screen, f"some {done * asked.jobs} after {time.monotonic() - began:.0f} s\n".encode())
+
+    log = BUILD / "log"
+    for at_import in (False, True):
+        unknown = {name for name, fate in read(asked.results).items() if fate.how == "unknown"} if at_import else set()
+        those = [evolve(job, cold=at_import) for job in jobs if job.cold is at_import or job.edit.name in unknown]
+        children: list[int] = []
+        for nth in range(asked.jobs):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    work(those[nth :: asked.jobs], known.seconds, paths, tell, log.with_suffix(f".{nth}"))
+                finally:
+                    os._exit(0)
+            children.append(pid)
+        for pid in children:
+            os.waitpid(pid, 0)
+    fates = before | read(asked.results)
+    if len(fates.keys() & {job.edit.name for job in jobs}) < len(jobs):
+        sys.exit(f"not all edits were tested: {log}.*")
+    return fates
 
 
-def fate_of_choice(place: int) -> Line:
-    """Apply a mutant of data in this process, which runs nothing else, and run the tests."""
-    mutant = all_choices()[place]
-    mutant.apply()
-    return mutant.group, mutant.name, notice(mutant.tests)
+def job_of(edit: Edit, known: Reach) -> Job:
+    """Find the tests of *edit*, and how it is made."""
+    tests, imported = known.tests(edit)
+    return Job(edit, tuple(tests), imported or needs_import(edit))
 
 
-def fate_of_edit(place: int) -> Line:
-    """Apply an edit of the source in a child process, which has imported nothing yet, and run the tests there."""
-    edit = EDITS[place]
-    child = subprocess.run(
-        [sys.executable, "-m", "property_tests.mutants.edited", str(place)],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if child.returncode:
-        broken = f"{edit.name}: {child.stderr}"
-        raise BrokenRunError(broken)
-    return edit_group(edit), edit.name, child.stdout.strip() or None
+def read(results: Path) -> dict[str, Fate]:
+    """Return what is known of edits."""
+    if not results.exists():
+        return {}
+    lines = map(json.loads, results.read_text(encoding="utf-8").splitlines())
+    return {name: Fate(*rest) for name, *rest in lines}
 
 
-class BrokenRunError(Exception):
-    """The process that tests an edit has failed, so it is unknown whether a test would notice the edit."""
+def fate_of(edit: Edit, why: Mapping[str, str], fates: Mapping[str, Fate]) -> str:
+    """Say in a word what has become of *edit*."""
+    fate = fates.get(edit.name)
+    return "explained" if edit.name in why else "killed" if fate is not None and fate.by is not None else "left"
 
 
-def edit_group(edit: Edit) -> str:
-    """Return the group of an edit, by its module."""
-    return "figure" if edit.module.endswith("options") else "pipeline" if "hooks" in edit.module else "core"
-
-
-def fates_of_rows() -> list[Line]:
-    """Test the mutants of the matrix of actions and of the transition table."""
-    return [*accepted(), *((outcome.group, outcome.name, outcome.by) for outcome in outcomes())]
+def report(words: Mapping[Edit, str]) -> int:
+    """Print the table, and return how many edits are left."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for edit, word in words.items():
+        for row in (edit.room, f"all of {edit.area}"):
+            counts.update([(row, "edits"), (row, word)])
+    columns = ("edits", "killed", "explained", "left")
+    print(f"{'room':<28}", *(f"{column:>10}" for column in columns))
+    for row in sorted({row for row, _ in counts}, key=lambda row: (row.startswith("all"), row)):
+        print(f"{row:<28}", *(f"{counts[row, column]:>10}" for column in columns))
+    return sum(word == "left" for word in words.values())
 
 
 if __name__ == "__main__":

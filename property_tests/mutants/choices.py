@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
+
+from attrs import frozen
 
 from agentrail.core.machine import due_timers, reconfiguring, responses, step, tool_results, tool_runs
 from agentrail.core.machine import flow as agenda
@@ -12,9 +14,25 @@ from agentrail.core.vocabulary import tool_calls
 from agentrail.hooks import actions, live, pipeline, plugin
 from agentrail.hooks.actions import Action
 from agentrail.hooks.ruling import Ruling, Verdict
-from property_tests.mutants import Break, Mutant
 from property_tests.mutants.suite import fails, load
 from tests.cells import registry
+
+Break: TypeAlias = Callable[[], None]
+
+
+@frozen
+class Mutant:
+    """One change of a table that breaks the machine."""
+
+    group: str
+    """Kind of the change, for the report."""
+    name: str
+    """Which part is changed, and how."""
+    apply: Break
+    """Makes the change in this process."""
+    tests: tuple[str, ...] = ()
+    """Test modules that are run first, because they are likeliest to fail."""
+
 
 K = TypeVar("K")
 V = TypeVar("V")

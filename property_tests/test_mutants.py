@@ -1,0 +1,99 @@
+"""Tests of the edits that are made on purpose: what can be edited, that a test notices, and that explanations fit."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from property_tests.mutants import operators
+from property_tests.mutants.__main__ import all_edits
+from property_tests.mutants.explained import EXPLAINED
+
+SAMPLE = '''"""A module."""
+
+MOST = 3
+KINDS = {"a": 1, **OTHERS}
+WORDS = ("x", "y")
+
+
+class Lane:
+    """A lane."""
+
+    size: int = 0
+
+    def put(self, letter: int = 1) -> bool:
+        """Put it in."""
+        log.info("put %s", letter)
+        if self.closed or self.full:
+            raise Full(f"{letter + 1}")
+        self.letters.append(letter)
+        self.size += letter
+        with shielded():
+            try:
+                self.wake()
+            except Gone:
+                self.reader = None
+        return min(self.size, MOST) < MOST
+'''
+
+EDITS = """
+: 3 → 4
+: "a": 1 → **{}
+: 1 → 2
+: "x" → *()
+: "y" → *()
+Lane: 0 → 1
+Lane.put: self.closed or self.full → (self.full)
+Lane.put: self.closed or self.full → (self.closed)
+Lane.put: raise Full(f"{letter + 1}") → pass
+Lane.put: self.letters.append(letter) → pass
+Lane.put: self.size += letter → pass
+Lane.put: shielded() → __import__('contextlib').nullcontext()
+Lane.put: self.wake() → pass
+Lane.put: self.reader = None → raise
+Lane.put: self.reader = None → pass
+Lane.put: min(self.size, MOST) < MOST → min(self.size, MOST) <= MOST
+Lane.put: min → max
+Lane.put: 1 → 2
+"""
+
+
+def test_every_kind_of_change_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators, "ROOT", tmp_path)
+    module = tmp_path / "agentrail" / "lane.py"
+    module.parent.mkdir()
+    module.write_text(SAMPLE, encoding="utf-8")
+    edits = list(operators.edits_of(module))
+    assert [edit.name.removeprefix("lane.py ") for edit in edits] == EDITS.strip().splitlines()
+    for edit in edits:
+        edited = edit.applied(SAMPLE)
+        compile(edited, "lane.py", "exec")
+        assert edited.count("\n") == SAMPLE.count("\n")
+
+
+def test_every_edit_has_a_name_of_its_own_and_every_explanation_an_edit() -> None:
+    edits = [edit.name for edit in all_edits()]
+    assert len(edits) == len(set(edits)) > 5_000
+    explained = [name for names in EXPLAINED.values() for name in names]
+    assert len(explained) == len(set(explained))
+    assert set(explained) <= set(edits)
+
+
+FATES = {
+    "runtime/inbox/mailbox.py Mailbox._take: return urgent.pop(0) → return None": "fails",
+    "runtime/inbox/mailbox.py Mailbox.receive: self._admitted → True": "SIGXCPU",
+    "runtime/inbox/mailbox.py : 16 → 17": "survived",
+    "runtime/events/tracing.py ActorTrace.__aenter__: self._traces.remove(self) → pass": "unreached",
+}
+"""What becomes of edits when the tests of the mailbox alone are run; the third is in what runs at the import."""
+
+
+def test_each_edit_has_the_fate_that_it_should(tmp_path: Path) -> None:
+    options = ["--edits=1000000", "--jobs=1", "--tests=tests/runtime/test_mailbox.py", f"--results={tmp_path / 'all'}"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "property_tests.mutants", *options, *FATES], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1, ran.stderr
+    told = [line.partition(" — ")[0].partition(": ") for line in ran.stdout.splitlines() if " — " in line]
+    assert {name: how for how, _, name in told} == FATES
