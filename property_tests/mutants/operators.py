@@ -6,6 +6,7 @@ import ast
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -93,10 +94,8 @@ def edits_of(path: Path) -> Iterator[Edit]:
     """Yield every edit of the module at *path*, from its top to its end."""
     text = path.read_text(encoding="utf-8")
     module = path.relative_to(ROOT / "agentrail").as_posix()
-    starts = [0]
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
     lines = text.splitlines()
+    starts = [0, *accumulate(len(each) + 1 for each in lines)]
 
     def offset(line: int, column: int) -> int:
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
