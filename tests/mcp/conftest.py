@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from tests.mcp.rig import Marked
+from tests.mcp.rig import Forking, Marked
 from tests.runtime.world import World, open_world
 
 
@@ -20,3 +20,10 @@ def marked() -> Iterator[Marked]:
     yield made
     for pid in made.alive():  # of this very test
         os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def forking() -> Iterator[Forking]:
+    made = Forking()
+    yield made
+    made.end()

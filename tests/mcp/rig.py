@@ -2,15 +2,17 @@
 
 import json
 import os
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import TypeAlias
 
 import trio
 
@@ -26,6 +28,8 @@ from tests.patience import PATIENCE, within
 
 HERE = Path(__file__).parent
 SMALL = (sys.executable, str(HERE / "small.py"))
+SHOP = (sys.executable, str(HERE / "shop.py"))
+PLAIN_SHOP = (sys.executable, "-I", "-S", str(HERE / "plain_shop.py"))
 RAW = (sys.executable, "-I", "-S", str(HERE / "raw.py"))
 
 NO_EXTRA = "the extra `mcp` is not installed: pip install agentrail[mcp]"
@@ -88,12 +92,14 @@ class Marked:
 
     def __init__(self) -> None:
         self.mark = f"mcp-mark-{os.getpid()}-{next(NUMBERS)}"
+        self.forked: list[int] = []
+        """Processes that were forked: what they were given is not seen from outside."""
 
     def server(self, command: Sequence[str], **options: object) -> McpServer:
         return McpServer(command, env={"MARK": self.mark}, **options)  # type: ignore[arg-type]  # a test may give any
 
     def alive(self) -> list[int]:
-        return processes(self.mark)
+        return [*processes(self.mark), *(pid for pid in self.forked if _command(pid))]
 
     def named(self, part: str) -> list[int]:
         return [pid for pid in self.alive() if part in _command(pid)]
@@ -129,20 +135,77 @@ def free_port() -> int:
     return port
 
 
+class Forked:
+    """A process that another one has forked for a test, as much as there is to do with it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._ends = os.pidfd_open(pid)
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._ends, signal.SIGKILL)
+
+    def wait(self) -> None:
+        assert select.select([self._ends], [], [], PATIENCE)[0]
+        os.close(self._ends)
+
+
+class Forking:
+    """A process that has imported the package `mcp` once, and forks a server by HTTP for each test."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, command: Sequence[str], env: Mapping[str, str]) -> Forked:
+        """Start a server of ours."""
+        if self._process is None:
+            self._process = subprocess.Popen(  # noqa: S603 - our own
+                [sys.executable, str(HERE / "forking.py"), SMALL[1], SHOP[1]],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        given, told = self._process.stdin, self._process.stdout
+        assert given
+        assert told
+        given.write(json.dumps({"words": command[1:], "env": env}) + "\n")
+        given.flush()
+        return Forked(int(told.readline()))
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.communicate()
+
+
+def started(command: Sequence[str], env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """Start a server of any kind, with an interpreter of its own."""
+    return subprocess.Popen(  # noqa: S603 - one of ours or from npm
+        command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+Start: TypeAlias = "Callable[[Sequence[str], Mapping[str, str]], Forked | subprocess.Popen[bytes]]"
+
+
 class Remote:
     """A server that is called by HTTP, and that can be ended and started again."""
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(self, start: Start, command: Sequence[str], env: Mapping[str, str]) -> None:
         self.port = free_port()
+        self._start = start
         self._command = [word.replace("{port}", str(self.port)) for word in command]
         self._env = {**os.environ, **env, "PORT": str(self.port)}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Forked | subprocess.Popen[bytes] | None = None
         self.url = f"http://127.0.0.1:{self.port}/mcp"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     async def start(self) -> None:
-        self._process = subprocess.Popen(  # noqa: ASYNC220, S603 - one of ours or from npm
-            self._command, env=self._env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        self._process = self._start(self._command, self._env)
         await until(self._accepts)
 
     def _accepts(self) -> bool:
@@ -151,18 +214,18 @@ class Remote:
 
     def kill(self) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
+        self._process.kill()
         self._process.wait()
 
 
 @asynccontextmanager
-async def remote(*command: str, **env: str) -> AsyncIterator[Remote]:
-    started = Remote(command, env)
-    await started.start()
+async def remote(*command: str, start: Start = started, **env: str) -> AsyncIterator[Remote]:
+    made = Remote(start, command, env)
+    await made.start()
     try:
-        yield started
+        yield made
     finally:
-        started.kill()
+        made.kill()
 
 
 def node_server(name: str) -> tuple[str, ...] | None:

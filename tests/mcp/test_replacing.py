@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,7 +17,19 @@ from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Element
-from tests.mcp.rig import AT_ONCE, HERE, NO_EXTRA, Marked, asked, obedient, remote, until, use
+from tests.mcp.rig import (
+    AT_ONCE,
+    NO_EXTRA,
+    PLAIN_SHOP,
+    SHOP,
+    Forking,
+    Marked,
+    asked,
+    obedient,
+    remote,
+    until,
+    use,
+)
 from tests.patience import PATIENCE
 from tests.profiles import CAMPAIGN
 from tests.runtime.families import agent, task
@@ -27,25 +38,25 @@ from tests.runtime.world import World
 
 pytest.importorskip("agentrail.adapters.mcp.connection", reason=NO_EXTRA)
 
-SHOP = (sys.executable, str(HERE / "shop.py"))
 Form: TypeAlias = Literal["one", "two"]
 
 
 class Shops:
     """Servers of both forms, and what they have done."""
 
-    def __init__(self, kind: str, marked: Marked, notes: Path, stack: AsyncExitStack) -> None:
+    def __init__(self, kind: str, marked: Marked, forking: Forking, notes: Path, stack: AsyncExitStack) -> None:
         self._kind = kind
         self._marked = marked
+        self._forking = forking
         self._notes = notes
         self._stack = stack
         notes.touch()
 
     async def open(self, form: Form) -> McpServer:
         env = {"MARK": self._marked.mark, "FORM": form, "NOTES": str(self._notes)}
-        if self._kind == "stdio":
-            return McpServer(SHOP, name="shop", env=env)
-        started = await self._stack.enter_async_context(remote(*SHOP, "{port}", **env))
+        if self._kind != "http":
+            return McpServer(PLAIN_SHOP if self._kind == "stdio" else SHOP, name="shop", env=env)
+        started = await self._stack.enter_async_context(remote(*SHOP, "{port}", start=self._forking.start, **env))
         return McpServer(url=started.url, name="shop")
 
     def notes(self) -> list[str]:
@@ -53,20 +64,22 @@ class Shops:
 
     def processes(self) -> int:
         """Return how many servers sessions have started; those that are called by HTTP are none of theirs."""
-        return len(self._marked.alive()) if self._kind == "stdio" else 0
+        return len(self._marked.alive()) if self._kind != "http" else 0
 
 
-KINDS = ("stdio", "http")
-"""How the servers are spoken to; to start one that speaks HTTP takes two seconds of a processor."""
+KINDS = ("stdio", "http", "stdio of the package") if CAMPAIGN else ("stdio", "http")
+"""How the servers are spoken to; one that is started with the package `mcp` takes most of a second to import it."""
 
 BOTH = pytest.mark.parametrize("shops", KINDS, indirect=True)
 """For tests that run by HTTP outside of the campaign too."""
 
 
 @pytest.fixture(params=KINDS if CAMPAIGN else KINDS[:1])
-async def shops(request: pytest.FixtureRequest, marked: Marked, tmp_path: Path) -> AsyncIterator[Shops]:
+async def shops(
+    request: pytest.FixtureRequest, marked: Marked, forking: Forking, tmp_path: Path
+) -> AsyncIterator[Shops]:
     async with AsyncExitStack() as stack:
-        yield Shops(request.param, marked, tmp_path / "notes", stack)
+        yield Shops(request.param, marked, forking, tmp_path / "notes", stack)
 
 
 def sources() -> list[str]:

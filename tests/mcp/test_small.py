@@ -18,6 +18,7 @@ from tests.mcp.rig import (
     AT_ONCE,
     NO_EXTRA,
     SMALL,
+    Forking,
     Marked,
     Remote,
     asked,
@@ -37,17 +38,18 @@ TOOLS = tuple(f"small__{name}" for name in NAMES)
 
 
 @pytest.fixture
-async def by_http() -> AsyncIterator[Remote]:
-    async with remote(*SMALL, "{port}") as started:
+async def by_http(forking: Forking) -> AsyncIterator[Remote]:
+    async with remote(*SMALL, "{port}", start=forking.start) as started:
         yield started
 
 
 @pytest.fixture(params=["stdio", "http"])
-async def small(request: pytest.FixtureRequest, marked: Marked) -> AsyncIterator[McpServer]:
+async def small(request: pytest.FixtureRequest, marked: Marked, forking: Forking) -> AsyncIterator[McpServer]:
     if request.param == "stdio":
         yield marked.server(SMALL, name="small")
         return
-    async with remote(*SMALL, "{port}", MARK=marked.mark) as started:
+    async with remote(*SMALL, "{port}", start=forking.start) as started:
+        marked.forked.append(started.pid)
         yield McpServer(url=started.url, name="small")
 
 
