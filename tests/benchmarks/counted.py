@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 if __name__ == "__main__":
+    gc.disable()  # under valgrind, imports take half of the time
     time.perf_counter = itertools.count(0.0, 1e-5).__next__  # before Trio binds it
 
 import trio
@@ -22,9 +23,6 @@ from trio._core import _run
 
 from agentrail import SessionSpec, open_supervisor
 from tests.benchmarks.rig import InstantModel, idle_plugins, listened_session
-
-WARM_UP = 10
-"""Rounds before the first mark: what is made once, on first use, is no part of a round."""
 
 PLUGINS = 25
 
@@ -45,8 +43,8 @@ def mark() -> None:
 
 
 async def counted(rounds: int, job: Job) -> None:
-    """Run *job* to warm up, and then so many *rounds* of it between two marks."""
-    for _ in range(WARM_UP):
+    """Run so many *rounds* of *job* for what is made once, on first use, and then as many between two marks."""
+    for _ in range(rounds):
         await job()
     gc.collect()
     gc.disable()
