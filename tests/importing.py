@@ -1,10 +1,16 @@
-"""The program of `test_importing`: one scene in a fresh process, and what it imports once its session has started."""
+"""The program of `test_importing`: scenes, and what each imports once its session has started.
+
+Each line of its input names a scene and what it is given, such as the address of its model. The scene is played in a
+process that is forked for it, by one that has played nothing: so this module is imported once for all of them.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -30,6 +36,12 @@ from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.stream import ModelRequest, Response
 from tests.opcodes import counted_opcodes
+
+SPLIT: Final = "\t"
+"""Between the words of a line."""
+
+ENDED: Final = "ended with "
+"""What the last line about a scene begins with; its exit code follows."""
 
 Scene = Callable[[SessionHandle], Awaitable[None]]
 
@@ -266,11 +278,37 @@ async def first_turn() -> None:
         print(*max(steps.counted))  # noqa: T201 - what the test reads
 
 
-if __name__ == "__main__":
+def play(scene: str, *given: str) -> None:
+    """Play *scene* as if this process had been started for it."""
     with tempfile.TemporaryDirectory() as name:
-        if sys.argv[1] == "spawn":
-            trio.run(spawn, sys.argv[2], sys.argv[3])
-        elif sys.argv[1] == "first turn":
+        if scene == "spawn":
+            kind, url = given
+            trio.run(spawn, kind, url)
+        elif scene == "first turn":
             trio.run(first_turn)
         else:
-            trio.run(main, sys.argv[1], sys.argv[2], Path(name))
+            trio.run(main, scene, "".join(given), Path(name))
+
+
+def play_apart(scene: str, *given: str) -> int:
+    """Play *scene* in a process that is forked for it, and return how that ended."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = 1
+    try:
+        play(scene, *given)
+        status = 0
+    except BaseException:  # noqa: BLE001 - whatever it is, it is told, and this process ends
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        sys.stdout.write(f"{ENDED}{play_apart(*line.rstrip().split(SPLIT))}\n")
+        sys.stdout.flush()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.benchmarks.wire import SAYING, served
+from tests.importing import ENDED, SPLIT
 
 SCENES = (
     *("tool", "state", "command", "encoded", "sqlite", "approval", "standard", "compaction", "subagent"),
@@ -26,33 +27,55 @@ def url() -> Iterator[str]:
         yield address
 
 
-def _imported(scene: str, *more: str) -> list[str]:
-    command = [sys.executable, "-m", "tests.importing", scene, *(more or ("",))]
+@pytest.fixture(scope="module")
+def played() -> Iterator[subprocess.Popen[str]]:
+    """Start the program that plays the scenes."""
     environment = {name: found for name, found in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603 - our own program
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.importing"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as program:
+        yield program
+
+
+def _imported(played: subprocess.Popen[str], scene: str, *given: str) -> list[str]:
+    asked, told = played.stdin, played.stdout
+    assert asked
+    assert told
+    asked.write(SPLIT.join((scene, *given)) + "\n")
+    asked.flush()
+    found: list[str] = []
+    while not (line := told.readline()).startswith(ENDED):
+        assert line, "the program has ended"
+        found += line.split()
+    assert line == f"{ENDED}0\n", "what it raised was captured"
+    return found
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_session_that_has_started_imports_nothing(scene: str) -> None:
-    assert _imported(scene) == []
+def test_a_session_that_has_started_imports_nothing(played: subprocess.Popen[str], scene: str) -> None:
+    assert _imported(played, scene) == []
 
 
 @pytest.mark.parametrize("provider", SAYING)
-def test_the_first_request_to_a_provider_imports_nothing(provider: str, url: str) -> None:
-    assert _imported(provider, url) == []
+def test_the_first_request_to_a_provider_imports_nothing(
+    played: subprocess.Popen[str], provider: str, url: str
+) -> None:
+    assert _imported(played, provider, url) == []
 
 
-def test_a_plugin_that_chooses_a_model_of_a_provider_imports_nothing(url: str) -> None:
-    assert _imported("switch", url) == []
+def test_a_plugin_that_chooses_a_model_of_a_provider_imports_nothing(played: subprocess.Popen[str], url: str) -> None:
+    assert _imported(played, "switch", url) == []
 
 
 @pytest.mark.parametrize("scene", ["demo", "openai", "standard"])
-def test_the_first_spawn_imports_beside_the_loop(scene: str, url: str) -> None:
-    assert _imported("spawn", scene, url) == []
+def test_the_first_spawn_imports_beside_the_loop(played: subprocess.Popen[str], scene: str, url: str) -> None:
+    assert _imported(played, "spawn", scene, url) == []
 
 
-def test_no_step_of_the_first_turn_with_the_demo_takes_long() -> None:
-    most, *task = _imported("first turn")
+def test_no_step_of_the_first_turn_with_the_demo_takes_long(played: subprocess.Popen[str]) -> None:
+    most, *task = _imported(played, "first turn")
     assert int(most) <= MOST_OPCODES, task
