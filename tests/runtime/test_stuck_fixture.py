@@ -1,8 +1,8 @@
 """A pytest-trio fixture opens a supervisor with a tool that ignores cancellation: the test fails, and says why."""
 
+import re
 import subprocess
 import sys
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -34,7 +34,7 @@ MODULE = '''
         finally:
             left.set()
 
-    async def test_it(supervisor, {fixture}):
+    async def test_with_{fixture}(supervisor, {fixture}):
         model = ScriptedModel([say(calls=[call("deaf")]), "done"])
         session = await supervisor.spawn(SessionSpec(model=model, tools=[deaf]), "s")
         await session.prompt("go")
@@ -42,14 +42,24 @@ MODULE = '''
 '''
 
 
-@pytest.mark.parametrize("fixture", ["tmp_path", "autojump_clock"])
-def test_a_fixture_with_a_supervisor_that_is_stuck_fails_its_test_and_names_the_place(
-    tmp_path: Path, fixture: str
-) -> None:
-    (tmp_path / "pytest.ini").write_text(SETTINGS)
-    (tmp_path / "test_it.py").write_text(dedent(MODULE).replace("{fixture}", fixture))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+FIXTURES = ("tmp_path", "autojump_clock")
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return what pytest says of one test with each fixture, all in one process."""
+    folder = tmp_path_factory.mktemp("stuck")
+    (folder / "pytest.ini").write_text(SETTINGS)
+    for fixture in FIXTURES:
+        (folder / f"test_{fixture}.py").write_text(dedent(MODULE).replace("{fixture}", fixture))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "SupervisorStuck: the supervisor was left after" in done.stdout
-    assert "task `tool deaf (s/c3)` at" in done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_a_fixture_with_a_supervisor_that_is_stuck_fails_its_test_and_names_the_place(said: str, fixture: str) -> None:
+    (told,) = re.findall(rf"^_+ test_with_{fixture} _+$(.*?)(?=^[_=]+ [a-z ]+ [_=]+$)", said, re.DOTALL | re.MULTILINE)
+    assert "SupervisorStuck: the supervisor was left after" in told
+    assert "task `tool deaf (s/c3)` at" in told
