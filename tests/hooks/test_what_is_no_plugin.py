@@ -351,7 +351,7 @@ def test_an_attribute_may_be_a_constant_a_property_or_a_field() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in OTHERS if name != "upgrade"])
-@pytest.mark.parametrize("member", ["text", 5, None, property(gives("text"))], ids=repr)
+@pytest.mark.parametrize("member", ["text", 5, None, property(gives("text"))], ids=lambda one: type(one).__name__)
 def test_a_method_that_is_written_as_an_attribute_is_refused_with_its_class(name: str, member: object) -> None:
     with pytest.raises(BadPlugin, match=rf"its `{name}` is a.*; write `def {name}\(self"):
         made(**{name: member})

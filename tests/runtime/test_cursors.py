@@ -95,7 +95,7 @@ NO_CURSORS: tuple[object, ...] = (
 )
 
 
-@pytest.mark.parametrize("since", NO_CURSORS, ids=repr)
+@pytest.mark.parametrize("since", NO_CURSORS, ids=lambda one: f"{one!r:.8}")
 async def test_what_is_no_cursor_is_refused_with_what_is_one(world: World, since: object) -> None:
     session = await world.spawn(["hello"])
     with pytest.raises(WrongType, match="as `since`; give the `cursor` of an envelope"):
