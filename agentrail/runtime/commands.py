@@ -71,7 +71,7 @@ _PLAIN_FIELDS = _PlainFields()
 PLUGIN_WANTED = "its class, or the key that it was given"
 
 OVERHEAD = 64
-"""Bytes that each message counts in the mailbox in addition to its content."""
+"""How many bytes a message in the mailbox counts in addition to its content."""
 
 
 def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:

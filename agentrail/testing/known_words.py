@@ -1,4 +1,4 @@
-"""Collects words from the code and options of plugins: names of tools and arguments, figures and texts.
+"""Collects words from the code and options of plugins: names of tools and arguments, numbers and texts.
 
 Random draws seldom hit on "delete_account" or 501, so tests that look for mistakes of a plugin draw from its own words.
 They are taken from the constants of its methods, from the module constants that these methods name, and from its
@@ -107,7 +107,7 @@ def _of_code(code: CodeType, known: Mapping[str, object], doc: str | None) -> It
 
 
 def _plain(found: object) -> Iterator[str | int | float]:
-    """Yield the words in the value *found* and in the containers in it: short printable texts, and figures."""
+    """Yield the words in the value *found* and in the containers in it: short printable texts, and numbers."""
     match found:
         case Mapping():
             for key, item in cast("Mapping[object, object]", found).items():

@@ -53,7 +53,7 @@ class Recorder(Plugin[tuple[str, ...]]):
 
     priority = -1
 
-    def init(self, ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - the shape of the hook
+    def init(self, ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - the signature of the hook
         """Return the first state: no turn has ended."""
         return ()
 
@@ -105,7 +105,7 @@ ANSWERS: Final[Mapping[str, Callable[[Hook, int], Action[int]]]] = MappingProxyT
 """For each kind of action, a function that makes one; its fields depend on how often the plugin answered before."""
 
 ONCE_MORE: Final = 5
-"""A `Scripted` plugin that has just got what it asked for asks again at every fifth of its answers, else goes on."""
+"""A `Scripted` plugin that has just got an answer asks again at every fifth of its answers, else it goes on."""
 
 
 class Answering(Plugin[int]):
@@ -113,7 +113,7 @@ class Answering(Plugin[int]):
 
     __slots__ = ()
 
-    def init(self, ctx: Context) -> int:  # noqa: ARG002 - the shape of the hook
+    def init(self, ctx: Context) -> int:  # noqa: ARG002 - the signature of the hook
         """Return the first state: 0."""
         return 0
 
@@ -122,7 +122,7 @@ class Answering(Plugin[int]):
         return Continue(state)
 
 
-def _answers(self: Answering, hook: Hook, state: int, ctx: Context) -> object:  # noqa: ARG001 - the shape of a hook
+def _answers(self: Answering, hook: Hook, state: int, ctx: Context) -> object:  # noqa: ARG001 - the signature of a hook
     return self.answer(hook, state)
 
 
@@ -319,7 +319,7 @@ class Listener(Plugin[int]):
     raises_at: int = 0
     logs_at: int = 0
 
-    def init(self, ctx: Context) -> int:  # noqa: ARG002 - the shape of the hook
+    def init(self, ctx: Context) -> int:  # noqa: ARG002 - the signature of the hook
         """Return the first state: no event counted."""
         return 0
 

@@ -9,13 +9,13 @@ class Options(Authored, kw_only=True):
     """Options of a session: all limits, timeouts and choices are declared here and nowhere else."""
 
     max_turns: int = 100
-    """Rounds (requests to the model) that one turn may take."""
+    """How many rounds (requests to the model) one turn may take."""
     max_turn_seconds: float | None = None
     """Seconds that one turn may take, not counting the time it waits for a person; `None`: no limit."""
     max_prompt_queue: int = 100
-    """Prompts that may wait for the open turn to end."""
+    """How many prompts may wait for the open turn to end."""
     max_steering_queue: int = 3
-    """Steering texts that may wait for the next request."""
+    """How many steering texts may wait for the next request."""
     max_interventions: int = 5
     """How often `after_response` and `before_finish` may prolong one turn."""
     on_prompt_while_held: str = "supersede"
@@ -25,7 +25,7 @@ class Options(Authored, kw_only=True):
     stall_timeout: float = 30.0
     """Seconds without a chunk until a stream counts as stalled."""
     stall_limit: int = 2
-    """Stalls after which the request is cancelled and made again."""
+    """After how many stalls a request is cancelled and made again."""
     max_retries: int = 5
     """How often a request is tried again after transient errors."""
     retry_base: float = 2.0
@@ -35,27 +35,27 @@ class Options(Authored, kw_only=True):
     retry_after_cap: float = 600.0
     """Longest wait, in seconds, that a provider may ask for; after that the next fallback model is asked."""
     fallback_after: int = 2
-    """Failed attempts with one model before the next fallback model is asked; the last model gets all retries."""
+    """After how many failed attempts with one model the next fallback model is asked; the last gets all retries."""
     inline_tags: bool = False
     """Whether `<status>` and `<title>` tags are removed from the model's text and reported as events."""
     tool_max_retries: int = 2
     """How often a `pure` or `idempotent` tool that raised is run again."""
     max_calls_per_response: int = 64
-    """Calls that one response may make, 512 at most; each further call gets an error result."""
+    """How many calls one response may make, 512 at most; each further call gets an error result."""
     max_parallel_tools: int = 8
-    """Calls that may run at once."""
+    """How many calls may run at once."""
     max_argument_chars: int = 1_000_000
-    """Characters of text in the arguments of one call; a call with more gets an error result."""
+    """How many characters of text the arguments of one call may have; a call with more gets an error result."""
     max_argument_items: int = 10_000
-    """Keys and items of lists in the arguments of one call; a call with more gets an error result."""
+    """How many keys and list items the arguments of one call may have; a call with more gets an error result."""
     tool_grace: float = 0.25
     """Seconds that a cancelled call may take to end before it is reported as abandoned."""
     repeat_pattern: int = 3
-    """Equal calls in a row that count as a loop."""
+    """How many equal calls in a row count as a loop."""
     file_loop_warn: int = 5
-    """Calls about the same file or subject in one turn after which the model gets a warning."""
+    """After how many calls about the same file or subject in one turn the model gets a warning."""
     file_loop_abort: int = 8
-    """Calls about the same file or subject in one turn after which the turn is aborted."""
+    """After how many calls about the same file or subject in one turn the turn is aborted."""
     context_window: int | None = None
     """Tokens the model can read; `None`: compact only if the provider reports an overflow, or on request."""
     compact_at: float = 0.8
@@ -63,13 +63,13 @@ class Options(Authored, kw_only=True):
     compact_to: float = 0.5
     """Share of the window (or of the context, if smaller) that compaction keeps."""
     max_agents: int = 8
-    """Sub-agents that may run at once, their own sub-agents included."""
+    """How many sub-agents may run at once, their own sub-agents included."""
     max_agent_depth: int = 3
     """How deep sub-agents may be nested; 0: none may be started."""
     max_agent_seconds: float = 600.0
     """Seconds that one sub-agent may take, not counting the time it waits for a person."""
     event_buffer_size: int = 256
-    """Deltas of the open turn that are kept for late subscribers."""
+    """How many deltas of the open turn are kept for late subscribers."""
     hibernate_after: float | None = None
     """Idle seconds after which a session frees its memory until its next message; `None`: never."""
     shutdown: float = 5.0

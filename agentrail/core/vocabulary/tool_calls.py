@@ -119,7 +119,7 @@ TO_START = frozenset({CallStatus.RULING, CallStatus.READY, CallStatus.FAILED})
 
 
 PAGE: Final = 64
-"""Calls per page of a `CallList`; if one call changes, its page is copied."""
+"""Number of calls per page of a `CallList`; if one call changes, its page is copied."""
 
 _NEW: Final = object.__new__
 

@@ -33,7 +33,7 @@ from agentrail.values.foreign import crash
 from agentrail.values.json import Json, canonical
 
 PAGE = 100
-"""Records to replay before other tasks get a turn."""
+"""How many records are replayed before other tasks may run."""
 
 
 async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) -> tuple[State, int]:
@@ -122,7 +122,7 @@ ATTEMPTS: Final = 2
 """How often a session's first record is tried before its caller, who still waits, gets an error."""
 
 SNAPSHOT_EVERY: Final = 200
-"""Records after which a snapshot is stored, so that a rebuild is quick."""
+"""After how many records a snapshot is stored, so that a rebuild is quick."""
 
 
 def _relieve_nobody() -> None:

@@ -20,7 +20,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.value import Value
 
 CAPACITY: Final = 256
-"""Steps that are buffered for one reader; further ones are dropped and counted."""
+"""How many steps are buffered for one reader; further ones are dropped and counted."""
 
 
 class TracedStep(Value, gc=True):

@@ -55,7 +55,7 @@ def _bare(given: AnyInput) -> AnyInput:
 
 
 MOST_KEPT: Final = 1000
-"""Answers kept in memory; older ones are read from the journal."""
+"""How many answers are kept in memory; older ones are read from the journal."""
 
 
 class Answers:

@@ -23,9 +23,9 @@ MAX_MESSAGES = 64
 MAX_BYTES = 1024 * 1024
 """Most bytes that the waiting messages of callers in a lane may have together."""
 PATIENCE = 64
-"""Letters of the other lanes that are handled in a row while the user lane has letters; then one of those is next."""
+"""How many letters of other lanes are handled in a row while the user lane has letters; then one of those is next."""
 LETTERS_PER_PASS = 16
-"""Letters that are received without a wait; after them, all other tasks run once.
+"""How many letters are received without a wait; after them, all other tasks run once.
 
 A letter takes 0.1 to 0.3 ms, so others wait for 2 to 5 ms; a checkpoint takes 0.01 ms, which is 0.5 % of 16 letters.
 """

@@ -66,7 +66,7 @@ class Reply(Value):
 
 
 PAGE: Final = 1000
-"""Journal records that are read at once."""
+"""How many journal records are read at once."""
 
 ReadRecords: TypeAlias = Callable[[int, int], Awaitable[Sequence[Record]]]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import trio
 
 WIDTH = 8
-"""Sessions admitted per pass. With fewer, many prompts at once take longer to start; with more, aborts wait longer."""
+"""How many sessions are admitted per pass. With fewer, many prompts start later; with more, aborts wait longer."""
 
 
 class Gate:

@@ -15,7 +15,7 @@ from agentrail.runtime.shared.clock import Clock
 Key = tuple[str, str]
 
 SLACK = 64
-"""Cleared timers that may stay in the heap, in addition to as many as are set, before it is cleaned."""
+"""How many cleared timers may stay in the heap, in addition to as many as are set, before it is cleaned."""
 
 
 class Timers:

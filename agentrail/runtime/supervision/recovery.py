@@ -32,7 +32,7 @@ MOST_SHOWN: Final = 200
 async def brought_back(
     house: SharedServices, session_id: str, owner: str, equip: FindCode
 ) -> tuple[Session, SessionReturned]:
-    """Rebuild a stored session, and return it with its first input; write nothing yet."""
+    """Claim and rebuild a stored session, and return it with its first input; no record is written yet."""
     await opening_of(house, session_id)  # raise for a missing or damaged session before claiming it
     reach(Failpoint.OPENING_READ)
     claim = await house.journal.claim(session_id, owner)

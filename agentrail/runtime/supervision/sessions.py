@@ -45,7 +45,7 @@ log = logging.getLogger("agentrail.supervisor")
 
 OWNER = "supervisor"
 PAGE = 1000
-"""Stored sessions that are read at once."""
+"""How many stored sessions are read at once."""
 
 STRAGGLER_AFTER = 1.0
 """Seconds after which tools that still run after the end of their session are named in the log."""

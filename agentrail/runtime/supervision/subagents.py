@@ -37,7 +37,7 @@ from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
 
 MAX_KEPT: Final = 32
-"""Background sub-agents that have ended and whose answers are kept in memory."""
+"""For how many background sub-agents that have ended the answers are kept in memory."""
 
 DIGEST_CHARS: Final = 16
 
@@ -45,7 +45,7 @@ ATTEMPTS: Final = 2
 """How often a sub-agent is asked for an answer in the required form."""
 
 PAGE: Final = 1000
-"""Journal records that are read at once."""
+"""How many journal records are read at once."""
 
 ANSWERED: Final = frozenset({"end", "max_turns", "length"})
 """Stop reasons of a turn that has an answer."""
@@ -183,7 +183,7 @@ class Family:
             run.comes_back = True
             self._launch(run)
             if not known.background:
-                self._back[known.child] = run  # its call starts again and asks for the run, which may be over
+                self._back[known.child] = run  # its call runs again, finds the run here, and takes its answer
 
     def stop(self, children: tuple[str, ...]) -> None:
         """Start to stop the given sub-agents."""

@@ -14,10 +14,10 @@ from agentrail.runtime.supervision.children import Child
 log = logging.getLogger("agentrail.supervisor")
 
 MAX_REPORTS: Final = 100
-"""Crash reports that are kept per tree."""
+"""How many crash reports are kept per tree."""
 
 MAX_ASIDE: Final = 100
-"""Quarantined sessions that are kept per tree; for a further one, the oldest is removed."""
+"""How many quarantined sessions are kept per tree; for a further one, the oldest is removed."""
 
 
 class Tree:

@@ -15,14 +15,14 @@ from agentrail.values.foreign import described
 log = logging.getLogger("agentrail.process")
 
 MAX_RUNNING: Final = 16
-"""Jobs of a session that run at the same time."""
+"""How many jobs of a session may run at the same time."""
 
 MAX_KEPT: Final = 32
-"""Jobs of a session whose output can still be read."""
+"""For how many jobs of a session, running ones included, the output can be read."""
 
 
 MOST_SHOWN: Final = 100
-"""Characters of a command that are kept to name it later."""
+"""How many characters of a command are kept to name it later."""
 
 
 class BackgroundJob:

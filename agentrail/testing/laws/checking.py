@@ -47,7 +47,7 @@ ASKED_AGAIN: Final = 50
 """How many of the first hooks and events are shown once more after all runs, to compare the answers."""
 
 RUNS: Final = 20
-"""For each run with any content, so many runs with words of the plugin are tried, which take less time."""
+"""How many runs with words of the plugin are tried for each run with any content, which takes longer."""
 
 
 @checked

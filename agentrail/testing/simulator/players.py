@@ -247,7 +247,7 @@ class Dawdler(Plugin[None]):
 
     stage: Stage = field(eq=False, repr=False)
 
-    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:  # noqa: ARG002 - the shape of the hook
+    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:  # noqa: ARG002 - the signature of the hook
         """Add `DAWDLES` seconds to the virtual time that the step takes."""
         self.stage.watch.worked += DAWDLES
 

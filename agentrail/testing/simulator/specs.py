@@ -44,7 +44,7 @@ def draw_budget(choose: Choose) -> BudgetGuard | None:
 
 
 def draw_figures(choose: Choose) -> Options:
-    """Draw options with small figures, so that every limit is reached within a minute."""
+    """Draw options with small values, so that every limit is reached within a minute."""
     return draw_options(choose).but(
         stall_timeout=choose.pick((1.5, 3.0)),
         retry_base=0.4,
@@ -70,7 +70,7 @@ def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[
 
 
 def draw_dawdler(stage: Stage, session_id: str) -> tuple[Attachable, ...]:
-    """Draw a plugin that is slow for each event, for some sessions: a report of it must not cause another, for ever."""
+    """Draw, for some sessions, a plugin that is slow for each event; reports of this must not cause further reports."""
     return (Dawdler(stage),) if stage.choice("dawdler", session_id).percent(SLOW_LISTENERS) else ()
 
 

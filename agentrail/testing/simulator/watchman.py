@@ -22,7 +22,7 @@ PAUSE: Final = 0.41
 """Seconds between two looks."""
 
 FEWER: Final = 200
-"""After so many looks the pauses get a hundred times as long: only a clock that was set back makes a life so long."""
+"""After how many looks the pauses get a hundred times as long; only a clock that was set back makes a life so long."""
 
 ROUNDED: Final = 2
 """Milliseconds by which a timer may fire late, because times are rounded."""

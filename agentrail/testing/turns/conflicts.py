@@ -134,7 +134,7 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
     """Look for a set of *plugins* and a script that break *invariant*; return the smallest found, or `None`.
 
     Sets of plugins, their orders and scripts are drawn at random. Scripts use the names of tools and arguments and the
-    figures that stand in the code or the options of the plugins. From a set and a script that break the invariant,
+    numbers that stand in the code or the options of the plugins. From a set and a script that break the invariant,
     plugins and steps are then left out, as long as the invariant is still broken.
 
     Args:

@@ -43,7 +43,7 @@ RESULTS: Final = (returns("fine"), returns(err("no")), returns("x" * 200), retur
 def draw_cues(choose: Choose, words: Sequence[Vocabulary], calls: Calls = (), most: int = 6) -> tuple[Cue, ...]:
     """Draw a script of at most *most* cues, the first of which is a prompt.
 
-    Texts, names and figures in it come from *words*, the vocabularies of plugins. Some calls are copies or mixtures of
+    Texts, names and numbers in it come from *words*, the vocabularies of plugins. Some calls are copies or mixtures of
     *calls*, if any are given.
     """
     caller = Caller(choose, words, calls)

@@ -73,7 +73,7 @@ class Scene:
 
 
 def draw_options(choose: Choose) -> Options:
-    """Draw options with small figures, so that every limit is reached."""
+    """Draw options with small values, so that every limit is reached."""
     return Options(
         max_turns=choose.pick((8, 8, 3, 2, 1)),
         max_turn_seconds=choose.pick((None, None, 20.0, 0.5)),
