@@ -1,8 +1,8 @@
-"""Every limit of the package, one below it, at it, and one above.
+"""Tests of every limit of the package: one below it, at it, and one above it.
 
-`listed.py` names each limit with its figure and what it bounds; `test_list.py` holds that list against the package, so
-that a new limit needs a line there. A limit is held by a scene: a function that is given a size, and says whether so
-much passes. `test_at_the_limit.py` asks each scene for one below the limit, the limit, and one above.
+`listed.py` lists each limit with its value and its scenes; `test_list.py` compares the list with the package, so a new
+limit needs a line there. A scene is a function that gets a size and returns whether something of that size passes.
+`test_at_the_limit.py` calls each scene with one below the limit, the limit, and one above.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,23 +12,23 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 SIDES: Final = (-1, 0, 1)
-"""Where each limit is tried, from it."""
+"""The three sizes at which a limit is tried, relative to the limit."""
 
 Passes: TypeAlias = Callable[[int], bool] | Callable[[int], Awaitable[bool]]
 
 
 @frozen
 class Scene:
-    """One way to come to a limit."""
+    """A way to reach a limit."""
 
     limit: str
-    """Which limit: module, and name in it, without `agentrail`."""
+    """The limit: module (without `agentrail`) and name."""
     at: int
-    """The size that is tried, with its two neighbours."""
+    """The size that is tried, with the sizes next to it."""
     passes: Passes
-    """Whether so much passes."""
+    """Returns whether something of the given size passes."""
     last: int
-    """The last of the three sizes that passes, from `at`: 0: the limit itself does; -1: it does not."""
+    """The largest of the three sizes that passes, relative to `at`: 0: the limit itself; -1: one below it."""
 
     @property
     def name(self) -> str:
@@ -39,14 +39,14 @@ SCENES: Final[list[Scene]] = []
 
 
 def figure_of(limit: str) -> int | float:
-    """Return the figure that a limit has in the package."""
+    """Return the value that a limit has in the package."""
     module, _, name = limit.rpartition(".")
     found: int | float = getattr(import_module(f"agentrail.{module}"), name)
     return found
 
 
 def scene(limit: str, at: int | None = None, *, last: int = 0) -> Callable[[Passes], Passes]:
-    """Enter a function that says whether so much passes; *at*: where, if the limit is no constant of the package."""
+    """Register a scene; *at* is the size to try, by default the value of the constant *limit*."""
 
     def enter(passes: Passes) -> Passes:
         SCENES.append(Scene(limit, int(figure_of(limit)) if at is None else at, passes, last))

@@ -1,4 +1,4 @@
-"""Scenes of what talks to the world: models, MCP servers, the web, sandboxes, journals."""
+"""Scenes of models, MCP servers, the web, sandboxes and journals."""
 
 # ruff: noqa: ARG001, SLF001 - a protocol names its parameters; what is kept, and not told, is looked at
 
@@ -71,7 +71,7 @@ from tests.runtime.journals import AwakeJournal
 
 @contextmanager
 def smaller(module: ModuleType, name: str, figure: int) -> Iterator[None]:
-    """Have a limit be small where it would take long to come to it."""
+    """Make a limit smaller where reaching it would take long."""
     was: object = getattr(module, name)
     setattr(module, name, figure)
     try:
@@ -90,12 +90,12 @@ def characters_of_a_tag(size: int) -> bool:
 
 @scene("adapters.html_to_markdown.MAX_MISTAKES")
 def tags_whose_quotes_do_not_close(number: int) -> bool:
-    """Each quote opens in a tag, and closes in front of the next one: whichever tag is read, all ends are in quotes."""
+    """Each quote opens in one tag and closes in the next: wherever a tag seems to begin, its end is inside quotes."""
     return html_to_markdown.to_markdown('<a ">" ' * number + "end", "http://a.example/").endswith("end")
 
 
 class Site:
-    """A server that sends its visitors on so many times, to a page of so many bytes."""
+    """A server that redirects *times* times, then sends a page of *size* bytes."""
 
     def __init__(self, times: int = 0, size: int = 1) -> None:
         self.left = times
@@ -165,7 +165,7 @@ def megabyte() -> bytes:
 
 @scene("adapters.models.decompression.MOST")
 def bytes_that_an_answer_unpacks_to(size: int) -> bool:
-    """A server may write one packed text after the other."""
+    """A server may send one packed text after the other."""
     packed = megabyte() * (size // 2**20) + zlib.compress(bytes(size % 2**20), 1)
     try:
         assert sum(map(len, Unpacker("deflate").pieces(packed))) == size
@@ -189,7 +189,7 @@ def garbled(data: str) -> str:
 
 @scene("adapters.models.wire_format.SHOWN", 199)
 def characters_of_what_is_no_event(size: int) -> bool:
-    """With its first quote it has one more."""
+    """The opening quote counts as one more character."""
     return "x" * size in garbled("x" * size)
 
 
@@ -226,7 +226,7 @@ async def requests_that_are_out_at_once(number: int) -> bool:
 
 @scene("adapters.models.http.KEPT")
 def connections_that_are_kept(number: int) -> bool:
-    """Who keeps them is httpx."""
+    """httpx keeps the connections; here only its setting is checked."""
     assert LIMITS.max_keepalive_connections == KEPT
     return number <= (LIMITS.max_keepalive_connections or 0)
 
@@ -238,7 +238,7 @@ def bytes_of_an_error_that_comes_packed(size: int) -> bool:
 
 @scene("adapters.models.demo.understanding.MAX_STEPS", 21)
 def steps_that_the_demo_understands(number: int) -> bool:
-    """It is how often a text is cut, so there is one step more."""
+    """The limit is how often a text is cut, so one more step is understood."""
     return len(steps_of(", then ".join(f"read `f{n}.txt`" for n in range(number)))) == number
 
 
@@ -275,7 +275,7 @@ def tools(*schemas: Mapping[str, object], description: str = "d") -> list[McpToo
 
 
 def schema_of(size: int) -> dict[str, object]:
-    """Return a schema of so many bytes."""
+    """Return a schema of *size* bytes."""
     least = weight(freeze_object({"type": "object", "description": ""}))
     return {"type": "object", "description": "x" * (size - least)}
 
@@ -347,7 +347,7 @@ def bytes_of_structured_content(size: int) -> bool:
 
 @contextmanager
 def piped() -> Iterator[Pipes]:
-    """Yield the pipes to a server that is not there."""
+    """Yield the pipes for a server that is never started."""
     pipes = Pipes(SERVER, ".")
     try:
         yield pipes
@@ -467,7 +467,7 @@ async def calls_that_are_in_the_file_system(number: int) -> bool:
 
 @contextmanager
 def chained(links: int) -> Iterator[tuple[str, str]]:
-    """Yield a folder, and the first of so many links that lead to a file, one to the next."""
+    """Yield a folder, and the first of *links* links, each of which leads to the next and the last to a file."""
     with TemporaryDirectory() as folder:
         name = "file"
         (Path(folder) / name).write_bytes(b"x")

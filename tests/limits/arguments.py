@@ -1,4 +1,4 @@
-"""Scenes of the arguments of the built-in tools, and of what its output shows."""
+"""Scenes of the arguments of the built-in tools, and of what the shell tool shows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ARGUMENTS: Final[Mapping[str, tuple[int, Made]]] = {
     "web_fetch.web_fetch.url.max(4000)": (4000, lambda size: {"url": "x" * size}),
     "web_fetch.web_fetch.offset.le(2147483648)": (2**31, lambda size: {"url": "x", "offset": size}),
 }
-"""Each bound of an argument by its name in the list, its figure, and arguments that have so much and fit otherwise."""
+"""The bounds of arguments: name in the list, value, and a function that makes otherwise right arguments of a size."""
 
 
 def fits(tool: str, made: Made, size: int) -> bool:

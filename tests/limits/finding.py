@@ -1,9 +1,8 @@
-"""Finds, in the source of the package, what may be a limit.
+"""Finds possible limits in the source of the package.
 
-These are: the numbers that a module names, and its tables of numbers; fields of classes and parameters of functions
-that hold a number above one, or have a name that says that they bound something; bounds of the arguments of a tool;
-caches and queues with a size of their own; texts that are cut at a bare number, sizes that are compared with one, and
-bare numbers that a function, or a decorator, is called with.
+These are: numbers that a module gives names to, and its tables of numbers; fields and parameters with a default above
+one or a name such as `max_...`; bounds of the arguments of a tool; sizes of caches and queues; and bare numbers at
+which texts are cut, with which sizes are compared, or with which a function or a decorator is called.
 """
 
 import ast
@@ -20,30 +19,30 @@ import agentrail
 PACKAGE: Final = Path(agentrail.__file__).parent
 
 BOUNDS: Final = re.compile(r"(^|_)(max|most|limit|limits|capacity|size|longest|least|min|width|period)(_|$)")
-"""Names that say that something is bounded, also if nothing is said of how much."""
+"""Words in names that suggest a bound, even if no number is given."""
 
 CACHED: Final = 128
-"""How many answers `lru_cache` keeps if it is told nothing."""
+"""Default size of `lru_cache`."""
 
 SMALL: Final = 8
-"""Bare numbers below this one are no limits: places in a tuple, pairs, bytes of a header."""
+"""Bare numbers below this are no limits: indexes of tuples, pairs, bytes of a header."""
 
 Figure: TypeAlias = int | float | None
 Found: TypeAlias = tuple[str, Figure]
-"""A name behind its module, and the number; `None`: there is none until somebody gives one."""
+"""Name in its module, and the number; `None` if none is given."""
 
 Known: TypeAlias = Callable[[], Mapping[str, object]]
-"""Returns the names of a module; only then is it imported."""
+"""Returns the names of a module; the module is imported only when this is called."""
 
 OF_ARGUMENTS: Final = ("max", "le", "lt")
 """What an argument of a tool is bounded by from above."""
 
 QUEUES: Final = ("open_memory_channel", "create_memory_object_stream", "CapacityLimiter", "Semaphore", "Queue")
-"""What is made with its size as the first argument."""
+"""Functions and classes that take their size as the first argument."""
 
 
 def modules() -> Iterator[str]:
-    """Yield the modules of the package, without its name; those that run when they are imported have no numbers."""
+    """Yield the modules of the package, without the package's name; `__main__` modules are left out."""
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         if parts[-1] != "__main__":
@@ -51,19 +50,19 @@ def modules() -> Iterator[str]:
 
 
 def found_in(module: str) -> Iterator[Found]:
-    """Yield what may be a limit in *module*, by its name there."""
+    """Yield the possible limits in *module*."""
     tree = ast.parse((PACKAGE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
     yield from _numbers(module, tree)
     yield from _inside(tree, (), partial(_named, module))
 
 
 def _named(module: str) -> Mapping[str, object]:
-    """Return what the names of a module stand for."""
+    """Return the names of a module with their values."""
     return vars(import_module(f"agentrail.{module.removesuffix('.__init__')}"))
 
 
 def _numbers(module: str, tree: ast.Module) -> Iterator[Found]:
-    """Yield the numbers that a module names; of a table of numbers, the largest."""
+    """Yield the numbers that a module gives names to; of a table of numbers, the largest."""
     named = [target.id for node in tree.body for target in _targets(node) if isinstance(target, ast.Name)]
     if not named:
         return
@@ -90,7 +89,7 @@ def _targets(node: ast.stmt) -> list[ast.expr]:
 
 
 def _inside(tree: ast.AST, names: tuple[str, ...], known: Known) -> Iterator[Found]:
-    """Yield what the classes and functions of *tree* bound, by the names around it."""
+    """Yield the possible limits in *tree*; *names* are those of the classes and functions around it."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.ClassDef):
             inside = (*names, node.name)
@@ -120,14 +119,14 @@ def _fields(owner: ast.ClassDef) -> Iterator[Found]:
 
 
 def _default(value: ast.expr | None) -> ast.expr | None:
-    """Return what a field is if nothing is given for it."""
+    """Return the default of a field."""
     if isinstance(value, ast.Call):
         return next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
     return value
 
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Found]:
-    """Yield the parameters with a default, as without one their caller says how much; and the bounds of arguments."""
+    """Yield the numbers that are defaults of parameters, and the bounds in their annotations."""
     given = function.args
     plain = [*given.posonlyargs, *given.args]
     defaults = [None] * (len(plain) - len(given.defaults)) + list(given.defaults)
@@ -141,7 +140,7 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Fo
 
 
 def _bounds(name: str, annotation: ast.expr) -> Iterator[Found]:
-    """Yield the bare numbers that an argument of a tool is bounded by from above."""
+    """Yield the numbers that bound a tool's argument from above."""
     for node in ast.walk(annotation):
         for keyword in node.keywords if isinstance(node, ast.Call) else ():
             if keyword.arg in OF_ARGUMENTS and (figure := _figure(keyword.value)) is not None:
@@ -153,7 +152,7 @@ def _holds_a_number(annotation: ast.expr) -> bool:
 
 
 def _figure(node: ast.expr | None, known: Known = dict) -> Figure:
-    """Return the number that *node* stands for, with the names that are *known*; `None` if it is none."""
+    """Return the number that *node* evaluates to, with the names that are *known*; `None` if it is no number."""
     if node is None or any(isinstance(part, ast.Lambda | ast.Call | ast.Starred) for part in ast.walk(node)):
         return None
     uses_names = any(isinstance(part, ast.Name) for part in ast.walk(node))
@@ -166,7 +165,7 @@ def _figure(node: ast.expr | None, known: Known = dict) -> Figure:
 
 
 def _bare_here(node: ast.AST, names: tuple[str, ...], known: Known) -> Iterator[Found]:
-    """Yield the bare number of a slice, of a comparison, or of a queue."""
+    """Yield the bare numbers in a slice, a comparison or a call."""
     if isinstance(node, ast.Slice):
         yield from ((f"{'.'.join(names)}[:{n}]", n) for n in map(_size, (node.upper, node.lower)) if n >= SMALL)
     elif isinstance(node, ast.Compare):
@@ -177,7 +176,7 @@ def _bare_here(node: ast.AST, names: tuple[str, ...], known: Known) -> Iterator[
 
 
 def _bare(node: ast.AST, names: tuple[str, ...], known: Known) -> Iterator[Found]:
-    """Yield the size that a cache or a queue is made with, unless it is a name: then that is what is limited."""
+    """Yield the bare numbers in a call: the size of a cache or a queue, and other arguments."""
     if not isinstance(node, ast.Call):
         return
     called = ast.unparse(node.func).rpartition(".")[2]
@@ -201,7 +200,7 @@ def _bare(node: ast.AST, names: tuple[str, ...], known: Known) -> Iterator[Found
 
 
 def _size(node: ast.expr | None) -> int:
-    """Return a bare number, whatever its sign; 0 if it is none."""
+    """Return the absolute value of a whole number in the source; 0 if *node* is no such number."""
     if isinstance(node, ast.UnaryOp):
         return _size(node.operand)
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else 0
@@ -213,5 +212,5 @@ def _number(node: ast.expr) -> int | float:
 
 
 def everything() -> dict[str, Figure]:
-    """Return all that may be a limit, by module and name."""
+    """Return all possible limits, by module and name."""
     return {f"{module}.{name}": figure for module in modules() for name, figure in found_in(module)}

@@ -1,6 +1,6 @@
-"""All limits of the package with their figures, and the scenes and tests that hold them; and what is no limit, and why.
+"""All limits of the package, with their values and the scenes or tests for them; and what is no limit, and why.
 
-`test_list.py` holds this against the source: whoever adds a limit, or moves one, has a line to write here.
+`test_list.py` compares this with the source: a limit that is added, moved or changed needs a change here.
 """
 
 from typing import Final
@@ -317,7 +317,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
         ("characters_of_a_number_that_does_not_fit", "characters_of_a_text_that_does_not_fit"),
     ),
 }
-"""Each limit as its module and name, its figure (of an option: the default), and the scenes at it."""
+"""Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
     "adapters.sandboxes.bubblewrap.Limits.file_size": (
@@ -333,7 +333,7 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         "tests/tools/builtin/test_shell.py::test_an_output_as_large_as_what_is_kept_is_kept_whole",
     ),
 }
-"""Limits that need a process to come to, and the test that tries one below, the limit, and one above."""
+"""Limits that are reached only in a process of its own, and the test that tries one below, the limit, and one above."""
 
 NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     "seconds, of virtual or real time: how long something is waited for is told by a test of what waits": (
@@ -626,11 +626,11 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "the least that an option may be: no size": ("app.spec.AT_LEAST[]",),
 }
-"""What looks like a limit and is none, by the reason."""
+"""What looks like a limit and is none, by reason."""
 
 ELSEWHERE: Final[dict[str, str]] = {
     "testing.": "the kit: how much it tries, and how much it prints",
     "cli.": "the console: how things look, exit codes, and how soon a key counts",
     "catalog.": "how the tables of the reference look",
 }
-"""Packages that bound nothing that a session takes in, keeps or starts."""
+"""Packages without limits on what a session takes in, keeps or starts."""

@@ -1,4 +1,4 @@
-"""Scenes of the machine: its options, what plugins may do, and what values, errors and stored texts may be."""
+"""Scenes of the machine: options, what plugins may do, and which values, errors and stored texts are accepted."""
 
 from collections.abc import Callable
 from typing import cast
@@ -175,7 +175,7 @@ def equal_calls_in_a_row(count: int) -> bool:
 
 
 def on_one_subject(count: int, kind: str) -> bool:
-    """Whether so many calls on one file are no loop of a *kind*."""
+    """Return whether *count* calls about one file are reported as no loop of this kind."""
     bench = streaming()
     for number in range(count):
         if bench.state.request is not None:
@@ -209,7 +209,7 @@ def questions_of_one_hook(count: int) -> bool:
 
 @scene("hooks.live.MAX_FAILURES", last=-1)
 def failures_before_a_listener_is_left_alone(count: int) -> bool:
-    """It hears one event more as long as it has not failed too often."""
+    """A plugin that has not failed too often gets one more event."""
     heard: list[object] = []
 
     def on_event(event: object, _state: object, _ctx: object) -> None:
@@ -224,7 +224,7 @@ def failures_before_a_listener_is_left_alone(count: int) -> bool:
 
 
 def guarded(guard: BudgetGuard, *cues: Cue) -> bool:
-    """Whether a guard lets all of it happen."""
+    """Return whether a guard blocks no call and aborts no turn."""
     events = [envelope.event for happened in simulate([guard], [*cues]).steps for envelope in happened.step.events]
     return not any(isinstance(event, AgentAbort | ToolBlocked) for event in events)
 
@@ -388,7 +388,7 @@ def characters_of_a_key(size: int) -> bool:
 
 @scene("plugins.budget.BudgetGuard.max_tokens", 100)
 def tokens_of_a_guarded_session(count: int) -> bool:
-    """What a request reads counts before it goes out, four characters as one token."""
+    """The text of a request counts before it is sent, four characters as one token."""
     return guarded(BudgetGuard(max_tokens=100), prompt("x" * 4 * count))
 
 
@@ -399,7 +399,7 @@ def tokens_of_a_guarded_turn(count: int) -> bool:
 
 @scene("core.machine.recovery.MAX_RUNS")
 def runs_of_a_call_that_end_with_the_process(count: int) -> bool:
-    """Each but the first comes with a process that brings the session back."""
+    """Each run but the first begins when the session comes back in a new process."""
     world = driving.session()
     driving.asked(world, driving.call("read"))
     events = [event for _ in range(count - 1) for event in driving.events(world.apply(driving.back(world)))]
@@ -408,7 +408,7 @@ def runs_of_a_call_that_end_with_the_process(count: int) -> bool:
 
 @scene("core.vocabulary.options.Options.max_turn_seconds", 3)
 async def seconds_of_a_turn(seconds: int) -> bool:
-    """Half a second before it is over it is not."""
+    """Checked half a second earlier."""
     async with open_world() as world:
         session = await world.spawn([stall()], max_turn_seconds=3.0)
         await session.prompt("go")
@@ -430,7 +430,7 @@ async def seconds_of_a_sub_agent(seconds: int) -> bool:
 
 
 def fit(make: Callable[[], object]) -> bool:
-    """Whether something is fit to be kept."""
+    """Return whether a value is accepted."""
     try:
         make()
     except (NotJson, UnfitError):

@@ -1,4 +1,4 @@
-"""Scenes of a session's mailbox: how many messages, and how many bytes, wait in each lane."""
+"""Scenes of a session's mailbox: how many messages, and how many bytes, may wait in each lane."""
 
 import math
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ def said(size: int = 1) -> Letter:
 
 
 def fits(post: Callable[[Letter], object], *letters: Letter) -> bool:
-    """Whether none of some letters is refused."""
+    """Return whether none of the letters is refused."""
     try:
         for letter in letters:
             post(letter)
@@ -42,7 +42,7 @@ def fits(post: Callable[[Letter], object], *letters: Letter) -> bool:
 
 
 def two(together: int) -> tuple[Letter, Letter]:
-    """Return two prompts that have so many bytes together: one alone always passes."""
+    """Return two prompts with *together* bytes in all; a single one would always pass."""
     return prompt(together - 1), prompt(1)
 
 
@@ -122,7 +122,7 @@ async def bytes_of_a_letter_that_was_put_back(together: int) -> bool:
 
 @scene(BYTES)
 async def bytes_of_a_result_that_was_put_back(together: int) -> bool:
-    """They are of another lane: those of the user are what they were."""
+    """They count in another lane; the user lane has as much room as before."""
     mailbox = opened()
     mailbox.post_said(said(MAX_BYTES))
     mailbox.put_back(await mailbox.receive())
@@ -130,7 +130,7 @@ async def bytes_of_a_result_that_was_put_back(together: int) -> bool:
 
 
 async def waited(mailbox: Mailbox, letter: Letter, freed: Callable[[], Awaitable[object]]) -> bool:
-    """Whether a sender that waits for room is let in when something is *freed*."""
+    """Return whether a sender that waits for room is let in after *freed* has run."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(mailbox.post_user, letter)
         await trio.testing.wait_all_tasks_blocked()

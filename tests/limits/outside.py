@@ -1,4 +1,4 @@
-"""Scenes of what a server or a page may say of itself: how much of it is looked at, kept or shown."""
+"""Scenes of texts from servers and pages: how much of them is read, kept or shown."""
 
 # ruff: noqa: SLF001 - a protocol names its parameters; what is kept, and not told, is looked at
 
@@ -33,20 +33,20 @@ from tests.limits.adapters import SERVER, nobody, smaller
 
 
 def problem_of(name: str, schema: dict[str, object]) -> str:
-    """Return why a tool of a server is left out."""
+    """Return why a server's tool is left out."""
     (problem,) = adopt(SERVER, [types.Tool(name=name, input_schema=schema)], nobody)[1]
     return problem
 
 
 @scene("adapters.mcp.server_tools.adopt[:100]", 97)
 def characters_of_a_name_that_is_left_out(size: int) -> bool:
-    """The name of the server stands in front of it, with two underscores."""
+    """The name is shown after the server's name and two underscores."""
     return f"`s__{'x' * size}` is left out" in problem_of("x" * size, {"type": "array"})
 
 
 @scene("adapters.mcp.server_tools.adopt[:500]", 500)
 def characters_of_why_a_tool_is_left_out(size: int) -> bool:
-    """Where a reference leads to is named in the middle of it."""
+    """The reference that leads nowhere is named in the middle of the text."""
     alone = len(problem_of("x", {"type": "object", "$ref": "#/"}))
     told = problem_of("x", {"type": "object", "$ref": "#/" + "y" * (size - alone)})
     return told.endswith("is not in the schema")
@@ -89,7 +89,7 @@ def quotes_inside_each_other_that_are_marked(number: int) -> bool:
 
 @scene("adapters.html_to_markdown._Writer._bullet.min(8)", 8)
 def lists_inside_each_other_that_are_indented(number: int) -> bool:
-    """The outermost is not."""
+    """The outermost list is not indented."""
     return "  " * number + "- x" in to_markdown("y" + "<ul><li>z" * number + "<ul><li>x", "http://a.example/")
 
 

@@ -73,7 +73,7 @@ async def answers_at_hand(count: int) -> bool:
 
 
 class Keeping(TestJournal):
-    """A journal that remembers behind which records snapshots were kept."""
+    """A journal that notes the numbers of the records at which snapshots were stored."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class Keeping(TestJournal):
 
 @scene("runtime.actor.journal_log.SNAPSHOT_EVERY", last=-1)
 async def records_without_a_snapshot(count: int) -> bool:
-    """The next one comes as many records behind the first."""
+    """The second snapshot comes after as many records as the first."""
     journal = Keeping()
     async with open_world(journal) as world:
         session = await world.spawn([])
@@ -151,7 +151,7 @@ async def sessions_set_aside(count: int) -> bool:
 
 
 class Job:
-    """A command of a sandbox that does nothing, until it is killed or at once."""
+    """A command in a sandbox that ends at once, or when it is killed."""
 
     execution = None
 
@@ -210,7 +210,7 @@ async def characters_of_a_job(count: int) -> bool:
 
 @scene("runtime.diagnosis.plugin_complaints.MAX_KEPT")
 def hooks_of_which_the_last_line_is_remembered(count: int) -> bool:
-    """One that is remembered is not told of again at once."""
+    """A hook that is remembered is not logged again at once."""
     told: list[str] = []
 
     class Noting(logging.Handler):
@@ -242,7 +242,7 @@ async def lanes_that_rest(count: int) -> bool:
 
 @scene("runtime.shared.timers.SLACK")
 async def timers_that_were_replaced(count: int) -> bool:
-    """One of them lives."""
+    """Only the last of them is set."""
     timers = Timers(Clock())
     for number in range(count):
         timers.set(("s", "t"), number, lambda: None)
@@ -304,7 +304,7 @@ async def steps_that_wait_for_a_reader(count: int) -> bool:
 
 
 class Counting:
-    """Records that say how many are asked for at once."""
+    """Records of a session; notes how many are read at once."""
 
     def __init__(self, count: int) -> None:
         self.asked: list[int] = []
@@ -335,7 +335,7 @@ async def records_that_a_subscriber_reads_at_once(count: int) -> bool:
 
 
 class Paged(TestJournal):
-    """A journal that remembers how many records are asked for at once."""
+    """A journal that notes how many records are read at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -353,7 +353,7 @@ class Paged(TestJournal):
 
 @scene("runtime.actor.journal_log.PAGE", last=-1)
 async def records_that_are_done_again_at_once(count: int) -> bool:
-    """A page that is full may not be the last one, so that it takes another look."""
+    """After a full page there may be another one, so one more page is read."""
     journal = Paged()
     async with open_world(journal) as world:
         session = await world.spawn([])
@@ -424,7 +424,7 @@ async def threads_that_are_waited_for(count: int) -> bool:
 
 @scene("runtime.shared.threads.MAX_LEFT", last=-1)
 async def threads_that_were_left_behind(count: int) -> bool:
-    """So many go on that nobody waits for; those that are waited for do not count."""
+    """Only threads for which nobody waits count."""
     threads = WorkerThreads()
     for number in range(count):
         threads.note(f"tool{number}", 1)
@@ -488,7 +488,7 @@ def errors_of_a_group_in_words(count: int) -> bool:
 
 
 def crashed(policy: Policy, times: Sequence[float], *, session: bool) -> list[bool]:
-    """Return whether it goes on behind each of some crashes."""
+    """Return, for each crash, whether the child goes on after it."""
     ward, restarts, went_on = Ward("a", session=session), tuple[float, ...](), list[bool]()
     for at in times:
         decided = decide(policy, {"a": ward}, restarts, "a", Ending(), at=at)
@@ -515,13 +515,13 @@ def restarts_behind_older_ones_that_count_no_more(count: int) -> bool:
 
 @scene("core.supervision_rules.Policy.period", 5)
 def seconds_that_a_restart_counts(seconds: int) -> bool:
-    """At the very end of the period it still counts."""
+    """A restart still counts at the very end of the period."""
     return not all(crashed(Policy(max_restarts=1, period=5.0), [0.0, float(seconds)], session=False))
 
 
 @scene("core.supervision_rules.Policy.max_restarts", 2)
 async def restarts_of_services_of_a_supervisor_that_was_started_again(count: int) -> bool:
-    """It counts anew: those of its life before are gone."""
+    """A restarted supervisor starts to count at 0."""
     async with open_supervisor(max_restarts=100) as root:
         below = await root.start_supervisor("below", max_restarts=2)
         breaking = trio.Event()
@@ -574,7 +574,7 @@ def set_aside(inputs: Sequence[str]) -> bool:
 
 @scene("core.vocabulary.options.Options.max_agents", 3)
 async def sub_agents_at_once_of_a_whole_tree(count: int) -> bool:
-    """One in the middle, and those under it, twice: those that have ended count no more."""
+    """The sub-agent and its own ones count together, twice in a row: those that have ended count no more."""
     async with open_world() as world:
         inmost = agent([say("done", delay=5.0)] * 20, "inner")
         wanted = tasks(*["inner"] * (count - 1))
@@ -629,7 +629,7 @@ async def characters_of_what_a_fork_left_behind(size: int) -> bool:
 
 @scene("runtime.shared.sanitize.MAX_FRAMES")
 def frames_of_a_trace(count: int) -> bool:
-    """Two functions call each other: of equal lines Python shows three."""
+    """Two functions call each other, because Python shows only three of many equal lines."""
 
     def one(left: int) -> None:
         if left:

@@ -1,4 +1,4 @@
-"""Scenes of what is counted in steps or in money, and of what is tried again: each size is come to exactly."""
+"""Scenes of limits in steps or money, and of retries."""
 
 # ruff: noqa: SLF001 - what is kept, and not told, is looked at
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 @scene("tools.json_schema.regex.MAX_STATES")
 def states_of_an_expression(count: int) -> bool:
-    """The state at its end is there without being made."""
+    """The end state counts, but is not made."""
     own = _states("^(x+x+)+")
     try:
         made = Regex(f"^(x+x+)+y{{{count - own}}}")
@@ -65,7 +65,7 @@ def _states(pattern: str) -> int:
 
 @scene("tools.json_schema.dialect.READY_STEPS")
 def steps_of_making_a_schema_ready(steps: int) -> bool:
-    """Twelve steps are those of the schema itself, and one those of each value that it allows."""
+    """Twelve steps are for the schema itself, and one for each allowed value."""
     return schema_problem(freeze_object({"enum": [*range(steps - 12)]}, [1_000_000])) is None
 
 
@@ -78,7 +78,7 @@ def steps_of_making(pattern: str) -> int:
 
 @scene("adapters.mcp.server_tools.PATTERN_STEPS")
 def steps_for_the_patterns_of_a_server(steps: int) -> bool:
-    """Each tool has one; to repeat a character once more takes two steps, and to write it once more takes three."""
+    """Each tool has one pattern; one more repetition takes two steps, and one more written character takes three."""
     large = "x{4000}"
     times, rest = divmod(steps, steps_of_making(large))
     odd = "x" * ((rest - steps_of_making("x{1000}")) % 2)
@@ -99,7 +99,7 @@ ITEMS = freeze_object(
         },
     }
 )
-"""A schema whose check takes many steps for each item of one list, and five for one of the other."""
+"""A schema whose check takes many steps for each item of `x`, and five for each item of `y`."""
 
 
 @cache
@@ -115,7 +115,7 @@ def items(heavy: int, light: int) -> JsonObject:
 
 @scene("values.meter.RESPONSE_STEPS")
 async def steps_of_checking_the_calls_of_a_response(steps: int) -> bool:
-    """Three to seven calls: as many as make the number of items whole."""
+    """With three to seven calls: the number for which the remaining steps are a multiple of an item's."""
     heavy, light = steps_of_checking(251, 0) - steps_of_checking(250, 0), 5
     assert steps_of_checking(250, 7) == steps_of_checking(250, 0) + 7 * light
     base = steps_of_checking(0, 0)
@@ -147,14 +147,14 @@ def steps_of(pattern: str, length: int) -> int:
 
 @cache
 def length_below(steps: int) -> int:
-    """Return how many characters `SLOW` with a `y` behind it searches in fewer steps than those."""
+    """Return how many characters the pattern `SLOW` plus `y` searches in fewer than *steps* steps."""
     each = steps_of(f"{SLOW}y", 201) - steps_of(f"{SLOW}y", 200)
     return 200 + (steps - steps_of(f"{SLOW}y", 200)) // each - 1
 
 
 @scene("adapters.sandboxes.searching.LINE_STEPS")
 async def steps_of_a_line(steps: int) -> bool:
-    """Each `y` that is wanted more takes one step more, and the line has none."""
+    """Each further `y` in the pattern takes one more step; the line has no `y`."""
     length = length_below(49_000)
     pattern = SLOW + "y" * (1 + steps - steps_of(f"{SLOW}y", length))
     assert steps_of(pattern, length) == steps
@@ -181,7 +181,7 @@ async def steps_of_a_search(steps: int) -> bool:
 
 
 class Slow(LocalSandbox):
-    """A sandbox whose files take so long to search."""
+    """A sandbox in which a search takes *seconds*."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(".")
@@ -194,7 +194,7 @@ class Slow(LocalSandbox):
 
 @scene("adapters.sandboxes.local.MAX_SEARCH")
 async def seconds_of_a_search(seconds: int) -> bool:
-    """Half a second before it is over it is not."""
+    """Checked half a second earlier."""
     try:
         await Slow(seconds - 0.5).grep(Search("x"))
     except SearchTooSlow:
@@ -213,7 +213,7 @@ def spent(usd: float) -> Usage:
 
 @scene("plugins.budget.BudgetGuard.max_usd", 5, last=-1)
 async def dollars_of_a_guarded_session(usd: int) -> bool:
-    """As soon as all of it is spent, no request goes out."""
+    """When all the money is spent, no further request is sent."""
     async with open_world() as world:
         script = [say("one", usage=spent(2)), say("two", usage=spent(usd - 2)), say("three", usage=spent(1))]
         prices = {"scripted": Price(1.0, 1.0)}
@@ -241,7 +241,7 @@ def dollars_of_which_some_are_left(usd: int) -> bool:
 
 @scene("runtime.actor.journal_log.ATTEMPTS")
 async def attempts_until_the_first_record_is_written(count: int) -> bool:
-    """The last of them succeeds."""
+    """The last attempt succeeds."""
     journal, tried = TestJournal(), 0
 
     def failing(_: object) -> Exception | None:
@@ -276,7 +276,7 @@ async def answers_until_one_is_in_the_form(count: int) -> bool:
 
 
 async def outlives(times: list[float], *, below: bool, max_restarts: int, period: float = 5.0) -> bool:
-    """Whether a supervisor, or one below it, outlives the crashes of a service at those seconds."""
+    """Return whether a supervisor, or one below the root, survives a service that crashes at these seconds."""
     breaking = trio.Event()
 
     async def service() -> None:

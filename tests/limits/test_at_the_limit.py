@@ -1,4 +1,4 @@
-"""Each limit lets through what it promises, and nothing more."""
+"""Each limit lets through what it says, and no more."""
 
 from inspect import isawaitable
 from itertools import product

@@ -1,4 +1,4 @@
-"""The list of limits is whole and true: each limit of the package is in it, with its figure and what holds it."""
+"""The list of limits is complete and right: each limit of the package is in it, with its value and its scenes."""
 
 import ast
 import sys
@@ -15,7 +15,7 @@ from tests.limits.listed import ELSEWHERE, HELD_BY_TESTS, LIMITS, NO_LIMITS
 
 ROOT = PACKAGE.parent
 MODULES = (adapters, arguments, machine, mailboxes, outside, shell, steps, tools)
-"""The modules of scenes: to import them enters those."""
+"""The modules with scenes; importing them registers the scenes."""
 
 EXCUSED = {name for names in NO_LIMITS.values() for name in names}
 
@@ -26,7 +26,7 @@ def found() -> dict[str, Figure]:
 
 
 def now(name: str, found: dict[str, Figure]) -> Figure:
-    """Return the figure that a limit has; that of an option is its default."""
+    """Return the value of a limit; for an option, its default."""
     if name in found:
         return found[name]
     owner, _, field = name.rpartition(".")
@@ -122,7 +122,7 @@ KINDS: dict[str, tuple[str, dict[str, Figure]]] = {
         {"MOST": 5, "f(maxsize)": 10},
     ),
 }
-"""Each way in which a limit is written, and what is to be found of it."""
+"""Each way in which a limit can be written, and what must be found."""
 
 
 @pytest.mark.parametrize("kind", KINDS)

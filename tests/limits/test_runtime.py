@@ -1,4 +1,4 @@
-"""What must not happen at a limit: nothing is merged that was apart, and what is no loss ends nobody."""
+"""What must not happen at a limit: no events are merged that belong apart, and no session ends for a small loss."""
 
 import pytest
 import trio
@@ -18,7 +18,7 @@ FULL = "no space"
 
 
 class NoSnapshots(Keeping):
-    """A journal that can write, and keeps no snapshot."""
+    """A journal that can store records and no snapshots."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ async def test_a_snapshot_that_cannot_be_kept_ends_nobody(error: Exception) -> N
 
 
 async def test_a_snapshot_of_which_nobody_knows_whether_it_is_written_ends_everything() -> None:
-    """Whoever writes on behind a commit that may have failed could write over what is there."""
+    """After a commit that may have failed, a further record could overwrite one that was stored."""
     journal = NoSnapshots(CommitUnknown("s"))
 
     async def until_it_ends() -> None:
@@ -64,7 +64,7 @@ async def test_a_snapshot_of_which_nobody_knows_whether_it_is_written_ends_every
 
 
 async def test_deltas_on_both_sides_of_a_durable_event_stay_apart() -> None:
-    """Also for a subscriber who has not asked for that event, and so has nothing between them."""
+    """This holds for a subscriber that does not get the durable event in between, too."""
     session = Session()
     async with session.subscribe(types=(MessageDelta,), capacity=1) as events:
         session.publish(AgentStart("p"))

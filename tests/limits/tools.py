@@ -1,4 +1,4 @@
-"""Scenes of tools and guards: what a tool shows, what a schema or an expression may be, and what a guard reads."""
+"""Scenes of tools and guards: what a tool shows, how large schemas and expressions may be, and what a guard reads."""
 
 # ruff: noqa: SLF001 - what is kept, and not told, is looked at
 
@@ -60,7 +60,7 @@ async def lines_of_a_file(count: int) -> bool:
 
 @scene("tools.builtin.workspace.MAX_TEXT")
 async def characters_of_an_answer(size: int) -> bool:
-    """Each line takes eight more: its number, and what is around it."""
+    """Each line takes eight more characters: its number, and separators."""
     lines = [b"x" * 92] * 279
     shown = await call("read_file", files(a=b"\n".join([*lines, b"y" * (size - 279 * 100 - 8)])), path="a")
     return "yy" in shown
@@ -127,7 +127,7 @@ async def lines_of_an_output(count: int) -> bool:
 
 
 class Talking(Job):
-    """A command that has written so much."""
+    """A command that has written *size* bytes."""
 
     def __init__(self, size: int) -> None:
         super().__init__(ends=True)
@@ -177,7 +177,7 @@ def faults_that_are_told(count: int) -> bool:
 
 @scene("tools.json_schema.explain.MAX_CHARS")
 def characters_of_faults(size: int) -> bool:
-    """Each fault has two more, for what stands between it and the next."""
+    """Each fault takes two more characters, for its separator."""
     alone = len(said(CLOSED, a="")) - 1
     lengths = [72] * 4
     lengths.append(size - sum(lengths) - 5 * (alone + 2))
@@ -192,7 +192,7 @@ def faults_that_are_counted(count: int) -> bool:
 
 @scene("tools.json_schema.explain._CLIPPED", 118)
 def characters_of_a_known_name(size: int) -> bool:
-    """With its quotes it has two more."""
+    """The quotes count as two more characters."""
     return "x" * size in said(CLOSED | {"properties": {"x" * size: True}}, a=1)
 
 
@@ -204,13 +204,13 @@ def keys_of_an_object_that_is_shown(count: int) -> bool:
 
 @scene("tools.json_schema.explain._shown[:60]", 58)
 def characters_of_a_text_that_is_shown(size: int) -> bool:
-    """With its quotes it has two more."""
+    """The quotes count as two more characters."""
     return "x" * size in said({"type": "object", "properties": {"a": {"type": "integer"}}}, a="x" * size)
 
 
 @scene("tools.json_schema.nodes.MAX_NESTED", 240)
 def schemas_inside_each_other(count: int) -> bool:
-    """The arguments are the first of them, and what stands under `a` the second."""
+    """The schema of the arguments is the first, and the one of `a` the second."""
     inside = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(count - 2)}
     defs = {**inside, f"d{count - 2}": {"type": "integer"}}
     schema = {"type": "object", "$defs": defs, "properties": {"a": {"$ref": "#/$defs/d0"}}}
@@ -261,7 +261,7 @@ def characters_whose_case_is_ignored(count: int) -> bool:
 
 
 def kept(cache: _lru_cache_wrapper[object], make: Callable[[int], tuple[object, ...]], count: int) -> bool:
-    """Whether a cache still has the first of so many."""
+    """Return whether a cache still has the first of *count* entries."""
     cache.cache_clear()
     for number in range(count):
         cache(*make(number))
@@ -329,13 +329,13 @@ def wrappers_of_a_command(count: int) -> bool:
 
 @scene("plugins.shell.paths._MAX_GLOB")
 def characters_of_a_pattern(size: int) -> bool:
-    """A longer one may meet anything."""
+    """A longer pattern counts as one that may match any path."""
     return not meets("a" * size, "b")
 
 
 @scene("plugins.shell.paths._MAX_PIECES")
 def pieces_of_a_word(count: int) -> bool:
-    """What is behind the last one stays whole."""
+    """The rest after the last piece is not divided."""
     word = Word("=".join(f"/p{number}" for number in range(count + 1)))
     aims = [place for aimed in pieces(word, (directory("/"),), frozenset()) for place in aimed.places]
     return PathPlace(True, (f"p{count}",)) in aims
@@ -347,7 +347,7 @@ def characters_that_a_person_is_shown(size: int) -> bool:
 
 
 def here() -> Where:
-    """A working directory, with nothing behind a fence."""
+    """Return a context with a working directory and no fences."""
     none = fence(())
     return Where(Commands(()), (directory("/work"),), directory("/work"), none, none, none, frozenset())
 
@@ -368,6 +368,6 @@ def directories_that_a_command_may_run_in(count: int) -> bool:
 
 @scene("plugins.shell.rule_context._MAX_GLOB_PARTS")
 def parts_of_a_pattern(count: int) -> bool:
-    """A longer one may lead anywhere; the working directory is the first part."""
+    """A longer pattern may match any path; the working directory counts as its first part."""
     word = command(f"cat {'a/' * (count - 2)}*").args[0]
     return here().fenced(word, fence(("/secret",))) == (NO, "")
