@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,11 @@ def _is_tested(program: Program) -> bool:
     return "\ntrio.run(" not in program.text and any(
         mark in program.text for mark in ("def test_", "\nclass Test", "\nTest")
     )
+
+
+def _needs_the_kit(program: Program) -> bool:
+    """Whether it imports what only the extra `testing` brings."""
+    return re.search(r"^(from|import) (hypothesis|pytest)\b", program.text, re.MULTILINE) is not None
 
 
 def module_of(program: Program) -> str:
@@ -67,3 +73,10 @@ def test_the_tests_of_the_pages_pass_in_an_empty_project(configuration: str, tmp
     if configuration:
         (tmp_path / "pyproject.toml").write_text(configuration, encoding="utf-8")
     assert run_tests(tmp_path) is None
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(map(_needs_the_kit, programs_of(page)))])
+def test_a_page_says_how_to_install_what_its_first_test_needs(page: Path) -> None:
+    block, _ = next(program for program in programs_of(page) if _needs_the_kit(program)).parts[-1]
+    above = page.read_text(encoding="utf-8").splitlines()[: block.line]
+    assert any("pip install" in line and "testing]'`" in line for line in above), block.place
