@@ -12,6 +12,7 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
 SOURCES := $(wildcard agentrail tests property_tests docs/examples)
 COGGED := README.md $(shell find docs -name '*.md')
 COG := $(PY) -m cogapp
+WHEEL_PY := $(CURDIR)/build/wheel/env/bin/python
 
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
@@ -51,6 +52,8 @@ instructions: .venv/test ## count the instructions of a turn, a tool call, a chu
 mutants: .venv/test ## edit core, hooks and runtime on purpose and see that a test fails: EDITS=n of each
 	$(PY) -m property_tests.mutants --edits $(EDITS)
 	$(PY) -m property_tests.mutants.tables
+
+wheel: build/wheel/.tried ## build the wheel, and try it in an environment of its own, without any extra and with one
 
 sandbox-tools: ## install what confines commands (bubblewrap), with the system's package manager
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
@@ -135,6 +138,17 @@ build/sdks/.installed: .venv/test Makefile
 	tar -xzf build/sdks/anthropic-*.tar.gz -C build/sdks --strip-components=1 --wildcards '*/tests/lib/streaming/fixtures' '*/tests/fixtures'
 	@touch $@
 
+# What is tried is the wheel alone: the environment has no path into the repository.
+build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shell find agentrail -name '*.py')
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(PIP) wheel --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv build/wheel/env
+	$(WHEEL_PY) -m pip install --quiet --disable-pip-version-check build/wheel/agentrail-*.whl
+	$(PY) -I tests/installed.py $(WHEEL_PY)
+	$(WHEEL_PY) -m pip install --quiet --disable-pip-version-check 'agentrail[testing]'
+	$(PY) -I tests/installed.py $(WHEEL_PY)
+	@touch $@
+
 .venv/lint: .venv/test
 	$(PIP) install --group lint
 	@touch $@
@@ -142,5 +156,5 @@ build/sdks/.installed: .venv/test Makefile
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run sandbox-tools counting-tools mcp-servers model-servers sdk-streams test properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run wheel sandbox-tools counting-tools mcp-servers model-servers sdk-streams test properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright

@@ -9,9 +9,12 @@ from importlib import import_module
 
 
 def lazily(
-    package: str, homes: Mapping[str, str], packages: tuple[str, ...] = ()
+    package: str, homes: Mapping[str, str], packages: tuple[str, ...] = (), extra: str = ""
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of *package*: it has the names of *homes*, and *packages* below it."""
+    """Return the `__getattr__` and the `__dir__` of *package*: it has the names of *homes*, and *packages* below it.
+
+    An error about a module that is missing has a note which names *extra*, the one that brings what *package* needs.
+    """
 
     def find(name: str) -> object:
         """Import a name of the package when it is first wanted."""
@@ -21,7 +24,12 @@ def lazily(
         if home is None:
             message = f"module `{package}` has no `{name}`; it has {', '.join((*homes, *packages))}"
             raise AttributeError(message)
-        found: object = getattr(import_module(home), name)
+        try:
+            found: object = getattr(import_module(home), name)
+        except ModuleNotFoundError as error:
+            if extra:
+                error.add_note(f"`{package}.{name}` needs the extra `{extra}`: pip install 'agentrail[{extra}]'")
+            raise
         setattr(sys.modules[package], name, found)
         return found
 

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from tests.installed import problems
+
 ROOT: Final = Path(__file__).parents[1]
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -77,3 +79,7 @@ def test_every_requirement_has_a_lower_bound() -> None:
 
 def test_no_extra_needs_another() -> None:
     assert [extra for extra, needs in EXTRAS.items() if "agentrail" in map(name, needs)] == []
+
+
+def test_what_is_installed_works_outside_of_the_repository(tmp_path: Path) -> None:
+    assert list(problems(sys.executable, tmp_path)) == []

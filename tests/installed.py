@@ -1,0 +1,73 @@
+"""Tries the package as it is installed for an interpreter, in an empty folder: `make wheel` does so with a wheel.
+
+It is a program and imports nothing of ours: `python -I installed.py PYTHON`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+NAMES: Final = """
+from importlib import import_module
+from pathlib import Path
+
+import agentrail
+
+for name in ("", "errors", "events", "journals", "mcp", "models", "plugins", "sandboxes", "testing", "tools"):
+    package = import_module(f"agentrail.{name}" if name else "agentrail")
+    for public in package.__all__:
+        try:
+            getattr(package, public)
+        except ModuleNotFoundError as error:
+            assert "needs the extra `testing`" in error.__notes__[0], error
+assert (Path(agentrail.__file__).parent / "py.typed").is_file()
+"""
+
+PLUGIN: Final = """
+from agentrail import Continue, Plugin
+
+
+class Turns(Plugin[int]):
+    def init(self, ctx):
+        return 0
+
+    def after_turn(self, hook, state, ctx):
+        return Continue(state + 1)
+"""
+
+
+def problems(python: str, folder: Path) -> Iterator[str]:
+    """Yield what does not work with the package that *python* has; *folder* is empty."""
+    command = str(Path(python).parent / "agentrail")
+    (folder / "my_plugins.py").write_text(PLUGIN, encoding="utf-8")
+    for words, *expected in (
+        ([command, "--version"], "agentrail "),
+        ([command, "--help"], "usage: agentrail "),
+        ([command, "check", "--help"], "usage: agentrail check "),
+        ([command, "--once", "hello"], "> hello\nI am the built-in demo model"),
+        ([python, "-I", "-m", "agentrail", "--once", "hello"], "> hello\nI am the built-in demo model"),
+        ([python, "-I", "-c", NAMES], ""),
+        ([command, "check", "--examples", "20", "my_plugins.py"], "✓ laws: Turns", "-m pip install "),
+    ):
+        done = subprocess.run(  # noqa: S603 - our own commands
+            words, cwd=folder, env=_environment(folder), check=False, capture_output=True, text=True
+        )
+        said = done.stdout + done.stderr
+        if not any(text in said for text in expected) or done.returncode not in {0, 2 * (len(expected) > 1)}:
+            yield f"{words} ended with {done.returncode}:\n{said}"
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        found = list(problems(sys.argv[1], Path(name)))
+    sys.exit("\n".join(found) or 0)
