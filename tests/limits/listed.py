@@ -385,6 +385,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.actor.tool_sources.FIRST_PAUSE",
         "runtime.actor.tool_sources.LONGEST_PAUSE",
         "runtime.actor.tool_sources.STEADY",
+        "runtime.supervision.root_nursery.LEFT_AFTER",
         "runtime.supervision.sessions.STRAGGLER_AFTER",
         "runtime.diagnosis.watchdog.AWAKE",
         "runtime.diagnosis.watchdog.BLOCKED",

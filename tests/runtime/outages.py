@@ -55,6 +55,7 @@ READS = "journal_log.Records.read"
 OPENING = "recovery.opening_of"
 REBUILT = "journal_log.rebuilt"
 BACK = "recovery.brought_back"
+LEAVABLE = "root_nursery.leavable.<locals>.run"
 CLAIM = "sessions.Sessions._claim"
 PAST = "replay.Past._read_on"
 ANSWERS = "known_commands.Answers.known"
@@ -295,13 +296,20 @@ class Outage:
 
 
 def is_under(*wanted: str) -> bool:
-    """Return whether all these functions of the runtime are on the current call stack."""
+    """Return whether all these functions of the runtime are on the current call stack, or wait for it."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - who calls is what a place is
     names: set[str] = set()
     while frame is not None:
-        names.add(f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_qualname}")
+        names.add(_named(frame))
+        if _named(frame) == LEAVABLE:  # the task of a caller, who waits for its end
+            waiting: trio.lowlevel.Task | None = frame.f_locals["ended"]._task  # noqa: SLF001
+            names.update(_named(each) for each, _ in (waiting.iter_await_frames() if waiting else ()))
         frame = frame.f_back
     return names.issuperset(wanted)
+
+
+def _named(frame: FrameType) -> str:
+    return f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_qualname}"
 
 
 class OutageJournal:

@@ -1,5 +1,6 @@
 """A supervisor ends within its time, even if tasks under it do not; those are named, with their place in the code."""
 
+import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import Offer, ToolContext
 from agentrail.runtime.diagnosis.stacks import ROOF, tasks_in
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.supervision.root_nursery import LEFT_AFTER
 from agentrail.runtime.supervision.sessions import STRAGGLER_AFTER
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.json import Json, JsonObject
@@ -413,3 +415,57 @@ async def test_a_supervisor_that_is_left_later_has_no_more_than_the_program() ->
         await supervised()
     assert trio.current_time() - began == pytest.approx(10 - 1 - 5, abs=0.01)
     await trio.sleep(2000)
+
+
+class Mute(TestJournal):
+    """A journal of which one method does not answer, and does not heed its cancellation, from when it is told."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__()
+        self.method = method
+        self.mute = False
+
+    async def _answer(self, method: str) -> None:
+        if self.mute and method == self.method:
+            await deaf()
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        await self._answer("claim")
+        return await super().claim(session_id, owner)
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        await self._answer("read")
+        return await super().read(session_id, after, limit)
+
+
+OPENINGS: dict[str, Callable[[Supervisor], Awaitable[SessionHandle]]] = {
+    "spawn": lambda supervisor: supervisor.spawn(spec_of("demo"), "new"),
+    "resume": lambda supervisor: supervisor.resume("stored", spec_of("demo")),
+    "open": lambda supervisor: supervisor.open("stored", spec_of("demo")),
+    "fork": lambda supervisor: supervisor.fork("stored", spec_of("demo"), id="new"),
+}
+
+
+@pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
+@pytest.mark.parametrize("method", ["read", "claim"])
+async def test_a_body_that_waits_for_a_journal_that_never_answers_is_left(
+    method: str, opening: Callable[[Supervisor], Awaitable[SessionHandle]]
+) -> None:
+    journal = Mute(method)
+    async with open_supervisor(journal=journal) as supervisor:
+        await supervisor.spawn(spec_of("demo"), "stored")
+    began = trio.current_time()
+    took: list[float] = []
+
+    async def supervised() -> None:
+        try:
+            with trio.move_on_after(1):
+                async with open_supervisor(journal=journal, stop_within=WITHIN) as supervisor:
+                    journal.mute = True
+                    await opening(supervisor)
+        finally:
+            took.append(trio.current_time() - began)
+
+    (stuck,) = await left_and_gone(supervised)
+    assert re.match(rf"task `opening (new|stored)` at {re.escape(HERE)}\d+ in deaf", stuck)
+    assert took == [pytest.approx(1 + LEFT_AFTER + WITHIN)]

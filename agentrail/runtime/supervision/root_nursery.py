@@ -10,16 +10,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import copy_context
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 import trio
 
+from agentrail.errors import SupervisorClosed
 from agentrail.runtime.diagnosis.stacks import ROOF, called, place_of, tasks_in, threads_among
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import traced
 
 log = logging.getLogger("agentrail.supervisor")
 
+T = TypeVar("T")
+
 THE_END: Final = "the end of the supervisor"
+
+LEFT_AFTER: Final = 5.0
+"""Seconds that a cancelled caller waits for a journal that does not answer, before it leaves that behind."""
 
 
 class Roof:
@@ -115,6 +122,41 @@ class Roof:
         names = {task.name for task in (*tasks, self._task)}
         said += [f"thread `{name}` at {place}" for name, place in threads_among(names, threads)]
         return tuple(said)
+
+
+async def leavable(nursery: trio.Nursery, name: str, work: Callable[[], Awaitable[T]]) -> T:
+    """Await *work* in a task of its own; a cancelled caller waits `LEFT_AFTER` seconds for it, and then leaves it.
+
+    The task is in the root nursery, so the supervisor names it if it never ends.
+    """
+    ended: Slot[T | Exception | None] = Slot()
+    scope = trio.CancelScope()
+
+    async def run() -> None:
+        outcome: T | Exception | None = None
+        try:
+            with scope:
+                outcome = await work()
+        except Exception as error:  # noqa: BLE001 - the caller gets it
+            outcome = error
+        finally:
+            ended.settle(outcome)
+
+    nursery.start_soon(run, name=name)
+    try:
+        outcome = await ended.wait()
+    except trio.Cancelled:
+        scope.cancel()
+        # Shielded: a caller that goes on knows what the journal holds, unless the journal never answers:
+        # tests/runtime/test_stuck.py::test_a_body_that_waits_for_a_journal_that_never_answers_is_left
+        with trio.move_on_after(LEFT_AFTER, shield=True):
+            await ended.wait()
+        raise
+    if isinstance(outcome, Exception):
+        raise outcome
+    if outcome is None:
+        raise SupervisorClosed(name)
+    return outcome
 
 
 async def _nothing() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
 import trio
 
@@ -37,9 +38,12 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import Contained, traced
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
 from agentrail.runtime.supervision.recovery import brought_back, forked, opening_of
+from agentrail.runtime.supervision.root_nursery import leavable
 from agentrail.runtime.supervision.subagents import Family
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.tree import Tree
+
+T = TypeVar("T")
 
 log = logging.getLogger("agentrail.supervisor")
 
@@ -88,7 +92,8 @@ class Sessions:
         """Start a session under the supervisor *node*; if that fails, remove all of it and raise the reason."""
         session_id = state.session_id
         with self._taking(node, session_id):
-            session = Session(state, await self._claim(node, session_id), self.house, outfit, equip)
+            claim = await self._reading(session_id, partial(self._claim, node, session_id))
+            session = Session(state, claim, self.house, outfit, equip)
             session.ties.above = above
             return await self._begun(node, session, SessionOpened(), restart)
 
@@ -104,8 +109,9 @@ class Sessions:
     ) -> SessionHandle:
         """Start a fork of a stored session, up to a record; the original is not changed."""
         with self._taking(node, session_id):
-            state, outfit, branched = await forked(self.house, origin, at, session_id, equip)
-            claim = await self._claim(node, session_id)
+            fork = partial(forked, self.house, origin, at, session_id, equip)
+            state, outfit, branched = await self._reading(session_id, fork)
+            claim = await self._reading(session_id, partial(self._claim, node, session_id))
             session = Session(state, claim, self.house, outfit, equip)
             return await self._begun(node, session, branched, "transient")
 
@@ -137,7 +143,8 @@ class Sessions:
         if here is not None and above is None:
             return here
         with self._taking(node, session_id):
-            session, returned = await brought_back(self.house, session_id, OWNER, equip)
+            back = partial(brought_back, self.house, session_id, OWNER, equip)
+            session, returned = await self._reading(session_id, back)
             node.check(session_id)
             session.ties.above = above
             return await self._returned(node, session, returned, restart)
@@ -276,6 +283,10 @@ class Sessions:
         if session is None:
             raise SessionNotAlive(child, "it has ended at once")
         return session
+
+    async def _reading(self, session_id: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do what a new or stored session needs of the journal; a cancelled caller leaves it if it never ends."""
+        return await leavable(self.house.nursery, f"opening {session_id}", work)
 
     async def _claim(self, node: SupervisorNode, session_id: str) -> Claim:
         """Claim a new session's id in the journal; raise if it exists, as claiming it would stop its owner."""
