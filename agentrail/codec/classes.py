@@ -32,7 +32,7 @@ FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
 """Class of the default of a field whose default is made anew for each instance."""
 
 WIDEST: Final = 16
-"""Most fields of a class whose reader is compiled; wider classes are read too rarely for the compilation to pay off."""
+"""The most fields of a class whose reader is compiled; wider classes are read too rarely for compilation to pay off."""
 
 _TAKEN: Final = frozenset({"attrs", "cl", "converter", "typevar_map"})
 """Names that a field cannot have in a class that cattrs reads, because its generated code uses them."""

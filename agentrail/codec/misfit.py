@@ -9,7 +9,7 @@ TAG = "$"
 """Key of a JSON object that names the class of the value, where there is a choice of classes."""
 
 _LONGEST = 400
-"""Most characters of a path that a message shows."""
+"""The most characters of a path that a message shows."""
 
 
 class MisfitError(Exception):

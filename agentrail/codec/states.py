@@ -44,7 +44,7 @@ _WORST: Final = 6
 """By how much `_measure` may overestimate a size: it counts six bytes, an escape, per character of a short text."""
 
 _SHORT: Final = 1_000
-"""Most characters of a text whose size is estimated; longer texts are encoded to find it."""
+"""The most characters of a text whose size is estimated; longer texts are encoded to find it."""
 
 _INSTEAD: Final[Mapping[type[object], str]] = {
     list: "which can change; keep a tuple",

@@ -18,10 +18,10 @@ from agentrail.errors import BadText, NotJson
 from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, Json, freeze
 
 DOCUMENT_DEPTH: Final = 2 * MAX_DEPTH
-"""Most levels of a text: those of one JSON value, and as many for the objects it is wrapped in."""
+"""The most levels of a text: those of one JSON value, and as many for the objects it is wrapped in."""
 
 _LONGEST_INT: Final = 20
-"""Most characters, sign included, of a whole number that may fit 64 bits."""
+"""The most characters, sign included, of a whole number that may fit 64 bits."""
 
 
 def _plain(found: object) -> object:

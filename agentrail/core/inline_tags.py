@@ -15,10 +15,10 @@ TAGS: Final = ("status", "title")
 """Names of the tags that are recognized."""
 
 LONGEST: Final = 200
-"""Most characters between the opening of a tag and its closing."""
+"""The most characters between the opening of a tag and its closing."""
 
 TITLE: Final = 60
-"""Most characters of a title; a longer one is cut."""
+"""The most characters of a title; a longer one is cut."""
 
 
 class Tagged(Value):

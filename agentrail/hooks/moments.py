@@ -22,7 +22,7 @@ class Hook(Value, kw_only=True):
     asked: AskRequest | None = None
     """Request that this plugin made with `Ask`; `None` the first time it is called."""
     answer: AskAnswer | None = None
-    """Answer to that request; `None` the first time."""
+    """Answer to the request in `asked`; `None` the first time."""
 
 
 class SessionStart(Hook):

@@ -30,7 +30,7 @@ def _trio_fixture() -> Callable[[Opens], Opens]:
     try:
         module = import_module("pytest_trio")
     except ModuleNotFoundError:
-        return cast("Callable[[Opens], Opens]", pytest.fixture)  # pytest says then that the fixture is async
+        return cast("Callable[[Opens], Opens]", pytest.fixture)  # pytest then reports an async fixture as an error
     return cast("Callable[[Opens], Opens]", module.trio_fixture)
 
 

@@ -26,22 +26,22 @@ from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTo
 from agentrail.values.usage import NOTHING_USED, Usage
 
 MAX_TEXT: Final = 2 * 1024 * 1024
-"""Most characters of one text, and of all texts of one response."""
+"""The most characters of one text, and of all texts of one response."""
 
 MAX_IMAGE: Final = 5_000_000
-"""Most characters of one image in base64; providers accept no more."""
+"""The most characters of one image in base64; providers accept no more."""
 
 MAX_IMAGES: Final = 20_000_000
 """Characters of all images of one result in base64: what providers take of one request."""
 
 MAX_NAME: Final = 64 * 1024
-"""Most characters of a name or an id."""
+"""The most characters of a name or an id."""
 
 MAX_PARTS: Final = 10_000
-"""Most parts of one message."""
+"""The most parts of one message."""
 
 MAX_CALLS: Final = 5_000
-"""Most calls of one response, because a single step of the session may have to give each of them a result."""
+"""The most calls of one response, because a single step of the session may have to give each of them a result."""
 
 CALLS_WITH_MUCH: Final = 2
 """The arguments of all calls of a response may have so many times `MAX_ITEMS` items together."""

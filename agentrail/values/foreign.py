@@ -27,19 +27,19 @@ MOST_USD: Final = 1e9
 """Largest cost accepted for one response, in US dollars."""
 
 MOST_WORDS: Final = 10_000
-"""Most characters of an error's text that are kept."""
+"""The most characters of an error's text that are kept."""
 
 MAX_CHARACTERS: Final = 80
-"""Most characters of a value, or of its class's name, that an error message shows."""
+"""The most characters of a value, or of its class's name, that an error message shows."""
 
 MAX_FACTS: Final = 1_000
-"""Most items, nested ones included, that an error's arguments may hold for its text to be made."""
+"""The most items, nested ones included, that an error's arguments may hold for its text to be made."""
 
 CHARACTERS_OF_A_FACT: Final = 100
 """Characters of a text among an error's arguments that count as one item."""
 
 MAX_SHOWN: Final = 3
-"""Most exceptions of a group that are described."""
+"""The most exceptions of a group that are described."""
 
 PLAIN: Final = frozenset({bool, bytes, complex, float, int, type(None)})
 """Types whose values an error message shows, beside text; for others it names only the class."""

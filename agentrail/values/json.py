@@ -22,7 +22,7 @@ else:  # a recursive alias needs its name as text, which could not be resolved w
 
 MAX_DEPTH = 64
 MAX_ITEMS: Final = 10_000
-"""Most items that one value may have, nested ones included; writing more would block the event loop for too long."""
+"""The most items that one value may have, nested ones included; writing more would block the event loop too long."""
 INT_MIN = -(2**63)
 INT_MAX = 2**64 - 1
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 CHECK_STEPS: Final = 50_000
-"""Most steps that checking one value may take; a step takes less than a microsecond."""
+"""The most steps that checking one value may take; a step takes less than a microsecond."""
 
 
 RESPONSE_STEPS: Final = 2 * CHECK_STEPS
-"""Most steps that checking all calls of one response may take; the session checks them all at once."""
+"""The most steps that checking all calls of one response may take; the session checks them all at once."""
 
 
 class TooManyStepsError(Exception):

@@ -55,7 +55,7 @@ class ToolSpec(Authored):
     requires: frozenset[str] = frozenset()
     """Names of what the tool uses, such as `files`, `shell`, `network`."""
     max_result_chars: int = 30_000
-    """Most characters of a result that the model sees."""
+    """The most characters of a result that the model sees."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "parameters", freeze_object(self.parameters))

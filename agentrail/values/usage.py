@@ -11,11 +11,11 @@ class Limit(Authored):
     """Rate limits of one provider, for each of its API keys; `None` means no limit."""
 
     concurrency: int | None = None
-    """Most requests that may run at once."""
+    """The most requests that may run at once."""
     requests_per_minute: int | None = None
-    """Most requests sent within any 60 seconds."""
+    """The most requests sent within any 60 seconds."""
     tokens_per_minute: int | None = None
-    """Most tokens, read and written, of the requests sent within any 60 seconds."""
+    """The most tokens, read and written, of the requests sent within any 60 seconds."""
 
 
 class Usage(Value):

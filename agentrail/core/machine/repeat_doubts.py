@@ -16,7 +16,7 @@ REPEAT_HINT = "the same call was stopped before and may have taken effect; find 
 """The hint for the person who decides about a repeated call."""
 
 MOST: Final = 32
-"""Most doubts per session; beyond it, doubts about the oldest one's tool are merged into one about all its calls."""
+"""The most doubts per session; above it, doubts about the oldest one's tool are merged into one about all its calls."""
 
 HOLDER = "on_repeat_unknown"
 """Shown as the holder of a repeated call: the name of the option, because no plugin holds it."""

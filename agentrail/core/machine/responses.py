@@ -38,7 +38,7 @@ STOPS = {
 
 
 MOST_DOUBLED = 64
-"""Most doublings of a back-off, so that the float does not overflow however many retries are allowed."""
+"""The most doublings of a back-off, so that the float does not overflow however many retries are allowed."""
 
 
 def _is_current(w: StepDraft, request_id: str) -> bool:

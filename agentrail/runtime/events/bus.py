@@ -29,7 +29,7 @@ CAPACITY: Final = 1024
 """How many events may wait for one subscriber."""
 
 MOST_MERGED: Final = 16 * 1024
-"""Most characters of a merged delta; beyond it the subscriber counts as fallen behind."""
+"""The most characters of a merged delta; beyond it the subscriber counts as fallen behind."""
 
 _TURN_ENDS = (AgentEnd, AgentAbort)
 _DELTAS = (MessageDelta, ThinkingDelta)

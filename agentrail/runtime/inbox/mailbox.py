@@ -19,9 +19,9 @@ from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 
 MAX_MESSAGES = 64
-"""Most messages of callers that may wait in a lane."""
+"""The most messages of callers that may wait in a lane."""
 MAX_BYTES = 1024 * 1024
-"""Most bytes that the waiting messages of callers in a lane may have together."""
+"""The most bytes that the waiting messages of callers in a lane may have together."""
 PATIENCE = 64
 """How many letters of other lanes are handled in a row while the user lane has letters; then one of those is next."""
 LETTERS_PER_PASS = 16
@@ -277,7 +277,7 @@ class Mailbox:
                 if self._admitted:
                     continue
             else:
-                self._admitted = False  # the letters it was for are gone: the next prompt has to ask the gate again
+                self._admitted = False  # the letters that were admitted are gone: the next prompt asks the gate again
             self._unbroken = 0
             self._reader = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._leave)

@@ -14,10 +14,10 @@ from agentrail.errors import ToolError
 T = TypeVar("T")
 
 MAX_WORKING: Final = 128
-"""Most threads of a supervisor with a waiting call; further calls wait until one has ended."""
+"""The most threads that work for waiting calls of a supervisor; further calls wait until one of them has ended."""
 
 MAX_LEFT: Final = 64
-"""Most abandoned threads (their call was cancelled) of a supervisor; beyond it no thread is started."""
+"""The most abandoned threads (their call was cancelled) of a supervisor; beyond it no thread is started."""
 
 
 class WorkerThreads:

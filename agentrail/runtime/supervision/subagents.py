@@ -243,7 +243,7 @@ class Family:
 
     @property
     def most(self) -> int:
-        """Most sub-agents that may run at once, their own sub-agents included."""
+        """The most sub-agents that may run at once, their own sub-agents included."""
         return self._parent.state.setup.options.max_agents
 
     def _line(self) -> Iterator[Family]:

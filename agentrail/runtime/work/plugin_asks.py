@@ -63,7 +63,7 @@ class RunningCompaction:
 log = logging.getLogger("agentrail.ask")
 
 MAX_READ: Final = 1024 * KIB
-"""Most bytes of a file that a plugin may read."""
+"""The most bytes of a file that a plugin may read."""
 
 
 class AskWorld:
