@@ -99,7 +99,6 @@ def tested(edits: Sequence[Edit], asked: Namespace) -> dict[str, Fate]:
         if done % 20 == 0:
             os.write(screen, f"some {done * asked.jobs} after {time.monotonic() - began:.0f} s\n".encode())
 
-    log = BUILD / "log"
     for at_import in (False, True):
         unknown = {name for name, fate in read(asked.results).items() if fate.how == "unknown"} if at_import else set()
         those = [evolve(job, cold=at_import) for job in jobs if job.cold is at_import or job.edit.name in unknown]
@@ -108,7 +107,7 @@ def tested(edits: Sequence[Edit], asked: Namespace) -> dict[str, Fate]:
             pid = os.fork()
             if pid == 0:
                 try:
-                    work(those[nth :: asked.jobs], known.seconds, paths, tell, log.with_suffix(f".{nth}"))
+                    work(those[nth :: asked.jobs], known.seconds, paths, tell, BUILD / f"log-{int(at_import)}{nth}")
                 finally:
                     os._exit(0)
             children.append(pid)
@@ -116,7 +115,7 @@ def tested(edits: Sequence[Edit], asked: Namespace) -> dict[str, Fate]:
             os.waitpid(pid, 0)
     fates = before | read(asked.results)
     if len(fates.keys() & {job.edit.name for job in jobs}) < len(jobs):
-        sys.exit(f"not all edits were tested: {log}.*")
+        sys.exit(f"not all edits were tested: {BUILD}/log-*")
     return fates
 
 

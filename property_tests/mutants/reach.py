@@ -19,7 +19,15 @@ from property_tests.mutants.operators import AREAS, ROOT, Edit
 
 BUILD: Final = ROOT / "build" / "mutants"
 
-OPTIONS: Final = ("--quiet", "--no-header", "--no-summary", "--disable-warnings", "-p", "no:cacheprovider")
+OPTIONS: Final = (
+    "--quiet",
+    "--no-header",
+    "--no-summary",
+    "--disable-warnings",
+    "--assert=plain",  # pytest would import the package by itself, as it is a plugin, and so without an edit
+    "-p",
+    "no:cacheprovider",
+)
 
 
 IMPORT: Final = ""

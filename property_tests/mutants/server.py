@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from importlib import import_module
 from importlib.util import spec_from_loader
 from inspect import CO_NEWLOCALS
 from pathlib import Path
@@ -129,7 +130,7 @@ def _bare(code: CodeType) -> CodeType:
 
 def put(edit: Edit, known: Mapping[Place, list[FunctionType]]) -> bool:
     """Put *edit* into the functions that there are; return whether all of them were found."""
-    _, before, after = codes(edit)
+    before, after = codes(edit)
     for old, new in differing(before, after):
         for function in known.get(place_of(old), ()):
             function.__code__ = new
@@ -142,16 +143,21 @@ def _parsed(path: Path) -> tuple[str, CodeType]:
     return text, compile(text, path, "exec")
 
 
-def codes(edit: Edit) -> tuple[str, CodeType, CodeType]:
-    """Return the path of the module, its code, and its code with *edit*."""
+def module_of(edit: Edit) -> str:
+    """Return the name of the module that *edit* is in."""
+    return f"agentrail/{edit.module}".removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def codes(edit: Edit) -> tuple[CodeType, CodeType]:
+    """Return the code of the module, and its code with *edit*."""
     path = ROOT / "agentrail" / edit.module
     text, before = _parsed(path)
-    return str(path), before, compile(edit.applied(text), path, "exec")
+    return before, compile(edit.applied(text), path, "exec")
 
 
 def needs_import(edit: Edit) -> bool:
     """Whether *edit* is in what runs when its module is imported."""
-    _, before, after = codes(edit)
+    before, after = codes(edit)
     try:
         return not list(differing(before, after))
     except ValueError:
@@ -263,6 +269,8 @@ class Warm:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Test every edit."""
+        for name in {module_of(job.edit) for job in self.jobs}:
+            import_module(name)  # the package imports some when they are first used
         gc.unfreeze()
         known = functions()
         gc.freeze()
@@ -287,9 +295,7 @@ def cold(job: Job, seconds: Mapping[str, float], options: Sequence[str]) -> Fate
     """Test *job* in a process that imports the edited module."""
 
     def run(tests: Sequence[str], pipe: int) -> int:
-        path, _, code = codes(job.edit)
-        name = path.removeprefix(f"{ROOT}/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        sys.meta_path.insert(0, Editor(name, code))
+        sys.meta_path.insert(0, Editor(module_of(job.edit), codes(job.edit)[1]))
         quiet()
         watcher = Watcher(pipe, seconds)
         return FAILED if any(pytest.main([*options, *some], [watcher]) for some in by_files(job, tests)) else 0
