@@ -122,13 +122,16 @@ async def test_two_of_one_name_are_refused_and_one_may_take_the_place_of_the_oth
     assert (last.attached, last.detached) == (("b", "c"), ("a", "b"))  # whatever it says of itself, `b` is other code
 
 
-async def test_one_that_could_not_be_replaced_goes_on(world: World) -> None:
-    go = trio.Event()
+async def test_one_that_could_not_be_replaced_goes_on_until_it_is_detached(world: World) -> None:
+    go, ended = trio.Event(), trio.Event()
 
     async def change(offer: Offer) -> None:
         await go.wait()
         await offer([quick("b")])
-        await trio.sleep_forever()
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.set()
 
     async def slow_death(_: Offer) -> None:
         go.set()
@@ -140,6 +143,11 @@ async def test_one_that_could_not_be_replaced_goes_on(world: World) -> None:
     with pytest.raises(SourceFailed):
         await session.replace_tools(Scripted("one", [slow_death]))
     assert tools(session) == ["b"]
+    assert not ended.is_set()
+    await session.detach_tools("one")
+    await settle()
+    assert tools(session) == []
+    assert ended.is_set()
 
 
 async def test_a_source_is_attached_alone(world: World) -> None:

@@ -111,6 +111,16 @@ async def test_a_reader_who_is_too_slow_misses_steps_and_is_told_how_many(world:
         aiter(session.trace())
 
 
+async def test_each_step_of_a_trace_counts_the_steps_missed_since_the_last_one_only(world: World) -> None:
+    session = await world.spawn(["fine"] * 3)
+    async with session.trace(capacity=1) as steps:
+        missed = []
+        for _ in range(3):
+            await session.ask("go")  # three steps, of which the first finds room
+            missed.append((await anext(steps)).missed)
+        assert missed == [0, 2, 2]
+
+
 class Hand:
     """A clock that moves only in `advance`, which then waits until the watchdog has looked at it."""
 

@@ -35,7 +35,7 @@ from agentrail.hooks.moments import BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Log, Plugin
 from agentrail.hooks.ruling import Ruling
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer
+from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
@@ -426,6 +426,10 @@ class OddJournal(MemoryJournal):
         found = await super().snapshot(session_id)
         return self.odd if self.method == "snapshot" else found  # type: ignore[return-value]
 
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        found = await super().sessions(after, limit)
+        return self.odd if self.method == "sessions" else found  # type: ignore[return-value]
+
 
 @pytest.mark.parametrize("head", [None, -3, 0, 10**400, "7", math.nan])
 async def test_a_journal_that_tells_of_another_head_is_written_on(head: object) -> None:
@@ -453,6 +457,13 @@ async def test_a_journal_that_reads_no_records_is_told_so(found: object) -> None
         with pytest.raises(BadRecord, match="the journal gave"):
             await supervisor.fork(session.id, spec)
         assert (await session.ask("go")).text == "well"
+
+
+@pytest.mark.parametrize("ids", [("c", "b"), ("b", "b"), ("a",), ("0",)])
+async def test_a_journal_that_lists_sessions_out_of_order_or_twice_is_refused(ids: tuple[str, ...]) -> None:
+    held = HeldToContract(OddJournal("sessions", tuple(StoredSession(name, 1) for name in ids)))
+    with pytest.raises(BadJournal, match="an id that comes later"):
+        await held.sessions("a")
 
 
 class Exits:

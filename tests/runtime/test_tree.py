@@ -1,5 +1,8 @@
 """Services and supervisors as children: readiness, restarts by strategy, escalation, order, and names."""
 
+import math
+from collections.abc import Awaitable, Callable
+
 import pytest
 import trio
 
@@ -220,6 +223,60 @@ async def test_whoever_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFi
     assert said == ["-c", "-b", "-a"]
     assert trio.current_time() == start + 20
     assert "service stubborn ignores its cancellation and is left behind" in caplog.text
+
+
+async def test_a_child_that_ends_too_late_for_a_restart_is_started_again_when_it_has_ended() -> None:
+    begun: list[float] = []
+    crashes: list[float] = []
+
+    async def late() -> None:
+        begun.append(trio.current_time())
+        if len(begun) == 1:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(20)
+        await trio.sleep_forever()
+
+    async def breaking() -> None:
+        if not crashes:
+            await trio.sleep(1)
+            crashes.append(trio.current_time())
+            raise ValueError
+        await trio.sleep_forever()
+
+    async with open_supervisor(strategy="one_for_all") as supervisor:
+        await supervisor.start_service(late, "late", shutdown=5.0)
+        await supervisor.start_service(breaking, "breaking")
+        began = trio.current_time()
+        await trio.sleep(19)
+        assert [child.state for child in supervisor.tree().children] == ["stuck", "running"]
+        await trio.sleep(11)
+        assert [at - began for at in begun] == [0, 20]
+        assert [child.state for child in supervisor.tree().children] == ["running", "running"]
+
+
+async def test_a_child_that_crashes_while_its_group_is_stopped_is_started_once() -> None:
+    begun: list[str] = []
+
+    def service(name: str, crashes_after: float, stops_in: float) -> Callable[[], Awaitable[None]]:
+        async def run() -> None:
+            begun.append(name)
+            try:
+                await trio.sleep(crashes_after if begun.count(name) == 1 else math.inf)
+                raise ValueError(name)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(stops_in)
+
+        return run
+
+    async with open_supervisor(strategy="one_for_all") as supervisor:
+        await supervisor.start_service(service("first", 1, 0), "first")
+        await supervisor.start_service(service("second", 2, 0), "second")
+        await supervisor.start_service(service("slow", math.inf, 3), "slow")
+        await trio.sleep(100)
+        assert begun == ["first", "second", "slow"] * 2
+        assert [child.restarts for child in supervisor.tree().children] == [1, 1, 1]
+        assert [report.path for report in supervisor.crashes()] == [("first",)]
 
 
 async def test_whoever_was_stopped_for_good_and_ends_late_is_not_started_again(
