@@ -11,6 +11,7 @@ import pytest
 
 from tests.docs.pages import PAGES, blocks_of, programs_of
 from tests.docs.sources import ROOT
+from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, PASSING, read
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$")
@@ -70,3 +71,9 @@ def test_the_page_of_public_names_has_those_that_there_are(name: str) -> None:
     section, _, _ = behind.partition("\n## ")
     listed = [found[1] for line in section.splitlines() if (found := _NAME.match(line))]
     assert listed == sorted(cast("list[str]", import_module(name).__all__)), "run `make docs`"
+
+
+def test_the_table_of_shell_lines_shows_a_line_of_each_class() -> None:
+    page = (ROOT / "docs" / "reference" / "plugins.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| (?:must not pass|may do harm|harmless) \| ([^|]+) \| `", page, re.MULTILINE)
+    assert set(shown) == {line.kind for line in read(*FORBIDDEN, *PASSING, *HARMLESS)}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from agentrail.catalog.markdown import table
+from agentrail.catalog.markdown import code, table
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
@@ -25,11 +25,11 @@ def verdict(plugin: SecurityGuard | HumanApproval, line: Line) -> str:
 
 
 def summary() -> list[str]:
-    """Return a table of the classes of lines, how many there are, and what `SecurityGuard` says of them."""
+    """Return a table of the classes of lines, each with its shortest line, and what `SecurityGuard` says of them."""
     forbidden, harmless = read(*FORBIDDEN), read(*HARMLESS)
     known = read(*PASSING)
     rows = [*_rows("must not pass", forbidden), *_rows("may do harm", known), *_rows("harmless", harmless)]
-    return table(("lines that …", "class", "lines", *COLUMNS), rows)
+    return table(("lines that …", "class", "such as", "lines", *COLUMNS), rows)
 
 
 def _rows(title: str, lines: tuple[Line, ...]) -> Iterable[tuple[str, ...]]:
@@ -37,6 +37,7 @@ def _rows(title: str, lines: tuple[Line, ...]) -> Iterable[tuple[str, ...]]:
     counts = Counter((line.kind, verdict(guard, line)) for line in lines)
     for kind in dict.fromkeys(line.kind for line in lines):
         found = [counts[kind, column] for column in COLUMNS]
-        yield (title, kind, str(sum(found)), *map(str, found))
+        shortest = min((line.text for line in lines if line.kind == kind), key=len)
+        yield (title, kind, code(shortest.replace("\n", "⏎")), str(sum(found)), *map(str, found))
     total = [sum(number for (_, of), number in counts.items() if of == column) for column in COLUMNS]
-    yield (title, "all", str(sum(total)), *map(str, total))
+    yield (title, "all", "", str(sum(total)), *map(str, total))
