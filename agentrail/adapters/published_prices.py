@@ -37,7 +37,7 @@ def published_cost(model: str, usage: Usage) -> float | None:
     except ModuleNotFoundError:
         return None
     counted = genai_prices.Usage(
-        input_tokens=max(usage.input_tokens, usage.cached_tokens + usage.cache_write_tokens),  # less is refused
+        input_tokens=max(usage.input_tokens, usage.cached_tokens + usage.cache_write_tokens),  # fewer would raise
         cache_read_tokens=usage.cached_tokens,
         cache_write_tokens=usage.cache_write_tokens,
         output_tokens=usage.output_tokens,

@@ -23,7 +23,7 @@ MODEL_WANTED: Final = "a name, or an object with `name` and `async def stream(se
 
 
 def why_no_model(found: object) -> str | None:
-    """Describe *found* with what keeps it from being used as a model; `None` if nothing does."""
+    """Describe *found* and why it cannot be used as a model, as in "a `dict`"; `None` if it can."""
     problem = why_unfit(found, Model)
     if problem is None and not isinstance(getattr(found, "name", None), str):
         return f"a `{named(found)}`, whose `name` is no text,"

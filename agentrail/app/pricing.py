@@ -60,7 +60,7 @@ class PriceList:
                 found = None if price is None else price.cost(usage)
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a user's function may raise anything; only this price is then unknown
             pass_interrupt(error)
-            log.error("the price of `%s` cannot be told: %s", model, traced(error))  # noqa: TRY400 - the traceback is in the text, with its length bounded
+            log.error("the price of `%s` is unknown: %s", model, traced(error))  # noqa: TRY400 - the traceback is in the text, with its length bounded
             return None  # noqa: ASYNC104 - the price is unknown then
         return as_cost(found, model)
 
@@ -71,5 +71,5 @@ def as_cost(found: object, model: str) -> float | None:
         return None
     cost = money(found)
     if cost is None:
-        log.error("the price of `%s` cannot be told: %s is no cost", model, shown(found))
+        log.error("the price of `%s` is unknown: %s is no cost", model, shown(found))
     return cost

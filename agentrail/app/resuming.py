@@ -187,7 +187,7 @@ def _hints(cls: type[object]) -> Mapping[str, object]:
 
 
 def _is_readable(hint: object) -> bool:
-    """Whether a field with this type *hint* can be read back; `object`, for instance, says too little."""
+    """Whether a field with the type *hint* can be read back from JSON; not with `object`, which names no type."""
     with suppress(MisfitError):
         shape_of(hint)
         return True

@@ -120,7 +120,7 @@ def _check_alone(spec: SessionSpec) -> None:
 
 
 def _check_forms(spec: SessionSpec) -> None:
-    """Raise `BadSpec` if a field of *spec* is no sequence, mapping or port, where one is wanted."""
+    """Raise `BadSpec` if a field of *spec* is not the sequence, mapping or port that it must be."""
     for name in SEQUENCES:
         found: object = getattr(spec, name)
         if isinstance(found, str | bytes) or not isinstance(found, tuple | list | Collection):
@@ -141,7 +141,7 @@ def _check_forms(spec: SessionSpec) -> None:
 
 
 async def answering(payload: Json) -> Json:
-    """Stand for a service: those of users must have its form."""
+    """Example of a service: the signature of each given service is compared with this one."""
     return payload
 
 

@@ -275,7 +275,10 @@ def _check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
 
 
 class Opening:
-    """A supervisor that is opened by `async with`: what `open_supervisor` returns."""
+    """The return value of `open_supervisor`: an async context manager that opens the supervisor.
+
+    Any other use of it raises `NotOpened`.
+    """
 
     def __init__(self, opened: AbstractAsyncContextManager[Supervisor]) -> None:
         self._opened = opened
@@ -288,21 +291,21 @@ class Opening:
     ) -> bool | None:
         return await self._opened.__aexit__(kind, error, trace)
 
-    if not TYPE_CHECKING:  # type checkers know that it has none of this
+    if not TYPE_CHECKING:  # hidden from type checkers, which report these uses as errors
 
         def __await__(self) -> Never:
-            """Raise an error: it is entered, not awaited."""
+            """Raise `NotOpened`, for `await open_supervisor()`."""
             raise NotOpened("await")
 
         def __enter__(self) -> Never:
-            """Raise an error: it is entered by `async with`."""
+            """Raise `NotOpened`, for `with` in place of `async with`."""
             raise NotOpened("with")
 
         def __exit__(self, *_: object) -> None:
-            """No-op: Python looks for it before it enters."""
+            """Never called; without this method, Python would refuse a `with` before `__enter__` raises its error."""
 
         def __getattr__(self, name: str) -> Never:
-            """Raise an error: the methods are those of the supervisor, which is there inside of `async with`."""
+            """Raise `NotOpened` for a name of `Supervisor`, which exists only inside of `async with`."""
             if hasattr(Supervisor, name) and not name.startswith("_"):
                 raise NotOpened(name)
             message = f"`open_supervisor()` has no `{name}`"
@@ -355,7 +358,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
 async def _open(
     wire: Callable[[trio.Nursery], Sessions], specs: Specs, stop_within: float | None
 ) -> AsyncGenerator[Supervisor, None]:
-    """Run a supervisor whose parts *wire* puts together; see `open_supervisor`."""
+    """Run a supervisor and yield it; *wire* connects its parts. See `open_supervisor`."""
     if not trio.lowlevel.in_trio_run():
         raise NoTrioRun
     body = trio.CancelScope()

@@ -100,11 +100,11 @@ def check_service(found: object) -> None:
 
 
 async def _bare() -> None:
-    """Stand for a service that is ready at once."""
+    """Example of a service function without arguments, with which a given one is compared; it is ready at once."""
 
 
 async def _with_status(*, task_status: object) -> None:
-    """Stand for a service that says when it is ready."""
+    """Example of a service function that reports when it is ready, with which a given one is compared."""
 
 
 def _check_functions(argument: str, found: object, wanted: str) -> None:

@@ -17,7 +17,7 @@ class Subcommand(NamedTuple):
 
     name: str
     module: str
-    """The module whose `main` takes the words behind the name, and returns the exit code."""
+    """The module whose `main` takes the arguments after the subcommand's name, and returns the exit code."""
     purpose: str
     """Its purpose, as the help prints it."""
 

@@ -16,7 +16,7 @@ from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.values.json import freeze
 
 NOBODY: Final = "nobody is here to ask"
-"""Reason of the rejection, and answer to the question, where no person can decide."""
+"""The reason for a rejection, and the answer to a question, if there is no person to decide."""
 
 
 class PendingDecisions:
@@ -59,7 +59,7 @@ class PendingDecisions:
             await self._decide(held, text)
 
     async def answer_for_nobody(self) -> None:
-        """Reject the call that is asked about, or answer its question, because no line comes any more."""
+        """Reject the pending call, or answer the pending question with `NOBODY`: the input has ended."""
         held = self._held
         if held is None:
             return

@@ -19,7 +19,7 @@ LONG: Final = 2_000
 """The most columns of an argument that are shown to a person who is to approve the call."""
 
 TOLD_BEFORE: Final = frozenset({"provider_error", "overflow"})
-"""Kinds of an abort whose reason the event before it has shown."""
+"""Kinds of aborts whose reason is not shown, because the event before the abort has shown it."""
 
 Show = Callable[..., Piece]
 

@@ -16,11 +16,11 @@ def listed(names: Iterable[str]) -> str:
 
 
 ALIKE: Final = 0.6
-"""Similarity (0 to 1) from which a name counts as a misspelt other one."""
+"""Similarity of two names, from 0 to 1, from which one counts as a misspelling of the other."""
 
 
 def nearest(name: str, names: Iterable[str], alike: float = ALIKE) -> str | None:
-    """Return the one of *names* that *name* is most like; `None` if none has at least the similarity *alike*."""
+    """Return the most similar of *names* to *name*; `None` if none has a similarity of at least *alike*."""
     from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
 
     return next(iter(get_close_matches(name, list(names), 1, alike)), None)

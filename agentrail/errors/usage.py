@@ -52,7 +52,7 @@ class BadValue(UsageError):
 class BadMessage(UsageError):
     """The content of a prompt or of steering is not text, image or data that can be stored."""
 
-    wording = "cannot say this: {0} is {1}; use text, or a list of `Text`, `Image` and `Data`"
+    wording = "cannot use this content: {0} is {1}; use text, or a list of `Text`, `Image` and `Data`"
 
     def __init__(self, what: str, found: str) -> None:
         super().__init__(what, found)
@@ -159,7 +159,7 @@ class SessionNotAlive(UsageError):
 
 
 class UnknownCursor(UsageError):
-    """A subscription was to go on from an event that the session has not had."""
+    """The cursor given to `subscribe(since=…)` is not of an event of this session."""
 
     wording = (
         "session `{0}` has no event {1}: its last one is {2}, so this cursor is of another session or another journal; "
@@ -198,7 +198,7 @@ class NoTrioRun(UsageError):
 
 
 class NotOpened(UsageError, AttributeError):
-    """A supervisor was used before it was entered: it is there only inside of `async with`."""
+    """The result of `open_supervisor` was used without `async with`; only inside of it, there is a supervisor."""
 
     wording = (
         "cannot use `{0}` here: `open_supervisor()` gives the supervisor to `async with` alone; "

@@ -56,7 +56,7 @@ class AttachedPlugin(Value):
 
 
 def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
-    """Return key and plugin of *given*, maybe a `Keyed`; raise `BadPlugin` if it is neither, or declares nonsense."""
+    """Return key and plugin of *given*, a plugin or a `Keyed`; raise `BadPlugin` if it is neither, or is invalid."""
     plugin = cast("object", given.plugin if isinstance(given, Keyed) else given)
     if not isinstance(plugin, AnyPlugin):
         name = getattr(plugin, "__name__", type(plugin).__name__)

@@ -48,7 +48,7 @@ def _is_limit(found: object) -> bool:
 
 
 Attribute = tuple[Callable[[object], bool], str]
-"""Check of an attribute's value, and what the value must be."""
+"""A function that checks the value of an attribute, and a description of the values that it accepts."""
 
 PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
     {
@@ -65,13 +65,13 @@ CONSTANTS: Final[Mapping[str, Attribute]] = MappingProxyType(
     }
 )
 ATTRIBUTES: Final[Mapping[str, Attribute]] = MappingProxyType({**PROPERTIES, **CONSTANTS})
-"""What is read of a plugin and never called: an attribute of the class, a property, or a field."""
+"""The members of a plugin that are read and never called: constants of the class, properties or fields."""
 _PLAIN_KINDS: Final = frozenset({bool, float, int, str, bytes, tuple, list, set, frozenset, dict})
-"""Classes of values that an attribute in a class has itself; others may be descriptors, or specify a field."""
+"""Classes of values that are checked in the class; any other value may be a descriptor, or declare a field."""
 LIKE: Final = 0.85
 """Similarity (0 to 1) from which a method name counts as a misspelt hook."""
 ASYNC: Final = "async"
-"""What `indirect` says of an `async def`."""
+"""What `indirect` returns for an `async def`."""
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -114,7 +114,7 @@ def _check_name(cls: type, name: str, member: object, methods: Mapping[str, obje
 
 
 def _check_attribute(cls: type, name: str, member: object) -> None:
-    """Raise `BadPlugin` if *member*, the attribute *name* of *cls*, is a method, or a value that will not do."""
+    """Raise `BadPlugin` if *member*, the attribute *name* of *cls*, is a method or has an invalid value."""
     right = f"put `@property` above `def {name}(self)`" if name in PROPERTIES else f"write `{name} = …` in the class"
     if isinstance(member, staticmethod | classmethod | partialmethod) or callable(member):
         raise BadPlugin(cls.__name__, f"its `{name}` is a method, but is read and never called; {right}")
@@ -181,7 +181,7 @@ def _check_arguments(
 
 
 def _written(name: str, wanted: tuple[str, ...]) -> str:
-    """Return how the method *name* is written, with its arguments."""
+    """Return the correct first line of the method *name*: its `def` with the arguments *wanted*."""
     return f"def {name}({', '.join(('self', *wanted))})"
 
 

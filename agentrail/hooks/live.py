@@ -56,7 +56,7 @@ _UNREAD: Final = ""
 """The only key of arguments that were no valid JSON; a model adapter puts the invalid text under it."""
 
 NO_STATE: Final = ((0, None),)
-"""States of the ruling of a plugin that begins with `None` as its state."""
+"""The field `states` of the ruling on a single plugin whose state is `None`."""
 
 STATE_MISSING: Final = "its `init` returned nothing (is a `return` missing?), and its class declares another state"
 

@@ -296,7 +296,7 @@ Attachable: TypeAlias = AnyPlugin | Keyed
 
 
 def check_plugin(plugin: AnyPlugin) -> None:
-    """Raise `BadPlugin` if *plugin* is mutable, declares nonsense, or has a hook that is invalid or on the object."""
+    """Raise `BadPlugin` if *plugin* can change, or has an invalid attribute or hook, or a hook on the object itself."""
     check_class(type(plugin), HOOK_NAMES, __name__)
     check_frozen(plugin, HOOK_NAMES)
     check_attributes(plugin)

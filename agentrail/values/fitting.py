@@ -32,7 +32,7 @@ MAX_IMAGE: Final = 5_000_000
 """The most characters of one image in base64; providers accept no more."""
 
 MAX_IMAGES: Final = 20_000_000
-"""Characters of all images of one result in base64: what providers take of one request."""
+"""Most characters of all images of one result in base64; providers accept no more in one request."""
 
 MAX_NAME: Final = 64 * 1024
 """The most characters of a name or an id."""

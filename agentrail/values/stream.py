@@ -84,7 +84,7 @@ class PingChunk(Value):
 Chunk: TypeAlias = TextChunk | ThinkingChunk | CallChunk | UsageChunk | PingChunk
 
 PING = PingChunk()
-"""The `PingChunk`."""
+"""The only instance of `PingChunk` that is needed, since it has no fields."""
 
 
 class Response(Value):

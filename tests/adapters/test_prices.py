@@ -82,4 +82,4 @@ def test_a_function_that_breaks_knows_nothing_and_is_written_to_the_log(
 
     wrong: PriceFunction = cost
     assert PriceList(wrong).priced("acme:large", EMPTY, USED).cost_usd is None
-    assert "the price of `acme:large` cannot be told" in caplog.text
+    assert "the price of `acme:large` is unknown" in caplog.text

@@ -200,9 +200,9 @@ class BubblewrapSandbox(LocalSandbox):
         yield from ("--bind", self.root, self.root)
 
     def _bounded(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """Return *argv* behind a shell that limits the number of processes.
+        """Return a command line for a shell that sets the limit of processes and then runs *argv*.
 
-        The limit is set inside the namespace, where only the command's own processes count.
+        The shell runs inside the namespace, where only the command's own processes count.
         """
         most = self._limits.processes
         return ("/bin/sh", "-c", f'ulimit -u {most} 2>/dev/null || ulimit -p {most}; exec "$@"', "sh", *argv)

@@ -27,7 +27,7 @@ class CheckOptions(Value, gc=True):
     seconds: float = SECONDS
     """Seconds after which no more combination or order is tried; the laws are tried in any case."""
     orders_may_differ: bool = False
-    """Whether to accept that the order of two plugins matters, instead of reporting it."""
+    """Whether the check of orders passes even if it finds two plugins whose order matters."""
 
 
 def parsed(argv: Sequence[str]) -> CheckOptions:

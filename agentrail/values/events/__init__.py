@@ -14,12 +14,12 @@ from agentrail.lazy import catalogued
 if TYPE_CHECKING:
     from agentrail.values.events.catalogue import EVENTS as EVENTS
     from agentrail.values.events.catalogue import AnyEvent as AnyEvent
-    from agentrail.values.events.context import *  # noqa: F403 - see above
-    from agentrail.values.events.envelope import *  # noqa: F403 - see above
-    from agentrail.values.events.life import *  # noqa: F403 - see above
-    from agentrail.values.events.people import *  # noqa: F403 - see above
-    from agentrail.values.events.plugins import *  # noqa: F403 - see above
-    from agentrail.values.events.response import *  # noqa: F403 - see above
-    from agentrail.values.events.tools import *  # noqa: F403 - see above
+    from agentrail.values.events.context import *  # noqa: F403 - for type checkers only
+    from agentrail.values.events.envelope import *  # noqa: F403 - for type checkers only
+    from agentrail.values.events.life import *  # noqa: F403 - for type checkers only
+    from agentrail.values.events.people import *  # noqa: F403 - for type checkers only
+    from agentrail.values.events.plugins import *  # noqa: F403 - for type checkers only
+    from agentrail.values.events.response import *  # noqa: F403 - for type checkers only
+    from agentrail.values.events.tools import *  # noqa: F403 - for type checkers only
 else:
     __getattr__, __dir__ = catalogued(__name__, "agentrail.values.events.catalogue")

@@ -61,7 +61,7 @@ def in_reading(error: Exception, path: Path) -> JournalError:
 
 
 def _unwritten(error: Exception) -> NothingWritten:
-    """Return the error that says that nothing was written: for want of space, or for another reason."""
+    """Return the error for *error* if nothing was written: `JournalFull` without space, else `NothingWritten`."""
     return (JournalFull if _kind(error) == sqlite3.SQLITE_FULL else NothingWritten)(_said(error))
 
 

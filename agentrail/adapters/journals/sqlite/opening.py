@@ -150,7 +150,7 @@ def _renew(connection: sqlite3.Connection, path: Path, version: int) -> None:
         return
     steps = TABLES
     if version != NO_TABLES:
-        log.info("journal `%s`: its tables of version %d are made those of version %d", path, version, SCHEMA)
+        log.info("journal `%s`: its tables are converted from version %d to %d", path, version, SCHEMA)
         steps = tuple(chain.from_iterable(UPGRADES[each] for each in range(version, SCHEMA)))
     for statement in steps:
         connection.execute(statement)

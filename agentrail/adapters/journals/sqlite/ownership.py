@@ -75,7 +75,7 @@ OURSELVES: Final = "this process, by another `SqliteJournal`, which is to be clo
 
 
 def _ours() -> str:
-    """Return what this process writes into the lock beside a journal of its own."""
+    """Return the text that this process writes into the lock file of its journals."""
     return f"process {os.getpid()}"
 
 

@@ -52,10 +52,10 @@ def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow |
         query = f"SELECT 1 FROM record WHERE session = ? AND {INDEXED} LIMIT 1"  # noqa: S608
         if connection.execute(query, (session_id,)).fetchone() is None:
             return None
-        raise BadRecord(session_id, 0, "what tells of its last record is lost")
+        raise BadRecord(session_id, 0, "the entry that names its last record is lost")
     row = SessionRow._make(found)
     if not row.is_whole:
-        raise BadRecord(session_id, 0, "what tells of its last record has changed since it was written")
+        raise BadRecord(session_id, 0, "the entry that names its last record has changed since it was written")
     return row
 
 
@@ -325,5 +325,5 @@ def _blobs(db: sqlite3.Connection, names: str) -> dict[str, bytes]:
 
 def _stored(row: SessionRow) -> StoredSession:
     if not row.is_whole:
-        return StoredSession(row.id, 0, problem=f"what tells of its last record {CHANGED.removeprefix('it ')}")
+        return StoredSession(row.id, 0, problem=f"the entry that names its last record {CHANGED.removeprefix('it ')}")
     return StoredSession(row.id, row.head, row.due, bool(row.at_work), bool(row.ended))
