@@ -90,5 +90,5 @@ _PACKAGES = (
 )
 """The packages that programs import from; all others are our own business."""
 
-__all__ = [name for name in _HOMES if name != "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
+__all__ = [name for name in _HOMES if name != "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]  # the names are the keys of `_HOMES`
 __getattr__, __dir__ = lazily(__name__, _HOMES, _PACKAGES)

@@ -175,7 +175,7 @@ class HttpxWeb:
             if answer.status not in _MOVED or not answer.location:
                 return await _page(str(where), answer, raw=raw)
             where = _next(where, answer.location)
-        raise WebFailed(url, f"it was moved more than {MAX_REDIRECTS} times")
+        raise WebFailed(url, f"it redirects more than {MAX_REDIRECTS} times")
 
     async def _addresses(self, where: httpx.URL) -> list[Address]:
         """Return the addresses of the host; raise `WebRefused` if one of them is not public."""
@@ -248,7 +248,7 @@ def _next(where: httpx.URL, location: str) -> httpx.URL:
     try:
         target = str(where.join(location))
     except (httpx.InvalidURL, ValueError, UnicodeError) as error:
-        raise WebFailed(str(where), f"it sends us on to {location!r}, which is no address") from error
+        raise WebFailed(str(where), f"it redirects to {location!r}, which is not a valid address") from error
     return _parsed(target)
 
 

@@ -52,10 +52,12 @@ def reunited(
     *,
     pause: bool,
 ) -> Found:
-    """Return *stored* with its code. Figures and models are the stored ones; *spec* has the code and plugins' options.
+    """Return the session *stored* with the code of *spec*; its own options and models stay as stored.
 
-    Options of plugins that were changed at run time are kept, unless a critical plugin resets them; the result names
-    those. Plugins and tools of *spec* that the session never had are added. Those that it once had and that were
+    The options of its plugins are those of *spec*.
+
+    Only those that were changed at run time are kept, unless a critical plugin resets them; the result names the reset
+    ones. Plugins and tools of *spec* that the session never had are added. Those that it once had and that were
     removed stay removed.
     """
     own: dict[str, Model] = {}

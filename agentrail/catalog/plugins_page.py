@@ -36,18 +36,18 @@ from agentrail.hooks.ruling import Verdict
 COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(
     {
         Continue: "the next plugin is asked",
-        Intervene: "texts add up, in the order of the plugins, and are put in once",
-        Abort: "ends the hook; states and emissions of the plugins that were asked stand, all else is dropped",
-        Skip: "ends the hook for later plugins; all that earlier ones decided stands",
-        BlockTool: "ends the hook for this call; the other calls go on",
-        ReplaceToolArgs: "the next plugin sees the new arguments; critical plugins that had ruled are asked once more",
-        Emit: "events add up, in order, and go out with the step that ends the hook, whatever its end",
+        Intervene: "the texts of all plugins are joined, in the order of the plugins, and added once",
+        Abort: "ends the hook; new states and events of the plugins asked so far are kept, all else is dropped",
+        Skip: "later plugins are not asked; everything that earlier ones decided stays in effect",
+        BlockTool: "later plugins are not asked about this call; other calls go on",
+        ReplaceToolArgs: "the next plugin sees the new arguments; critical plugins asked before are asked once more",
+        Emit: "the events of all plugins are published in order, with the step that ends the hook, however it ends",
         SwitchModel: "the last one counts",
         ReplaceMessages: "the next plugin sees the new messages; the last ones count",
         ReplaceToolResult: "the next plugin sees the new result; the last one counts",
-        HoldTool: "stops the hook at this plugin; after an approval it goes on behind it",
-        SetSection: "sections add up; the last text of a key counts",
-        Ask: "stops the hook at this plugin, which is asked again with the answer",
+        HoldTool: "pauses the hook at this plugin; after an approval, it continues with the next one",
+        SetSection: "all sections are set; of several texts for one section, the last counts",
+        Ask: "pauses the hook at this plugin, which is asked again with the answer",
     }
 )
 """How each action combines with those of other plugins at the same hook."""
@@ -73,7 +73,7 @@ def hooks(source: Source) -> list[str]:
         )
         for hook in HOOKS
     ]
-    return table(("hook", "when", "carries", "a critical plugin breaks"), rows)
+    return table(("hook", "when", "carries", "a critical plugin fails"), rows)
 
 
 def hook_records(source: Source) -> list[str]:
@@ -100,7 +100,7 @@ def matrix() -> list[str]:
 def actions(source: Source) -> list[str]:
     """Return the actions: what each does, what it takes beside the state, and how it combines."""
     rows = [(code(_call(source, action)), summary(action.__doc__), COMBINING[action]) for action in ACTIONS]
-    return table(("action", "what it does", "beside those of other plugins"), rows)
+    return table(("action", "what it does", "combined with other plugins"), rows)
 
 
 def _call(source: Source, action: type[Action[object]]) -> str:

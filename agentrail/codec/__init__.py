@@ -53,5 +53,5 @@ _HOMES = {
     "upcast": "agentrail.codec.upcasting",
 }
 
-__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the names are the keys of `_HOMES`
 __getattr__, __dir__ = lazily(__name__, _HOMES)

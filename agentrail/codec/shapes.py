@@ -195,7 +195,7 @@ def _members(hint: object) -> Chosen | None:
     if not isinstance(hint, type) or not issubclass(hint, Enum):
         return None
     if any(type(member.value) not in SCALARS for member in hint) or issubclass(hint, Flag):
-        raise MisfitError("", f"is hinted `{hint.__name__}`, whose members have no plain value of their own")
+        raise MisfitError("", f"is hinted `{hint.__name__}`, whose members do not each have a plain value")
     return Chosen(hint.__name__, tuple((member.value, member) for member in hint))
 
 
@@ -215,4 +215,4 @@ def _container(hint: object, origin: object, inside: Sequence[object]) -> Shape:
     shown = getattr(hint, "__name__", None) or str(hint)
     if origin in _CHANGING:
         raise MisfitError("", f"is hinted `{shown}`, which can change; say `{_CHANGING[origin]}`")
-    raise MisfitError("", f"is hinted `{shown}`, which cannot be read back; say closer what it holds, or `Json`")
+    raise MisfitError("", f"is hinted `{shown}`, which cannot be read back; give a more exact type, or `Json`")

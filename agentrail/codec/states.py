@@ -251,7 +251,7 @@ def _measure_key(key: object, most: int) -> int:
     if type(key) is not str:
         raise MisfitError("", f"has a key that {described(key)}; keys must be text")
     if key == TAG:
-        raise MisfitError("", "has a key that is taken; use another one")
+        raise MisfitError("", "has the key `$`, which is reserved; use another one")
     return _measure_text(key, most)
 
 
@@ -286,7 +286,7 @@ def _plan(kind: type[object]) -> Plan:
 def _measure_member(found: object, depth: int, most: int) -> int:
     of = cast("Enum", found).value
     if type(of) not in SCALARS:
-        raise MisfitError("", f"is a member of `{type(found).__name__}` whose value is no plain one")
+        raise MisfitError("", f"is a member of `{type(found).__name__}` whose value is not plain")
     return _measure(of, depth, most)
 
 
@@ -295,7 +295,10 @@ def _encode_member(found: object) -> Json:
 
 
 def _fields(kind: type[object]) -> tuple[str, ...] | None:
-    """Return the field names of a frozen class or named tuple, else `None`; raise `MisfitError` if only not frozen."""
+    """Return the field names of a frozen class or named tuple, else `None`.
+
+    Raises `MisfitError` for an attrs class or dataclass that is not frozen.
+    """
     if issubclass(kind, Value):
         return kind.__struct_fields__
     if attrs.has(kind):

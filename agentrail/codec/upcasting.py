@@ -100,6 +100,6 @@ def upcast(data: Json, found: int, newest: int = FORMAT, upcasters: Mapping[int,
         raise MisfitError("", f"has format {found}, which is newer than {newest}; use a newer version of agentrail")
     for older in range(found, newest):
         if older not in upcasters:
-            raise MisfitError("", f"has format {older}, which nothing here can read")
+            raise MisfitError("", f"has format {older}, which this version cannot read")
         data = upcasters[older](data)
     return data

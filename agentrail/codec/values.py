@@ -70,7 +70,7 @@ def decode(wanted: object, data: object, classes: Mapping[str, object] = NO_CLAS
 
 
 def encode_envelope(envelope: Envelope) -> Json:
-    """Return *envelope* with its event as JSON, which includes the version of the form."""
+    """Return *envelope* with its event as JSON, including the version of the format (`v`)."""
     return encode(envelope)
 
 

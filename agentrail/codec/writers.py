@@ -167,7 +167,7 @@ def _array(write_item: Writer, at: str, containers: frozenset[type[object]]) -> 
         written: list[str] = []
         try:
             for item in cast("tuple[object, ...]", found):
-                written.append(write_item(item))  # noqa: PERF401 - its length says where a misfit is
+                written.append(write_item(item))  # noqa: PERF401 - for an error, its length is the index
         except MisfitError as misfit:
             misfit.under(f"{at}[{len(written)}]")
             raise

@@ -128,7 +128,7 @@ def _check_attribute(cls: type, name: str, member: object) -> None:
 def _check_value(whose: str, name: str, found: object) -> None:
     fits, wanted = ATTRIBUTES[name]
     if not fits(found):
-        raise BadPlugin(whose, f"its `{name}` is {shown(found)}, which will not do; it must be {wanted}")
+        raise BadPlugin(whose, f"its `{name}` is {shown(found)}, which is not valid; it must be {wanted}")
 
 
 def check_attributes(plugin: object) -> None:

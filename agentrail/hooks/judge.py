@@ -122,19 +122,19 @@ class Recorded:
         """Return the next recorded ruling, which must be of `on_event`."""
         return self._next("on_event")
 
-    def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:  # noqa: ARG002 - recorded
+    def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of `init`."""
         return self._next("init")
 
-    def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:  # noqa: ARG002 - recorded
+    def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of `on_options`."""
         return self._next("on_options")
 
-    def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:  # noqa: ARG002 - recorded
+    def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of `upgrade`."""
         return self._next("upgrade")
 
-    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:  # noqa: ARG002 - recorded
+    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of a check of arguments."""
         return self._next("check")
 

@@ -322,7 +322,7 @@ def _hold(run: Pipeline, entry: PluginEntry, answer: HoldTool[object]) -> Ruling
 def _pause_for_ask(run: Pipeline, entry: PluginEntry, answer: Ask[object]) -> Ruling:
     key = entry.seat.key
     if run.final:
-        raise BrokenPlugin(key, run.hook.moment, "it asks when it should only rule once more")
+        raise BrokenPlugin(key, run.hook.moment, "it returned `Ask` when it was asked about the final arguments")
     asks = dict(run.gathered.asks)
     asks[key] = asks.get(key, 0) + 1
     if asks[key] > MAX_ASKS:

@@ -87,7 +87,7 @@ def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Js
         _take_room(len(items), at, room)
         return tuple([freeze(item, f"{at}[{index}]", depth, room) for index, item in enumerate(items)])
     if issubclass(kind, str | int):
-        raise NotJson(at, f"a `{named(found)}`, a subclass that would come back as its base")
+        raise NotJson(at, f"a `{named(found)}`, a subclass that would be read back as its base class")
     raise NotJson(at, f"a `{named(found)}`")
 
 

@@ -135,7 +135,7 @@ NOT_STORABLE: list[tuple[object, str]] = [
     (Open(), "it is an `Open`, which can change; make it `@attrs.frozen`"),
     (OpenPoint(), "it is an `OpenPoint`, which can change; make it `@dataclass(frozen=True)`"),
     (Words("x"), "it is a `Words`, which cannot be stored; keep frozen attrs classes of plain values"),
-    (Pair.ONE, "it is a member of `Pair` whose value is no plain one"),
+    (Pair.ONE, "it is a member of `Pair` whose value is not plain"),
     (Bits.A | Bits.B, "it is a member of the flag `Bits`; keep a frozenset of members of an `Enum`"),
     (2**64, "it is a whole number that does not fit 64 bits"),
     (float("nan"), "it is nan, which JSON cannot hold"),
@@ -144,7 +144,7 @@ NOT_STORABLE: list[tuple[object, str]] = [
     (Holder(Holder((1, set[int]()))), "its `item.item[1]` is a `set`, which can change; keep a frozenset"),
     (Holder(by_name=MappingProxyType({"a b": []})), "its `by_name['a b']` is a `list`, which can change; keep a tuple"),
     (Holder(by_name=MappingProxyType({1: 2})), "its `by_name[1]` has a key that is an `int`; keys must be text"),  # type: ignore[dict-item]
-    (MappingProxyType({"$": 2}), "its `['$']` has a key that is taken; use another one"),
+    (MappingProxyType({"$": 2}), "its `['$']` has the key `$`, which is reserved; use another one"),
     (MappingProxyType({"\ud800": 2}), "its `['\\\\ud800']` is text with half a surrogate pair"),
     (frozenset({Open}), "its `[]` is a `type`, which cannot be stored; keep frozen attrs classes of plain values"),
     (Point([]), "its `x` is a `list`, which can change; keep a tuple"),  # type: ignore[arg-type]
@@ -228,17 +228,17 @@ NOT_READABLE: list[tuple[object, str]] = [
         Unseen,
         f"its `amount` of `Unseen` has a type hint that cannot be resolved ({NO_NAME}); import it at run time",
     ),
-    (Bare, "its `items` is hinted `tuple`, which cannot be read back; say closer what it holds, or `Json`"),
+    (Bare, "its `items` is hinted `tuple`, which cannot be read back; give a more exact type, or `Json`"),
     (Listing, "its `items` is hinted `list`, which can change; say `tuple`"),
-    (Loose, "its `anything` is hinted `object`, which cannot be read back; say closer what it holds, or `Json`"),
-    (Box[int], "its `item` is hinted `object`, which cannot be read back; say closer what it holds, or `Json`"),
+    (Loose, "its `anything` is hinted `object`, which cannot be read back; give a more exact type, or `Json`"),
+    (Box[int], "its `item` is hinted `object`, which cannot be read back; give a more exact type, or `Json`"),
     (Alike, "its `either` may be one of `Colour` or text, which look alike in JSON"),
     (
         tuple[tuple[Decimal, ...], ...],
-        "its `[][]` is hinted `Decimal`, which cannot be read back; say closer what it holds, or `Json`",
+        "its `[][]` is hinted `Decimal`, which cannot be read back; give a more exact type, or `Json`",
     ),
-    (Bits, "it is hinted `Bits`, whose members have no plain value of their own"),
-    (Pair, "it is hinted `Pair`, whose members have no plain value of their own"),
+    (Bits, "it is hinted `Bits`, whose members do not each have a plain value"),
+    (Pair, "it is hinted `Pair`, whose members do not each have a plain value"),
     (tuple[int, ...] | frozenset[int], "it may be an array or an array, which look alike in JSON"),
 ]
 

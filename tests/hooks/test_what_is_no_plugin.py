@@ -322,7 +322,7 @@ def test_an_attribute_of_a_wrong_type_is_refused_wherever_it_is_read_first(name:
         unkeyed(made(**{name: property(gives(found))})())
 
     for attempt in (attached, lambda: unkeyed(made(**{name: found})())):
-        with pytest.raises(BadPlugin, match=rf"its `{name}` is .*, which will not do; it must be (a|True)"):
+        with pytest.raises(BadPlugin, match=rf"its `{name}` is .*, which is not valid; it must be (a|True)"):
             attempt()
 
 

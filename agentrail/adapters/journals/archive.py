@@ -78,11 +78,11 @@ def _read(path: Path) -> tuple[str, tuple[Record, ...]]:
         raise NotReadable(str(path), error.strerror or str(error)) from error
     head = _line(path, lines, 0, ("kind", "version", "session"))
     if (head["kind"], head["version"]) != (KIND, VERSION):
-        raise BadArchive(str(path), 1, "it is not the head of a session of a version that is known here")
+        raise BadArchive(str(path), 1, "it is not the first line of an exported session, or of an unknown version")
     session_id = str(head["session"])
     end = _line(path, lines, len(lines) - 1, ("end",))
     if end["end"] != len(lines) - 2:
-        raise BadArchive(str(path), len(lines), f"it ends {end['end']} records, and there are {len(lines) - 2}")
+        raise BadArchive(str(path), len(lines), f"it counts {end['end']} records, but there are {len(lines) - 2}")
     check = NO_CHECK
     records: list[Record] = []
     for place in range(1, len(lines) - 1):
@@ -105,7 +105,7 @@ def _line(path: Path, lines: Sequence[bytes], place: int, keys: tuple[str, ...])
     except BadText as error:
         raise BadArchive(str(path), place + 1, str(error)) from error
     if not isinstance(line, Mapping) or tuple(line) != keys:
-        raise BadArchive(str(path), place + 1, f"it has not the keys {', '.join(keys)}")
+        raise BadArchive(str(path), place + 1, f"it does not have the keys {', '.join(keys)}")
     return line
 
 

@@ -203,7 +203,7 @@ class Handshake:
         if name.endswith("connect_tcp.complete"):
             self._socket = info.get("return_value")
         elif name.endswith("start_tls.failed") and isinstance(self._socket, Closable):
-            # Cancelled in the handshake, httpcore does not close the socket below it; closing comes before it waits:
+            # If cancelled in the handshake, httpcore leaves the socket open. `aclose` closes it before its checkpoint:
             # tests/adapters/models/test_http.py::test_a_request_that_is_cut_in_the_handshake_leaves_no_connection_open
             await self._socket.aclose()
 
@@ -334,9 +334,9 @@ class HttpExchange:
             case httpx.ConnectError() if _is_caused_by(error, ConnectionRefusedError):
                 return ServerMissing(f"nothing listens on the way to {self._post.url}")
             case httpx.ConnectError() if _is_caused_by(error, ssl.SSLCertVerificationError):
-                return CertificateRefused(f"{said}; it was on the way to {self._post.url}")
+                return CertificateRefused(f"{said}; it was in a request to {self._post.url}")
             case httpx.ConnectError() | httpx.ConnectTimeout():
-                return ConnectionFailed(f"{what}; it was on the way to {self._post.url}")
+                return ConnectionFailed(f"{what}; it was in a request to {self._post.url}")
             case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
                 return WrongEndpoint(what)
             case httpx.RemoteProtocolError() | httpx.ReadError() if self._begun:

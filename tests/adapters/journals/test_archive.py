@@ -78,11 +78,14 @@ async def test_every_cut_and_every_changed_bit_is_noticed(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda lines: lines[:0], "line 1: it has not the keys kind, version, session"),
-        (lambda lines: lines[:-1], "line 4: it has not the keys end"),
-        (lambda lines: lines[:2] + lines[3:], "line 4: it ends 3 records, and there are 2"),
+        (lambda lines: lines[:0], "line 1: it does not have the keys kind, version, session"),
+        (lambda lines: lines[:-1], "line 4: it does not have the keys end"),
+        (lambda lines: lines[:2] + lines[3:], "line 4: it counts 3 records, but there are 2"),
         (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2: it, or one before it, has changed"),
-        (lambda lines: [lines[0].replace("1", "2"), *lines[1:]], "line 1: it is not the head of a session"),
+        (
+            lambda lines: [lines[0].replace("1", "2"), *lines[1:]],
+            "line 1: it is not the first line",
+        ),
         (lambda lines: [lines[0].replace('"s"', '"t"'), *lines[1:]], "line 2: it is not record 1 of session `t`"),
         (lambda lines: [lines[0], lines[1][:-2], *lines[2:]], "line 2: cannot read this text as JSON"),
     ],

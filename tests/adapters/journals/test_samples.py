@@ -92,7 +92,7 @@ def test_a_format_that_nothing_here_reads_says_so() -> None:
             problems.append(error.problem)
     assert problems == [
         f"has format {FORMAT + 1}, which is newer than {FORMAT}; use a newer version of agentrail",
-        "has format 0, which nothing here can read",
+        "has format 0, which this version cannot read",
     ]
 
 

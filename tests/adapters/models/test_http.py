@@ -271,7 +271,7 @@ async def test_a_connection_that_cannot_be_made_is_told_with_its_reason_and_wher
     async with trio.open_nursery() as nursery, client() as http:
         (listener,) = await nursery.start(partial(trio.serve_tcp, plain, 0, host="127.0.0.1"))
         url = f"https://127.0.0.1:{listener.socket.getsockname()[1]}/v1"
-        with pytest.raises(ConnectionFailed, match=rf"SSL.*; it was on the way to {url}"):
+        with pytest.raises(ConnectionFailed, match=rf"SSL.*; it was in a request to {url}"):
             await http.post(Post(url, {}, BODY, TIME), bool)
         nursery.cancel_scope.cancel()
 

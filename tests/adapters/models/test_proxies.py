@@ -304,7 +304,7 @@ async def test_a_certificate_that_nobody_has_signed_is_told_at_once(
     async with trusted(trustme.CA()) as (url, _):
         error = await failing(f"{url}/v1")
     assert isinstance(error, CertificateRefused)
-    assert f"it was on the way to {url}/v1; name the authority that has signed it by `SSL_CERT_FILE`" in str(error)
+    assert f"it was in a request to {url}/v1; name the authority that has signed it by `SSL_CERT_FILE`" in str(error)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no certificate"])

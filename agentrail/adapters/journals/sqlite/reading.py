@@ -123,13 +123,13 @@ class Sound:
         return name in self._names
 
     def add(self, name: str) -> None:
-        """Add a session, and drop the oldest if there are too many."""
+        """Remember a session; forget the oldest one if there are too many."""
         self._names[name] = None
         if len(self._names) > MOST_SOUND:
             del self._names[next(iter(self._names))]
 
     def clear(self) -> None:
-        """Remove all sessions."""
+        """Forget all sessions, so that each is checked again."""
         self._names.clear()
 
 

@@ -63,4 +63,4 @@ IN_STREAM: Final = Faults(
         "insufficient_system_resource": Overloaded,  # DeepSeek, as a `finish_reason`
     }
 )
-"""Errors in a stream, where no status says what is wrong."""
+"""The exceptions for errors within a stream, which have no HTTP status of their own."""
