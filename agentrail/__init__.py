@@ -1,7 +1,6 @@
-"""OTP for LLM agents, on Trio: supervised sessions, a pure machine inside, plugins as pure reducers.
+"""LLM agents on Trio, built like Erlang/OTP: supervised sessions around a pure state machine, with pure plugins.
 
-Everything that the first page needs is here; the rest is in `agentrail.plugins`, `agentrail.tools`, `agentrail.errors`,
-`agentrail.values.events` and `agentrail.testing`.
+This module has the names that most programs need; the others are in the packages `_PACKAGES`.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ _PACKAGES = (
     "testing",
     "tools",
 )
-"""The packages that programs import from; all others are our own business."""
+"""The packages from which programs may import; all others are internal."""
 
 __all__ = [name for name in _HOMES if name != "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]  # the names are the keys of `_HOMES`
 __getattr__, __dir__ = lazily(__name__, _HOMES, _PACKAGES)

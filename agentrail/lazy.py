@@ -1,4 +1,4 @@
-"""What is imported late, when it is first wanted: the names of a package, or a module."""
+"""Lazy imports: names of a package, or whole modules, that are imported at their first use."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from importlib import import_module
 def lazily(
     package: str, homes: Mapping[str, str], packages: tuple[str, ...] = (), extra: str = ""
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of *package*: it has the names of *homes*, and *packages* below it.
+    """Return a `__getattr__` and a `__dir__` for *package*, which import its names at their first use.
 
-    An error about a module that is missing has a note which names *extra*, the one that brings what *package* needs.
+    *homes* gives the module of each name; *packages* are sub-packages. If a module cannot be found, a note on the error
+    names *extra*, the extra that installs what *package* needs.
     """
 
     def find(name: str) -> object:
-        """Import a name of the package when it is first wanted."""
+        """Import the name and return its value."""
         if name in packages:
             return import_module(f"{package}.{name}")
         home = homes.get(name)
@@ -37,13 +38,13 @@ def lazily(
 
 
 def catalogued(package: str, catalogue: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of *package*: it has what the module *catalogue* has in `PUBLIC`.
+    """Return a `__getattr__` and a `__dir__` for *package*, which look its names up in `PUBLIC` of module *catalogue*.
 
-    The module is imported when a name is first wanted, or all of them, as `__all__`.
+    The module is imported at the first use of a name, or of `__all__`.
     """
 
     def find(name: str) -> object:
-        """Look a name up in the catalogue when it is first wanted."""
+        """Look the name up in the catalogue and return its value."""
         public: Mapping[str, object] = import_module(catalogue).PUBLIC
         if name == "__all__":
             return list(public)
@@ -57,7 +58,7 @@ def catalogued(package: str, catalogue: str) -> tuple[Callable[[str], object], C
 
 
 def _names(package: str, public: Callable[[], Iterable[str]]) -> list[str]:
-    """List the *public* names of *package*, imported or not, and those that Python gives it; nothing else."""
+    """Return the *public* names of *package*, imported or not, and its names with `__`, set by Python; sorted."""
     return sorted({*public(), *(name for name in vars(sys.modules[package]) if name.startswith("__"))})
 
 

@@ -1,4 +1,4 @@
-"""The version that is installed; whoever does not ask for it does not pay for the look."""
+"""The installed version; a module of its own, because looking it up takes time that most programs need not spend."""
 
 from importlib.metadata import version
 from typing import Final

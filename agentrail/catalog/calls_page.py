@@ -7,7 +7,7 @@ from agentrail.catalog.source_text import Callable, Source
 
 
 def methods(source: Source, cls: type, called: str) -> list[str]:
-    """Return the methods of *cls*, an instance of which is *called* so, each with its signature and what it does."""
+    """Return the methods of *cls*, each with example call and docstring; *called* is the name of the instance."""
     return joined(_call(one, called) for one in source.methods(cls))
 
 

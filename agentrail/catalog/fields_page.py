@@ -9,7 +9,7 @@ from agentrail.catalog.source_text import Described, Source
 
 
 def fields(source: Source, cls: type, *, inherited: bool = True) -> list[str]:
-    """Return the table of the fields of *cls*; with no default in any of them it has no column for it."""
+    """Return the table of the fields of *cls*; it has a column for defaults only if a field has one."""
     return field_table(source.fields(cls, inherited=inherited))
 
 

@@ -1,4 +1,4 @@
-"""The few forms of Markdown that the catalogue is printed in, as lists of lines."""
+"""Functions that return Markdown (tables, code, sections) as text or lists of lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def code(text: str) -> str:
 
 
 def codes(names: Iterable[str]) -> str:
-    """Return *names* as code, with commas."""
+    """Return *names* as code, separated by commas."""
     return ", ".join(map(code, names))
 
 

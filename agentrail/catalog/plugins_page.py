@@ -63,7 +63,7 @@ _BROKEN: Final[Mapping[Verdict, str]] = MappingProxyType(
 
 
 def hooks(source: Source) -> list[str]:
-    """Return the hooks: when each fires, what it carries, and what a critical plugin that breaks there leads to."""
+    """Return the table of hooks: when each fires, its fields, and what happens if a critical plugin fails there."""
     rows = [
         (
             code(hook.moment),
@@ -77,7 +77,7 @@ def hooks(source: Source) -> list[str]:
 
 
 def hook_records(source: Source) -> list[str]:
-    """Return what each hook carries, field by field; what all of them carry comes first."""
+    """Return the fields of each hook; those that all hooks have come first."""
     common = ["All of them:", "", *fields(source, Hook)]
     own = (_record(source, hook) for hook in HOOKS)
     return joined((common, *own))

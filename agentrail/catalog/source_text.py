@@ -1,4 +1,4 @@
-"""Reads from source text what is not in the imported objects: the texts under fields and constants, and signatures.
+"""Reads source text for what the imported objects lack: the texts under fields and constants, and signatures.
 
 This layer reads no files: the caller passes the sources in.
 """
@@ -14,7 +14,7 @@ import attrs
 from agentrail.values.value import Value, defaults_of
 
 _LONGEST_DEFAULT: Final = 40
-"""Characters of a default that is shown as it is; a longer one is shown as the source names it."""
+"""Most characters of a default that is shown by its value; a longer one is shown as the source writes it."""
 
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -159,7 +159,7 @@ def _fields(node: ast.ClassDef, cls: type) -> Iterator[Described]:
 
 
 def _defaults(cls: type[object]) -> Mapping[str, object] | None:
-    """Return the defaults of the fields of *cls*; `None` if it is no class with fields."""
+    """Return the defaults of the fields of *cls*; `None` if *cls* is not a class with fields."""
     if issubclass(cls, Value):
         return defaults_of(cls)
     if attrs.has(cls):

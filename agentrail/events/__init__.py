@@ -1,4 +1,4 @@
-"""Everything that a session reports, and the envelope and place of each event."""
+"""The events of sessions, `Envelope` (an event with its session, number and time), and `Cursor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where sessions are written to: the two that ship, the contract for another, and archives of one session."""
+"""Journals, which store sessions: two built-in ones, the protocol for one of your own, and archives of one session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing a model of your own: the contract, what it is asked and answers, usage, prices and limits."""
+"""Everything for a model of your own: the protocol, its requests and responses; and usage, prices and limits."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from agentrail.hooks.contract import ASYNC, indirect
 from agentrail.values.foreign import named
 
 _AWAITED: Final = ("Awaitable", "Coroutine")
-"""Names in a return annotation by which a plain `def` says that its answer is awaited."""
+"""Names in the return annotation of a plain `def` which show that its result must be awaited."""
 
 
 def why_unfit(found: object, port: type) -> str | None:
-    """Describe *found* with what keeps it from being used as *port*, as in "the class `X`"; `None` if nothing does."""
+    """Describe *found* and why it cannot be used as *port*, as in "the class `X`, and no object of it,"; else None."""
     if isinstance(found, type):
         return f"the class `{found.__name__}`, and no object of it,"
     if _is_known(type(found), port):  # type: ignore[arg-type]  # each class can be hashed
@@ -31,14 +31,14 @@ def why_unfit(found: object, port: type) -> str | None:
 
 
 def why_unfit_call(found: object, function: Callable[..., object]) -> str | None:
-    """Describe *found* if it cannot be called as *function* is, which is async or not; `None` if it can."""
+    """Describe *found* if it cannot be called like *function* (async or not); return `None` if it can."""
     if not callable(found):
         return f"a `{named(found)}`"
     return None if _can_be_called(found, function, bound=False) else f"a function that is no `{_written(function)}`"
 
 
 def _promises(function: object) -> bool:
-    """Whether *function*, which is no `async def`, may still return something to await: it says so, or is no `def`."""
+    """Whether *function*, not an `async def`, may return an awaitable: its annotation says so, or it is not a `def`."""
     plain: object = getattr(function, "__func__", function)
     if not inspect.isfunction(plain):
         return not isinstance(function, type)
@@ -47,7 +47,7 @@ def _promises(function: object) -> bool:
 
 @lru_cache(maxsize=256)
 def _is_known(cls: type, port: type) -> bool:
-    """Whether *cls* itself has all methods of *port*, so that its objects need no look of their own."""
+    """Whether the class *cls* has all methods of *port*, so that its objects need not be checked one by one."""
     return all(
         callable(has := getattr(cls, name, None))
         and inspect.isfunction(has)
@@ -65,7 +65,7 @@ def _methods(port: type) -> dict[str, Callable[..., object]]:
 
 
 def _can_be_called(has: Callable[..., object], method: Callable[..., object], *, bound: bool) -> bool:
-    """Whether *has* can be called as *method* of a port is, and is async if that is."""
+    """Whether *has* can be called with the arguments of *method*, and is async if *method* is."""
     kind = indirect(has)
     if inspect.iscoroutinefunction(method):
         if kind != ASYNC and (kind or not _promises(has)):
@@ -75,7 +75,7 @@ def _can_be_called(has: Callable[..., object], method: Callable[..., object], *,
     parameters = list(inspect.signature(method).parameters.values())[bound:]
     try:
         signature = inspect.signature(has)
-    except (TypeError, ValueError):  # a callable of C says nothing of its arguments
+    except (TypeError, ValueError):  # a callable written in C may have no signature
         return True
     by_place = [each for each in parameters if each.kind is not Parameter.KEYWORD_ONLY]
     by_name = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
@@ -87,7 +87,7 @@ def _can_be_called(has: Callable[..., object], method: Callable[..., object], *,
 
 
 def _written(method: Callable[..., object]) -> str:
-    """Return how a method of a port is written, without annotations."""
+    """Return the first line of the definition of *method*, without annotations."""
     parameters = [each.replace(annotation=Parameter.empty) for each in inspect.signature(method).parameters.values()]
     kind = "async def" if inspect.iscoroutinefunction(method) else "def"
     return f"{kind} {method.__name__}{inspect.Signature(parameters)}"

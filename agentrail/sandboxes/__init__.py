@@ -1,4 +1,4 @@
-"""Where tools read, write and run commands: those that ship, and the contract for another."""
+"""Sandboxes, in which tools use files and run commands: the built-in ones, and the protocol for one of your own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kit for tests of agents and plugins; each name is imported at its first use."""
+"""The test kit for agents and plugins; each name is imported at its first use."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ MAX_FACTS: Final = 1_000
 """The most items, nested ones included, that an error's arguments may hold for its text to be made."""
 
 CHARACTERS_OF_A_FACT: Final = 100
-"""Characters of a text among an error's arguments that count as one item."""
+"""In a text among an error's arguments, so many characters count as one item."""
 
 MAX_SHOWN: Final = 3
 """The most exceptions of a group that are described."""
@@ -64,7 +64,7 @@ _HOLDERS: Final = tuple(
 _WRITTEN: Final = tuple(
     (kind, cast("Callable[[object], int]", vars(kind)["__len__"])) for kind in (str, bytes, bytearray)
 )
-"""Length of what Python writes character by character, by its built-in type; a subclass cannot override it."""
+"""Functions that return the length of texts and bytes, by built-in type; a subclass cannot override them."""
 
 _OF_LIST: Final = cast("Callable[[object], Iterator[object]]", vars(list)["__iter__"])
 _OF_TUPLE: Final = cast("Callable[[object], Iterator[object]]", vars(tuple)["__iter__"])
@@ -207,7 +207,7 @@ def _holds_much(error: BaseException) -> bool:
     left = MAX_FACTS - len(facts)
     waiting: list[object] = [*facts[:MAX_FACTS]]
     if type(error).__str__ is not KeyError.__str__ and len(facts) == 1 and issubclass(type(facts[0]), str):
-        return False  # it is the text of the error, which is cut, and is not written as Python would write it
+        return False  # `str` of the error is this text itself, which is cut later
     while waiting and left >= 0:
         found = waiting.pop()
         count, items = _held(found)
@@ -218,7 +218,7 @@ def _holds_much(error: BaseException) -> bool:
 
 
 def _held(found: object) -> tuple[int, Iterable[object]]:
-    """Return the number of items in *found*, and the items; a long text counts as several."""
+    """Return the number of items in *found*, and the items; a long text counts as several, but has no items."""
     for kind, count, items in _HOLDERS:
         if issubclass(type(found), kind):
             return count(found), items(found)
@@ -232,7 +232,7 @@ def _held(found: object) -> tuple[int, Iterable[object]]:
 
 
 def names_of(cls: type) -> tuple[str, ...] | None:
-    """Return the names of the fields of *cls*: a class of values, an attrs class or a dataclass; of others `None`."""
+    """Return the field names of *cls*, a class of values, an attrs class or a dataclass; `None` for other classes."""
     for known in ("__struct_fields__", "__attrs_attrs__", "__dataclass_fields__"):
         names = cast("Iterable[str | attrs.Attribute[object]] | None", getattr(cls, known, None))
         if names is not None:

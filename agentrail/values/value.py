@@ -1,4 +1,4 @@
-"""How a value is made: a frozen struct, compared and shown by its fields."""
+"""Base classes of values: frozen structs of msgspec, which are compared and shown by their fields."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agentrail.values.spelling import refuse_unknown
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Kind(msgspec.StructMeta):
-    """Class of the values: for type checkers, it says that fields cannot be set."""
+    """Metaclass of values; it tells type checkers that the fields cannot be set."""
 
     @property
     def __signature__(cls) -> Signature:  # noqa: N805 - `self` is a class
-        """The arguments of `cls`; msgspec would resolve the annotations, and some name what only checkers import."""
+        """Signature of `cls`. msgspec's own resolves the annotations, and fails for names that only checkers import."""
         defaults = defaults_of(cls)
         by_place = names_by_place(cls)
         hints = {name: hint for each in reversed(cls.__mro__) for name, hint in get_annotations(each).items()}
@@ -37,7 +37,7 @@ class Kind(msgspec.StructMeta):
 
 
 class Value(msgspec.Struct, metaclass=Kind, frozen=True, gc=False):
-    """Equal by fields, hashable by fields, shown by the fields that differ from their default."""
+    """Base class of values: `==` and `hash` use all fields; `repr` shows those that differ from their default."""
 
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self._told())
@@ -50,7 +50,7 @@ class Value(msgspec.Struct, metaclass=Kind, frozen=True, gc=False):
                 yield name
 
     def but(self, **changes: object) -> Self:
-        """Return a copy with *changes*; a field that does not exist is an `AttributeError`."""
+        """Return a copy with *changes*; raise `AttributeError` for a field that does not exist."""
         try:
             return replace(self, **changes)
         except TypeError as error:
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     class _DraftableKind(msgspec.StructMeta): ...
 
     class Draftable(msgspec.Struct, metaclass=_DraftableKind):
-        """A value that has a draft: to checkers its fields can be set, because those of the draft can."""
+        """Base class of values that have a draft; type checkers let its fields be set, as those of a draft can be."""
 
         def but(self, **changes: object) -> Self:
             """Return a copy with *changes*."""
@@ -83,18 +83,18 @@ def defaults_of(cls: Kind) -> dict[str, object]:
 
 
 def names_by_place(cls: Kind) -> tuple[str, ...]:
-    """Return the fields of *cls* that may be given without their names, in order."""
+    """Return the names of the fields of *cls* that may be given by position, in order."""
     return getattr(cls, "__match_args__", ())  # a class without such fields lacks it
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class AuthoredKind(Kind):
-    """Class of the values that users write: a misspelt field raises `UnknownField`, which names the nearest one."""
+    """Metaclass of `Authored`: a misspelt field raises `UnknownField`, which names the nearest field."""
 
-    if not TYPE_CHECKING:  # type checkers know what a call takes from the fields
+    if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 
         def __call__(cls, *args: object, **given: object) -> object:  # noqa: N805 - `self` is a class
-            """Make a value."""
+            """Return a new value; raise `UnknownField` for a field that does not exist."""
             try:
                 return super().__call__(*args, **given)
             except TypeError:
@@ -103,4 +103,4 @@ class AuthoredKind(Kind):
 
 
 class Authored(Value, metaclass=AuthoredKind):
-    """A value that users write."""
+    """Base class of values that users write: a misspelt field raises `UnknownField`, which names the nearest field."""
