@@ -99,6 +99,10 @@ class AuthoredKind(Kind):
                 return super().__call__(*args, **given)
             except TypeError:
                 refuse_unknown(cls.__name__, given, cls.__struct_fields__)
+                places = len(names_by_place(cls))
+                if len(args) > places:
+                    problem = f"`{cls.__name__}` takes {places} values by place, and not {len(args)}; name the others"
+                    raise TypeError(problem) from None
                 raise
 
 

@@ -26,6 +26,6 @@ def test_a_supervisor_under_asyncio_says_which_run_it_needs() -> None:
 
 
 def test_a_specification_is_made_by_names_alone() -> None:
-    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+    with pytest.raises(TypeError, match="`SessionSpec` takes 0 values by place, and not 1; name the others"):
         SessionSpec("demo")  # type: ignore[arg-type, call-arg, unused-ignore]  # the mistake; checkers name it differently
     assert SessionSpec(model="demo").model == "demo"

@@ -93,7 +93,6 @@ AGAIN: Final = (ResumeSubagents, StartCall, ProbeCall, *LEAVE, *ON)
 
 # Rules that several phases share
 
-NOTED: Final = "it is recorded, and nothing waits for it"
 LATE: Final = "it comes late, from work that was cancelled, and changes nothing"
 OPENED: Final = illegal("the session is open already")
 BACK: Final = (
