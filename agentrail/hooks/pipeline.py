@@ -190,7 +190,9 @@ class Pipeline:
             emits = self._emitted(entry, answer)
             effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
             stopped = effect(self, entry, answer) if effect is not None else None
-        except (NotJson, BrokenPlugin) as error:
+        except NotJson as error:
+            return self._broken(entry, f"its `{answer.kind}` is given no JSON: {words(error)}", error)
+        except BrokenPlugin as error:
             return self._broken(entry, words(error), error)
         except BaseException as error:  # noqa: BLE001, ASYNC103 - what a plugin hands over may raise when it is read
             return self._broken(entry, crash(error), error)  # noqa: ASYNC104 - it is reported

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, cast
 
+from agentrail.errors import NotJson
 from agentrail.hooks.actions import (
     Abort,
     Action,
@@ -20,6 +21,7 @@ from agentrail.hooks.actions import (
     Intervene,
     ReadFile,
     ReplaceMessages,
+    ReplaceToolArgs,
     ReplaceToolResult,
     RunTool,
     SetSection,
@@ -120,6 +122,7 @@ _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = 
         BlockTool: {"reason": _is_text},
         SwitchModel: {"model": _is_text, "provider_options": _is_object},
         ReplaceMessages: {"messages": _are_messages},
+        ReplaceToolArgs: {"args": _is_object},
         ReplaceToolResult: {"result": _is_result},
         HoldTool: {"hint": _is_text, "timeout": _is_seconds_or_none, "family": _is_text_or_none},
         SetSection: {"key": _is_text, "text": _is_text_or_none},
@@ -130,11 +133,14 @@ _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = 
 
 
 def why_malformed(answer: Action[object]) -> str | None:
-    """Return which field of *answer* has a wrong type, or `None`; raise `NotJson` for a value that is not JSON."""
+    """Return which field of *answer* has a wrong type, or holds what JSON cannot; `None` if none has."""
     for field, fits in _WANTED.get(type(answer), {}).items():
         found: object = getattr(answer, field)
-        if not fits(found):
-            return f"its `{answer.kind}` has {shown(found)} for `{field}`"
+        try:
+            if not fits(found):
+                return f"its `{answer.kind}` has {shown(found)} for `{field}`"
+        except NotJson as error:
+            return f"its `{answer.kind}` is given no JSON for `{field}`: {error}"
     emits = cast("object", answer.emits)
     if not _are_emissions(emits):
         return f"it emits {shown(emits)}, which is neither an emission nor an event of its own to report"

@@ -8,10 +8,12 @@ whatever its methods do.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, cast
 
+from agentrail.errors.branches import meant
 from agentrail.values.value import Value
 
 if TYPE_CHECKING:
@@ -74,6 +76,15 @@ _TRACE: Final = cast("Callable[[object], TracebackType | None]", vars(BaseExcept
 
 _HELD: Final = cast("Callable[[object], tuple[BaseException, ...]]", vars(BaseExceptionGroup)["exceptions"].__get__)
 """Getter of a group's exceptions that a subclass cannot override."""
+
+
+_MISSPELT: Final = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argument '(?P<argument>\w+)'")
+"""Matches Python's message for an argument of a name that a function does not take."""
+
+MADE_OFTEN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    dict.fromkeys(("ok", "err"), ("content", "details"))
+)
+"""Arguments of the functions that users call for each result of a tool."""
 
 
 # Numbers
@@ -253,4 +264,15 @@ def pass_interrupt(error: BaseException) -> None:
 
 
 def _told(error: BaseException) -> str:
-    return f"{named(error)}: {words(error)}"
+    said = words(error)
+    return f"{named(error)}: {said}{_advice(said) if isinstance(error, TypeError) else ''}"
+
+
+def _advice(said: str) -> str:
+    """Return the advice for a `TypeError` that *said* that `ok` or `err` takes no argument of a name.
+
+    They are called for each result of a tool, and to look for misspelt names then would cost more than the rest.
+    """
+    found = _MISSPELT.match(said)
+    names = None if found is None else MADE_OFTEN.get(found["function"])
+    return "" if found is None or names is None else f"; {meant(found['argument'], names, 'its arguments are')}"

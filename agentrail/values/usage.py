@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentrail.errors import WrongType
+from agentrail.values.foreign import money, number, shown
 from agentrail.values.value import Authored, Value
+
+LIMIT_WANTED: Final = "a whole number from 1 on, or None: no limit"
+PRICE_WANTED: Final = "US dollars for a million tokens, from 0 on"
 
 
 class Limit(Authored):
@@ -16,6 +21,14 @@ class Limit(Authored):
     """The most requests sent within any 60 seconds."""
     tokens_per_minute: int | None = None
     """The most tokens, read and written, of the requests sent within any 60 seconds."""
+
+    def __post_init__(self) -> None:
+        """Raise `WrongType` for a figure that is no limit."""
+        for name in self.__struct_fields__:
+            found: object = getattr(self, name)
+            plain = number(found)
+            if found is not None and (type(plain) is not int or plain < 1):
+                raise WrongType(name, shown(found), LIMIT_WANTED)
 
 
 class Usage(Value):
@@ -97,6 +110,14 @@ class Price(Authored):
     """Price of tokens read from the provider's cache; `None` means the same as `input`."""
     cache_write: float | None = None
     """Price of tokens written to the provider's cache; `None` means the same as `input`."""
+
+    def __post_init__(self) -> None:
+        """Raise `WrongType` for a figure that is no price."""
+        for name in self.__struct_fields__:
+            found: object = getattr(self, name)
+            needed = name not in ("cached", "cache_write")
+            if (needed or found is not None) and money(found) is None:
+                raise WrongType(name, shown(found), PRICE_WANTED)
 
     def cost(self, usage: Usage) -> float:
         """Return what *usage* costs, in US dollars."""

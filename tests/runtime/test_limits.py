@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -211,12 +212,10 @@ async def test_an_abort_in_the_queue_takes_no_slot_along() -> None:
     assert (provider.most, provider.times(began)) == (2, [0, 0, 1, 1])
 
 
-@pytest.mark.parametrize(
-    "limit", [3, Limit(concurrency=0), Limit(requests_per_minute=-1), Limit(tokens_per_minute=True)]
-)
-async def test_what_is_no_limit_is_refused(limit: Limit) -> None:
+async def test_what_is_no_limit_is_refused() -> None:
+    limits: Any = {"acme": 3}
     with pytest.raises(WrongType, match=r"cannot take .* as `limits`"):
-        async with open_supervisor(limits={"acme": limit}):
+        async with open_supervisor(limits=limits):
             pass
 
 

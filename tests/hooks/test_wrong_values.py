@@ -1,0 +1,115 @@
+"""A plugin that misspells a field, or gives it what it cannot hold, is told which field it is."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from agentrail.codec import storable
+from agentrail.errors import WrongType
+from agentrail.hooks.actions import ACTIONS, Action, CallModel
+from agentrail.hooks.attachments import seat_for
+from agentrail.hooks.context import Context
+from agentrail.hooks.judge import PluginRow
+from agentrail.hooks.live import Live
+from agentrail.hooks.moments import Hook
+from agentrail.hooks.plugin import MATRIX
+from agentrail.values.content import Text
+from agentrail.values.foreign import MADE_OFTEN, described
+from agentrail.values.messages import UserMessage
+from agentrail.values.tools import err, ok
+from agentrail.values.usage import Limit, Price
+from agentrail.values.value import defaults_of
+from tests.cells.bench import plug
+
+WRONG: tuple[object, ...] = (5, "x", None, object(), math.nan, b"x", ["x"], {"a": 1}, (), True)
+
+GOOD: dict[str, object] = {
+    "text": "t",
+    "reason": "r",
+    "args": {"a": 1},
+    "name": "n",
+    "model": "demo",
+    "messages": (UserMessage((Text("a"),)),),
+    "result": ok("x"),
+    "hint": "h",
+    "key": "k",
+    "request": CallModel("p"),
+}
+
+
+def given() -> Iterator[tuple[type[Action[object]], str]]:
+    """Yield each action with each of its fields, but for the state, which a check of its own is for."""
+    for action in ACTIONS:
+        for field in action.__struct_fields__:
+            if field != "state":
+                yield action, field
+
+
+@pytest.mark.parametrize(("action", "field"), list(given()))
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_what_a_field_of_an_action_cannot_hold_is_told_with_the_action(
+    action: type[Action[object]], field: str, wrong: object
+) -> None:
+    moment = next(name for name, accepted in MATRIX.items() if action in accepted)
+    needed = {name: GOOD[name] for name in action.__struct_fields__ if name not in defaults_of(action)}
+    plugin = plug("P", **{moment: action(**{**needed, field: wrong})})
+    seat = seat_for("P", plugin)
+    judge = Live(storable)
+    judge.seat("P", 0, plugin)
+    hook = type("Asked", (Hook,), {"moment": moment, "args": {}, "messages": (), "result": ok("")})()
+    if (field, wrong) == ("emits", ()):
+        return  # that is what it holds
+    for error in judge.rule(hook, PluginRow((seat,), (None,)), Context).errors:
+        told = getattr(error, "error", "")
+        assert f"`{action.kind}`" in told or "it emits" in told or "it chose" in told
+        assert field in ("emits", "name") or f"`{field}`" in told or "is given no JSON: " in told
+
+
+def called(function: Callable[..., object], *args: object, **named: object) -> str:
+    with pytest.raises(TypeError) as caught:
+        function(*args, **named)
+    return described(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "misspelt", "meant"),
+    [
+        (ok, "detail", "details"),
+        (err, "contents", "content"),
+    ],
+)
+def test_a_misspelt_argument_is_told_with_the_nearest(
+    function: Callable[..., object], misspelt: str, meant: str
+) -> None:
+    assert called(function, **{misspelt: 1}).endswith(f"'{misspelt}'; did you mean `{meant}`?")
+
+
+def test_the_advice_is_for_what_is_ours() -> None:
+    def own(content: str) -> None:
+        """Take something."""
+
+    assert "did you mean" not in called(own, contents=1)
+    for name, function in (("ok", ok), ("err", err)):
+        assert MADE_OFTEN[name] == tuple(inspect.signature(function).parameters)
+
+
+PRICES = [(-1, 1), (1, math.nan), ("1", 1), (None, 1), (1, 2, -3), (1, 2, True), (1, 2, 3, math.inf), (1e12, 1)]
+
+
+@pytest.mark.parametrize("figures", PRICES, ids=repr)
+def test_what_is_no_price_is_refused_where_it_is_made(figures: tuple[float, ...]) -> None:
+    with pytest.raises(WrongType, match=r"as `(input|output|cached|cache_write)`; give (US dollars for a million)"):
+        Price(*figures)
+    assert Price(0, 1.5, 1).cached == 1
+
+
+@pytest.mark.parametrize("field", ["concurrency", "requests_per_minute", "tokens_per_minute"])
+@pytest.mark.parametrize("figure", [0, -1, 1.5, "5", True, math.nan])
+def test_what_is_no_limit_is_refused_where_it_is_made(field: str, figure: int) -> None:
+    with pytest.raises(WrongType, match=rf"as `{field}`; give (a whole number from 1 on)"):
+        Limit(**{field: figure})
+    assert Limit(**{field: 1}) != Limit()
