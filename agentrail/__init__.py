@@ -12,9 +12,13 @@ from agentrail.lazy import lazily
 if TYPE_CHECKING:
     from agentrail.app.process import run as run
     from agentrail.app.spec import SessionSpec as SessionSpec
+    from agentrail.app.supervisor import Specs as Specs
     from agentrail.app.supervisor import Supervisor as Supervisor
     from agentrail.app.supervisor import open_supervisor as open_supervisor
     from agentrail.core.vocabulary.commands import Accepted as Accepted
+    from agentrail.core.vocabulary.options import Options as Options
+    from agentrail.core.vocabulary.state import Prompt as Prompt
+    from agentrail.core.vocabulary.state import State as State
     from agentrail.hooks.actions import Abort as Abort
     from agentrail.hooks.actions import Action as Action
     from agentrail.hooks.actions import Ask as Ask
@@ -32,10 +36,16 @@ if TYPE_CHECKING:
     from agentrail.hooks.context import Context as Context
     from agentrail.hooks.plugin import Plugin as Plugin
     from agentrail.hooks.plugin import Priority as Priority
+    from agentrail.ports.agents import Task as Task
+    from agentrail.runtime.diagnosis.crash_reports import ChildView as ChildView
+    from agentrail.runtime.diagnosis.crash_reports import CrashReport as CrashReport
     from agentrail.runtime.events.bus import Subscription as Subscription
+    from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
+    from agentrail.runtime.events.tracing import TracedStep as TracedStep
     from agentrail.runtime.handle import SessionHandle as SessionHandle
     from agentrail.runtime.inbox.replies import HeldCall as HeldCall
     from agentrail.runtime.inbox.replies import Reply as Reply
+    from agentrail.runtime.status import Monitor as Monitor
     from agentrail.runtime.status import SessionDown as SessionDown
     from agentrail.runtime.status import Status as Status
     from agentrail.tools import tool as tool
@@ -46,16 +56,22 @@ _HOMES = {
     "Abort": "agentrail.hooks.actions",
     "Accepted": "agentrail.core.vocabulary.commands",
     "Action": "agentrail.hooks.actions",
+    "ActorTrace": "agentrail.runtime.events.tracing",
     "Ask": "agentrail.hooks.actions",
     "BlockTool": "agentrail.hooks.actions",
+    "ChildView": "agentrail.runtime.diagnosis.crash_reports",
     "Context": "agentrail.hooks.context",
     "Continue": "agentrail.hooks.actions",
+    "CrashReport": "agentrail.runtime.diagnosis.crash_reports",
     "Emit": "agentrail.hooks.actions",
     "HeldCall": "agentrail.runtime.inbox.replies",
     "HoldTool": "agentrail.hooks.actions",
     "Intervene": "agentrail.hooks.actions",
+    "Monitor": "agentrail.runtime.status",
+    "Options": "agentrail.core.vocabulary.options",
     "Plugin": "agentrail.hooks.plugin",
     "Priority": "agentrail.hooks.plugin",
+    "Prompt": "agentrail.core.vocabulary.state",
     "ReplaceMessages": "agentrail.hooks.actions",
     "ReplaceToolArgs": "agentrail.hooks.actions",
     "ReplaceToolResult": "agentrail.hooks.actions",
@@ -66,10 +82,14 @@ _HOMES = {
     "SessionSpec": "agentrail.app.spec",
     "SetSection": "agentrail.hooks.actions",
     "Skip": "agentrail.hooks.actions",
+    "Specs": "agentrail.app.supervisor",
+    "State": "agentrail.core.vocabulary.state",
     "Status": "agentrail.runtime.status",
     "Subscription": "agentrail.runtime.events.bus",
     "Supervisor": "agentrail.app.supervisor",
     "SwitchModel": "agentrail.hooks.actions",
+    "Task": "agentrail.ports.agents",
+    "TracedStep": "agentrail.runtime.events.tracing",
     "__version__": "agentrail.version",
     "open_supervisor": "agentrail.app.supervisor",
     "run": "agentrail.app.process",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import collections.abc
+import inspect
 import re
 import subprocess
 import sys
+import types
+import typing
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -118,6 +122,55 @@ def test_the_first_package_lists_what_is_public_and_no_more() -> None:
     code = "import agentrail.app.supervisor, agentrail\nprint(*(name for name in dir(agentrail) if name[:1] != '_'))"
     ran = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
     assert ran.stdout.split() == sorted((*_names("agentrail"), *(name.partition(".")[2] for name in PACKAGES[1:])))
+
+
+WRITTEN: Final = (
+    ("agentrail", "SessionHandle"),
+    ("agentrail", "SessionSpec"),
+    ("agentrail", "Subscription"),
+    ("agentrail", "Supervisor"),
+    ("agentrail.journals", "Journal"),
+    ("agentrail.models", "Model"),
+    ("agentrail.plugins", "BeforeTool"),
+    ("agentrail.plugins", "Hook"),
+    ("agentrail.plugins", "Plugin"),
+    ("agentrail.sandboxes", "Process"),
+    ("agentrail.sandboxes", "Sandbox"),
+    ("agentrail.testing", "ModelConformance"),
+    ("agentrail.testing", "Scene"),
+    ("agentrail.testing", "Staged"),
+    ("agentrail.tools", "Tool"),
+)
+"""What users call, inherit or implement: they write the types of its members in annotations of their own."""
+
+NOT_OURS: Final = (
+    frozenset({"False", "None", "P", "Path", "R", "S", "T", "True"})
+    | set(vars(typing))
+    | set(vars(collections.abc))
+    | set(vars(types))
+)
+
+NEVER_WRITTEN: Final = frozenset(
+    {
+        "Answer",  # of a command, in a record: a journal passes it on
+        "Said",  # text, or parts
+        "Spare",  # a fallback model of a drawn world, which is given as a name
+    }
+)
+
+
+@pytest.mark.parametrize(("package", "name"), WRITTEN, ids=lambda name: name)
+def test_what_a_user_writes_in_an_annotation_is_public(package: str, name: str) -> None:
+    known = {each for package in PACKAGES for each in _names(package)}
+    cls = getattr(import_module(package), name)
+    said = [str(text) for text in vars(cls).get("__annotations__", {}).values()]
+    for owner in cls.__mro__[:-1]:
+        for member in vars(owner).values() if owner.__module__.startswith("agentrail.") else ():
+            function = member.fget if isinstance(member, property) else member
+            if inspect.isfunction(function) and not function.__name__.startswith("_"):
+                said += map(str, function.__annotations__.values())
+    words = {word for text in said for word in re.findall(r"(?<!['\"])\b[A-Z]\w+", text)}
+    assert words - known - NOT_OURS - NEVER_WRITTEN == set()
 
 
 @pytest.mark.parametrize("package", RE_EXPORTS)

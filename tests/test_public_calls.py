@@ -30,6 +30,7 @@ MODULES: Final = ("agentrail", "agentrail.plugins", "agentrail.tools", "agentrai
 MADE_FOR_USERS: Final = frozenset(
     {
         "Accepted",
+        "ActorTrace",
         "AfterResponse",
         "AfterTool",
         "AfterToolBatch",
@@ -42,9 +43,11 @@ MADE_FOR_USERS: Final = frozenset(
         "BeforeRequest",
         "BeforeSteering",
         "BeforeTool",
+        "ChildView",
         "Choose",
         "Conflict",
         "Context",
+        "CrashReport",
         "Decision",
         "Err",
         "Failed",
@@ -52,8 +55,10 @@ MADE_FOR_USERS: Final = frozenset(
         "HeldCall",
         "Hook",
         "Ok",
+        "Monitor",
         "OnToolError",
         "OrderMatters",
+        "Prompt",
         "Reply",
         "Scene",
         "SessionDown",
@@ -61,13 +66,16 @@ MADE_FOR_USERS: Final = frozenset(
         "SessionHandle",
         "SessionMachine",
         "SessionStart",
+        "State",
         "Status",
         "Subscription",
         "Supervisor",
+        "Task",
         "SyncTool",
         "TimedOut",
         "ToolContext",
         "Trace",
+        "TracedStep",
         "TrioDriver",
         "World",
     }
@@ -77,7 +85,7 @@ MADE_FOR_USERS: Final = frozenset(
 Hooks, contexts and results are made at each step, and to look for misspelt fields would take a tenth of that time.
 """
 
-FOREIGN: Final = frozenset({"EffectClass", "Priority", "Tool"})
+FOREIGN: Final = frozenset({"EffectClass", "ModelScene", "Priority", "Service", "Specs", "Stage", "Tool"})
 """Enumerations and protocols, which are Python's to call; and what Hypothesis has decorated."""
 
 WRONG: Final = (5, -1, "x", None, object(), math.nan, math.inf, b"x", ["x"], {"a": 1}, [5])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Todo
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value
+from agentrail.values.value import Authored, Value
 
 
-class MoneyLimit(Value):
+class MoneyLimit(Authored):
     """A limit that a plugin sets on the cost of a session, so that other plugins know how much money is left."""
 
     max_usd: float

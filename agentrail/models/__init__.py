@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     from agentrail.adapters.models.demo import DemoModel as DemoModel
     from agentrail.adapters.models.providers import PROVIDERS as PROVIDERS
     from agentrail.adapters.models.providers import Provider as Provider
+    from agentrail.app.model_registry import Factory as Factory
+    from agentrail.app.pricing import Prices as Prices
     from agentrail.ports.model import ChecksOptions as ChecksOptions
     from agentrail.ports.model import Compacted as Compacted
     from agentrail.ports.model import Compactor as Compactor
     from agentrail.ports.model import EmitChunk as EmitChunk
     from agentrail.ports.model import Model as Model
+    from agentrail.ports.model import ModelChain as ModelChain
     from agentrail.values.content import Data as Data
     from agentrail.values.content import Image as Image
     from agentrail.values.content import Part as Part
@@ -58,6 +61,7 @@ _HOMES = {
     "Data": "agentrail.values.content",
     "DemoModel": "agentrail.adapters.models.demo",
     "EmitChunk": "agentrail.ports.model",
+    "Factory": "agentrail.app.model_registry",
     "Failure": "agentrail.values.stream",
     "FailureKind": "agentrail.values.stream",
     "FrozenObject": "agentrail.values.json",
@@ -68,6 +72,7 @@ _HOMES = {
     "Limit": "agentrail.values.usage",
     "Message": "agentrail.values.messages",
     "Model": "agentrail.ports.model",
+    "ModelChain": "agentrail.ports.model",
     "ModelRequest": "agentrail.values.stream",
     "Origin": "agentrail.values.messages",
     "PING": "agentrail.values.stream",
@@ -76,6 +81,7 @@ _HOMES = {
     "Partial": "agentrail.values.stream",
     "PingChunk": "agentrail.values.stream",
     "Price": "agentrail.values.usage",
+    "Prices": "agentrail.app.pricing",
     "Provider": "agentrail.adapters.models.providers",
     "Response": "agentrail.values.stream",
     "StopReason": "agentrail.values.messages",

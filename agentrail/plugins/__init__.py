@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from agentrail.hooks.actions import Action as Action
     from agentrail.hooks.actions import Answered as Answered
     from agentrail.hooks.actions import Ask as Ask
+    from agentrail.hooks.actions import AskAnswer as AskAnswer
+    from agentrail.hooks.actions import AskRequest as AskRequest
     from agentrail.hooks.actions import BlockTool as BlockTool
     from agentrail.hooks.actions import CallModel as CallModel
     from agentrail.hooks.actions import CallService as CallService
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.actions import SwitchModel as SwitchModel
     from agentrail.hooks.actions import TimedOut as TimedOut
     from agentrail.hooks.context import Context as Context
+    from agentrail.hooks.context import MoneyLimit as MoneyLimit
     from agentrail.hooks.moments import AfterResponse as AfterResponse
     from agentrail.hooks.moments import AfterTool as AfterTool
     from agentrail.hooks.moments import AfterToolBatch as AfterToolBatch
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     from agentrail.plugins.security import PROTECTED_PATHS as PROTECTED_PATHS
     from agentrail.plugins.security import SecurityGuard as SecurityGuard
     from agentrail.plugins.shell.rules import ALL_RULES as ALL_RULES
+    from agentrail.ports.tool import Service as Service
 
 _HOMES = {
     "ALLOWED_PATHS": "agentrail.plugins.security",
@@ -71,8 +75,11 @@ _HOMES = {
     "AfterTool": "agentrail.hooks.moments",
     "AfterToolBatch": "agentrail.hooks.moments",
     "AfterTurn": "agentrail.hooks.moments",
+    "Answered": "agentrail.hooks.actions",
     "AnyPlugin": "agentrail.hooks.plugin",
     "Ask": "agentrail.hooks.actions",
+    "AskAnswer": "agentrail.hooks.actions",
+    "AskRequest": "agentrail.hooks.actions",
     "Attachable": "agentrail.hooks.plugin",
     "BLOCKED_PATHS": "agentrail.plugins.security",
     "BeforeCompaction": "agentrail.hooks.moments",
@@ -98,7 +105,7 @@ _HOMES = {
     "Keyed": "agentrail.hooks.plugin",
     "Log": "agentrail.hooks.plugin",
     "MATRIX": "agentrail.hooks.plugin",
-    "Answered": "agentrail.hooks.actions",
+    "MoneyLimit": "agentrail.hooks.context",
     "OnToolError": "agentrail.hooks.moments",
     "PROTECTED_PATHS": "agentrail.plugins.security",
     "Plugin": "agentrail.hooks.plugin",
@@ -111,6 +118,7 @@ _HOMES = {
     "RunTool": "agentrail.hooks.actions",
     "SAFE_COMMANDS": "agentrail.plugins.approval",
     "SecurityGuard": "agentrail.plugins.security",
+    "Service": "agentrail.ports.tool",
     "SessionEnd": "agentrail.hooks.moments",
     "SessionStart": "agentrail.hooks.moments",
     "SetSection": "agentrail.hooks.actions",

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from agentrail.ports.sandbox import Edited as Edited
     from agentrail.ports.sandbox import Entry as Entry
     from agentrail.ports.sandbox import Execution as Execution
+    from agentrail.ports.sandbox import Heard as Heard
     from agentrail.ports.sandbox import Kind as Kind
     from agentrail.ports.sandbox import Listing as Listing
     from agentrail.ports.sandbox import Match as Match
     from agentrail.ports.sandbox import Matches as Matches
+    from agentrail.ports.sandbox import OnOutput as OnOutput
     from agentrail.ports.sandbox import Output as Output
     from agentrail.ports.sandbox import Process as Process
     from agentrail.ports.sandbox import Sandbox as Sandbox
@@ -37,6 +39,7 @@ _HOMES = {
     "Edited": "agentrail.ports.sandbox",
     "Entry": "agentrail.ports.sandbox",
     "Execution": "agentrail.ports.sandbox",
+    "Heard": "agentrail.ports.sandbox",
     "Kind": "agentrail.ports.sandbox",
     "Limits": "agentrail.adapters.sandboxes.bubblewrap",
     "Listing": "agentrail.ports.sandbox",
@@ -44,6 +47,7 @@ _HOMES = {
     "Match": "agentrail.ports.sandbox",
     "Matches": "agentrail.ports.sandbox",
     "MemorySandbox": "agentrail.adapters.sandboxes.memory",
+    "OnOutput": "agentrail.ports.sandbox",
     "Output": "agentrail.ports.sandbox",
     "Page": "agentrail.ports.web",
     "Process": "agentrail.ports.sandbox",

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from agentrail.testing.conformance.journal_tests import JournalConformance as JournalConformance
     from agentrail.testing.conformance.journal_tests import StrictConformance as StrictConformance
     from agentrail.testing.conformance.model_tests import ModelConformance as ModelConformance
+    from agentrail.testing.conformance.model_tests import ModelScene as ModelScene
+    from agentrail.testing.conformance.model_tests import Stage as Stage
+    from agentrail.testing.conformance.model_tests import Staged as Staged
     from agentrail.testing.conformance.sandbox_tests import CommandConformance as CommandConformance
     from agentrail.testing.conformance.sandbox_tests import SandboxConformance as SandboxConformance
     from agentrail.testing.conformance.tool_tests import ToolConformance as ToolConformance
@@ -87,6 +90,7 @@ _HOMES = {
     "LawBrokenError": "agentrail.testing.laws.laws",
     "LeftRecordingError": "agentrail.testing.recorded",
     "ModelConformance": "agentrail.testing.conformance.model_tests",
+    "ModelScene": "agentrail.testing.conformance.model_tests",
     "OrderMatters": "agentrail.testing.turns.orders",
     "RecordedModel": "agentrail.testing.recorded",
     "Recorder": "agentrail.testing.probes",
@@ -96,12 +100,13 @@ _HOMES = {
     "SessionMachine": "agentrail.testing.world.session_machine",
     "SimulationFailedError": "agentrail.testing.simulator.run",
     "Simulator": "agentrail.testing.simulator.run",
+    "Stage": "agentrail.testing.conformance.model_tests",
+    "Staged": "agentrail.testing.conformance.model_tests",
     "StrictConformance": "agentrail.testing.conformance.journal_tests",
     "ToolConformance": "agentrail.testing.conformance.tool_tests",
     "Trace": "agentrail.testing.turns.trace",
     "TrioDriver": "agentrail.testing.driver",
     "World": "agentrail.testing.world.plausible",
-    "play": "agentrail.testing.world.plausible",
     "abort": "agentrail.testing.turns.cues",
     "actions": "agentrail.testing.strategies",
     "approve": "agentrail.testing.turns.cues",
@@ -121,6 +126,7 @@ _HOMES = {
     "order_report": "agentrail.testing.turns.orders",
     "overflow": "agentrail.testing.scripted",
     "permanent": "agentrail.testing.scripted",
+    "play": "agentrail.testing.world.plausible",
     "plugin_sets": "agentrail.testing.strategies",
     "prompt": "agentrail.testing.turns.cues",
     "raises": "agentrail.testing.turns.cues",

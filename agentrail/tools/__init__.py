@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentrail.values.tools import Err as Err
     from agentrail.values.tools import NotStarted as NotStarted
     from agentrail.values.tools import Ok as Ok
+    from agentrail.values.tools import Probed as Probed
     from agentrail.values.tools import SetTodos as SetTodos
     from agentrail.values.tools import Todo as Todo
     from agentrail.values.tools import ToolResult as ToolResult
@@ -46,6 +47,7 @@ _HOMES = {
     "NotStarted": "agentrail.values.tools",
     "Ok": "agentrail.values.tools",
     "Pattern": "agentrail.tools.bounds",
+    "Probed": "agentrail.values.tools",
     "Range": "agentrail.tools.bounds",
     "SetTodos": "agentrail.values.tools",
     "SyncTool": "agentrail.tools.function",

@@ -28,7 +28,7 @@ from agentrail.values.content import Text, Thinking
 from agentrail.values.json import freeze
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 CANCELLED_WITHIN: Final = 2.0
 """Seconds that a cancelled request may take to end."""
@@ -55,7 +55,7 @@ class ModelScene(Enum):
     """The conversation is longer than the model can read, and it raises `ContextTooLong`."""
 
 
-class Staged(Value, gc=True):
+class Staged(Authored, gc=True):
     """A model, and a request that makes it behave as the scene says."""
 
     model: Model
