@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.plugin import Plugin as Plugin
     from agentrail.hooks.plugin import Priority as Priority
     from agentrail.ports.agents import Task as Task
+    from agentrail.ports.tool import Service as Service
     from agentrail.runtime.diagnosis.crash_reports import ChildView as ChildView
     from agentrail.runtime.diagnosis.crash_reports import CrashReport as CrashReport
     from agentrail.runtime.events.bus import Subscription as Subscription
@@ -77,6 +78,7 @@ _HOMES = {
     "ReplaceToolResult": "agentrail.hooks.actions",
     "Reply": "agentrail.runtime.inbox.replies",
     "Secret": "agentrail.values.secrets",
+    "Service": "agentrail.ports.tool",
     "SessionDown": "agentrail.runtime.status",
     "SessionHandle": "agentrail.runtime.handle",
     "SessionSpec": "agentrail.app.spec",

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from agentrail.plugins.security import PROTECTED_PATHS as PROTECTED_PATHS
     from agentrail.plugins.security import SecurityGuard as SecurityGuard
     from agentrail.plugins.shell.rules import ALL_RULES as ALL_RULES
-    from agentrail.ports.tool import Service as Service
 
 _HOMES = {
     "ALLOWED_PATHS": "agentrail.plugins.security",
@@ -118,7 +117,6 @@ _HOMES = {
     "RunTool": "agentrail.hooks.actions",
     "SAFE_COMMANDS": "agentrail.plugins.approval",
     "SecurityGuard": "agentrail.plugins.security",
-    "Service": "agentrail.ports.tool",
     "SessionEnd": "agentrail.hooks.moments",
     "SessionStart": "agentrail.hooks.moments",
     "SetSection": "agentrail.hooks.actions",
