@@ -19,10 +19,16 @@ ALIKE: Final = 0.6
 """Similarity of two names, from 0 to 1, from which one counts as a misspelling of the other."""
 
 
+LONGEST_NAME: Final = 1_000
+"""The most characters of a name for which a similar one is looked for."""
+
+
 def nearest(name: str, names: Iterable[str], alike: float = ALIKE) -> str | None:
     """Return the most similar of *names* to *name*; `None` if none has a similarity of at least *alike*."""
     from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
 
+    if len(name) > LONGEST_NAME:
+        return None
     return next(iter(get_close_matches(name, list(names), 1, alike)), None)
 
 

@@ -236,6 +236,9 @@ def _held(found: object) -> tuple[int, Iterable[object]]:
     for kind, count in _WRITTEN:
         if issubclass(type(found), kind):
             return count(found) // CHARACTERS_OF_A_FACT, ()
+    if issubclass(type(found), BaseException):
+        facts = _FACTS(found)
+        return len(facts), facts
     if issubclass(type(found), Value):  # not `isinstance`: an object can lie about its class to that
         names = names_of(type(found)) or ()
         return len(names), (getattr(found, name, None) for name in names)

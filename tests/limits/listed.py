@@ -311,6 +311,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
         100,
         ("characters_of_a_call_that_the_file_of_its_output_is_named_after",),
     ),
+    "errors.branches.LONGEST_NAME": (1000, ("characters_of_a_name_that_a_similar_one_is_looked_for",)),
     "tools.json_schema.explain._where.clipped(80)": (80, ("characters_of_where_arguments_do_not_fit",)),
     "tools.json_schema.explain._shown.clipped(60)": (
         60,

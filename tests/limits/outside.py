@@ -22,6 +22,7 @@ from agentrail.adapters.mcp.server_tools import adopt, result_of
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.codec.misfit import shortened
 from agentrail.errors import ToolError, WebFailed
+from agentrail.errors.branches import nearest
 from agentrail.ports.sandbox import Execution, Output
 from agentrail.tools.builtin.shell import FOLDER, MAX_BYTES, _told_output
 from agentrail.tools.json_schema.explain import _shown, _where
@@ -180,3 +181,8 @@ def characters_of_a_number_that_does_not_fit(size: int) -> bool:
 def characters_of_a_text_that_does_not_fit(size: int) -> bool:
     """With its quotes."""
     return "…" not in _shown("x" * (size - 2))
+
+
+@scene("errors.branches.LONGEST_NAME")
+def characters_of_a_name_that_a_similar_one_is_looked_for(size: int) -> bool:
+    return nearest("x" * size, ["x" * size]) is not None

@@ -32,8 +32,20 @@ ONE = Counting()
         [ONE, "\0" * CHARACTERS_OF_A_FACT * MAX_FACTS],
         Text("\0" * CHARACTERS_OF_A_FACT * MAX_FACTS),
         bytes(CHARACTERS_OF_A_FACT * MAX_FACTS),
+        OSError([ValueError("\0" * CHARACTERS_OF_A_FACT * MAX_FACTS)]),
     ],
-    ids=["list", "in a list", "squared", "in a dict", "in a key", "in a value", "text", "text of a value", "bytes"],
+    ids=[
+        "list",
+        "in a list",
+        "squared",
+        "in a dict",
+        "in a key",
+        "in a value",
+        "text",
+        "text of a value",
+        "bytes",
+        "in an error",
+    ],
 )
 def test_an_error_that_holds_much_at_any_depth_is_not_written_out(fact: object) -> None:
     before = SHOWN
