@@ -140,7 +140,7 @@ def _check_forms(spec: SessionSpec) -> None:
             raise BadSpec(name, f"is {problem.rstrip(',')}; use {wanted}")
 
 
-async def answering(payload: Json) -> Json:
+async def answering(payload: Json) -> Json:  # noqa: ASYNC124 - it stands for what awaits something
     """Example of a service: the signature of each given service is compared with this one."""
     return payload
 

@@ -289,7 +289,7 @@ class Opening:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        return await self._opened.__aexit__(kind, error, trace)
+        return await self._opened.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it shields itself what must be done
 
     if not TYPE_CHECKING:  # hidden from type checkers, which report these uses as errors
 

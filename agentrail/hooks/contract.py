@@ -138,7 +138,7 @@ def check_attributes(plugin: object) -> None:
         try:
             found: object = getattr(plugin, name)
         except BaseException as error:
-            raise BadPlugin(whose, f"its `{name}` raised {crash(error)}") from error
+            raise BadPlugin(whose, f"its `{name}` raised {crash(error)}") from error  # noqa: ASYNC104 - no await here
         _check_value(whose, name, found)
 
 

@@ -116,7 +116,7 @@ def _plain(given: object) -> object:
     return given
 
 
-def _slots(cls: type, hints: Mapping[str, object]) -> Iterator[_Slot]:
+def _slots(cls: type[object], hints: Mapping[str, object]) -> Iterator[_Slot]:
     if is_typeddict(cls):
         keys = cast("frozenset[str]", getattr(cls, "__required_keys__", frozenset[str]()))
         yield from (_Slot(name, name, hint, _is_required(hint, name in keys), MISSING) for name, hint in hints.items())
@@ -130,7 +130,7 @@ def _slots(cls: type, hints: Mapping[str, object]) -> Iterator[_Slot]:
             required = field.default is attrs.NOTHING
             known = not required and not isinstance(cast("object", field.default), _FACTORY)
             yield _Slot(field.alias, field.name, hint, required, field.default if known else MISSING)
-    elif dataclasses.is_dataclass(cls):
+    elif dataclasses.is_dataclass(cls):  # pyright: ignore[reportUnknownArgumentType]
         for spot in (spot for spot in dataclasses.fields(cls) if spot.init):
             known = spot.default is not dataclasses.MISSING
             required = not known and spot.default_factory is dataclasses.MISSING

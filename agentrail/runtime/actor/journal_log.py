@@ -70,8 +70,9 @@ def _redone(state: State, record: Record) -> State:
         return redo(state, record.arrival, record.rulings, record.events, record.began, record.number)
     except (BadRecord, ReplayDiffers):
         raise
-    except BaseException as error:  # a damaged record is no crash of the session, whatever its values raise
-        raise BadRecord(record.session_id, record.number, f"its step breaks: {crash(error)}") from error
+    except BaseException as error:  # whatever the values of a damaged record raise, the error names the record
+        problem = f"its step breaks: {crash(error)}"
+        raise BadRecord(record.session_id, record.number, problem) from error  # noqa: ASYNC104 - nothing is awaited
 
 
 def begun(state: State, request_id: str) -> State:
