@@ -26,6 +26,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse names with an address in them: two workers would collect different tests, and run none."""
+    named = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if named:
+        message = f"give the parameters `ids` that are the same in each process: {', '.join(named)}"
+        raise pytest.UsageError(message)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Sent, Sent]:
     """Replace half surrogate pairs in what a test has logged: a worker that cannot send its report ends the run."""
