@@ -47,13 +47,13 @@ class Reach:
     def tests(self, edit: Edit) -> tuple[list[str], bool]:
         """Return the tests that reach *edit*, the quickest of each file first, and whether it runs at the import.
 
-        If it runs only then, these are all tests that reach its module.
+        If it runs only then, these are all tests that reach its module, or all tests if none of its functions runs.
         """
         lines = self._lines(edit.module)
         reached = {test for line in edit.lines for test in lines.get(line, ())}
         imported = IMPORT in reached
         if reached == {IMPORT}:
-            reached = {test for tests in lines.values() for test in tests}
+            reached = {test for tests in lines.values() for test in tests} - {IMPORT} or set(self.seconds)
         return _spread(sorted(reached & self.seconds.keys(), key=self.seconds.__getitem__)), imported
 
     def _lines(self, module: str) -> dict[int, list[str]]:
