@@ -1,6 +1,7 @@
 """What holds for all tests."""
 
 import gc
+import signal
 from collections.abc import Generator
 from typing import TypeAlias
 
@@ -12,6 +13,11 @@ from tests.profiles import load_profile
 Sent: TypeAlias = "str | int | float | list[Sent] | tuple[Sent, ...] | dict[str, Sent] | None"
 
 load_profile()
+
+# A shell starts what is in the background with these ignored, and so would be the programs that tests send them to.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -51,15 +51,29 @@ print("ended", flush=True)
 """
 
 
+RUNNING: list[subprocess.Popen[str]] = []
+"""The programs that the test at hand has started."""
+
+
 def started(folder: Path, *, count: int, within: float, program: str = PROGRAM) -> subprocess.Popen[str]:
     file = folder / "program.py"
     file.write_text(program.format(count=count, within=within))
     process = subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
     )
+    RUNNING.append(process)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
+
+
+@pytest.fixture(autouse=True)
+def _none_is_left() -> Generator[None]:
+    """End what a failed test has left running: its warnings would be those of another test."""
+    yield
+    while RUNNING:
+        with RUNNING.pop() as process:
+            process.kill()
 
 
 def test_a_process_with_stuck_tools_ends_in_time_and_names_each_with_its_place(tmp_path: Path) -> None:
