@@ -18,7 +18,7 @@ from agentrail.ports.model import ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
-from agentrail.values.foreign import TEN_YEARS, mended, money, named, number, shown
+from agentrail.values.foreign import TEN_YEARS, mended, named, number, shown
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json
 from agentrail.values.spelling import refuse_unknown
 from agentrail.values.usage import Price
@@ -192,13 +192,6 @@ def _check_prices(found: object) -> None:
     for price in cast("Mapping[object, object]", found).values():
         if not isinstance(price, Price):
             raise BadSpec("prices", f"holds a `{type(price).__name__}`; use {PRICES_WANTED}")
-        for name in Price.__struct_fields__:
-            _check_price(name, getattr(price, name), needed=name in PRICES_NEEDED)
-
-
-def _check_price(name: str, found: object, *, needed: bool) -> None:
-    if (found is not None or needed) and money(found) is None:
-        raise BadSpec("prices", f"hold {shown(found)} for `{name}`; it must be US dollars for a million tokens")
 
 
 def _check_text(name: str, found: object) -> None:
@@ -336,6 +329,3 @@ TIMES: Final = frozenset(
     }
 )
 """The fields of `Options` that are times in seconds; a time longer than ten years is cut to ten years."""
-
-PRICES_NEEDED: Final = ("input", "output")
-"""The prices that every `Price` given by a user must have."""

@@ -50,7 +50,7 @@ def given() -> Iterator[tuple[type[Action[object]], str]]:
 
 
 @pytest.mark.parametrize(("action", "field"), list(given()))
-@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda one: f"{one!r:.7}")
 def test_what_a_field_of_an_action_cannot_hold_is_told_with_the_action(
     action: type[Action[object]], field: str, wrong: object
 ) -> None:

@@ -17,7 +17,6 @@ from agentrail.errors import RateLimited, WrongType
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.shared.sanitize import fit_response, fit_wait
 from agentrail.runtime.shared.timers import Timers
-from agentrail.values.foreign import shown
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import ModelRequest, Response, read_tokens
 from agentrail.values.usage import Limit
@@ -43,13 +42,9 @@ def _nobody() -> None:
 
 
 def _check(limit: object) -> None:
-    """Raise `WrongType` if a limit is not a positive number."""
+    """Raise `WrongType` if *limit* is no `Limit`."""
     if not isinstance(limit, Limit):
         raise WrongType.of("limits", limit, WANTED)
-    for name in Limit.__struct_fields__:
-        found: object = getattr(limit, name)
-        if found is not None and (type(found) is not int or found < 1):
-            raise WrongType("limits", f"{name}={shown(found)}", WANTED)
 
 
 class Ticket:
