@@ -233,7 +233,7 @@ class Supervisor:
 
 
 class _Code:
-    """Finds the code of one session when it is resumed or restarted; an object is kept for each session."""
+    """Finds the code for a stored session that is resumed, forked or woken from hibernation; sessions may share one."""
 
     __slots__ = ("_pause", "_sessions", "_spec", "_specs")
 

@@ -20,29 +20,29 @@ _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Described(Value):
-    """One field, property or argument."""
+    """One field, property or argument of a class or function."""
 
     name: str
-    """Its name."""
+    """Name of the field, property or argument."""
     hint: str
-    """Its type, as the source writes it."""
+    """Type hint, as the source writes it."""
     default: str | None
     """Default as text; `None` if there is none."""
     about: str
-    """Its description: the text under it."""
+    """Description: the text under the field, property or argument."""
 
 
 class Callable(Value):
     """One function or method."""
 
     name: str
-    """Its name."""
+    """Name of the function or method."""
     signature: str
-    """Its arguments and what it returns, without `self`."""
+    """The arguments and what is returned, without `self`."""
     kind: str
-    """How a caller uses it: `call`, `await`, `async with` or `property`."""
+    """How a caller uses the function: `call`, `await`, `async with` or `property`."""
     about: str
-    """Its docstring."""
+    """Docstring of the function."""
 
 
 class Source:

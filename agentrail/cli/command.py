@@ -19,7 +19,7 @@ class Subcommand(NamedTuple):
     module: str
     """The module whose `main` takes the arguments after the subcommand's name, and returns the exit code."""
     purpose: str
-    """Its purpose, as the help prints it."""
+    """Purpose of the subcommand, as the help prints it."""
 
 
 SUBCOMMANDS: Final = (

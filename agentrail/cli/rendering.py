@@ -13,7 +13,7 @@ from agentrail.values.content import Data, Image
 from agentrail.values.json import Json, JsonObject, canonical
 
 SHORT: Final = 100
-"""The most columns of arguments and results that are shown in a line."""
+"""The most columns of a text that is shown in one line, such as arguments, a result or a queued prompt."""
 
 LONG: Final = 2_000
 """The most columns of an argument that are shown to a person who is to approve the call."""

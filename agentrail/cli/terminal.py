@@ -103,7 +103,11 @@ class Terminal:
     # Out
 
     def show(self, pieces: Sequence[Piece]) -> None:
-        """Put *pieces* on the screen; those that would break the line being typed wait until it is finished."""
+        """Put *pieces* on the screen.
+
+        While a line is typed, they wait until it is sent or emptied, or until one of *pieces* is a line of its own.
+        Then all that wait are written above the typed line.
+        """
         self._waiting.extend(pieces)
         ends_in_a_line = any(piece.flow is Flow.LINE for piece in pieces)
         if not self._line.text or ends_in_a_line:

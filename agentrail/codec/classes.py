@@ -71,7 +71,7 @@ class Part(NamedTuple):
     name: str
     """Name of the field, in the class and in JSON."""
     how: Alone | ByType
-    """How its value is written."""
+    """How the value of the field is written."""
     default: object = MISSING
     """Value at which the field is left out of the JSON; `MISSING` if it is always written."""
 
@@ -138,7 +138,7 @@ class Given(NamedTuple):
     field: Field
     """The field."""
     rule: Rule
-    """Function that reads its value; its errors hold the field's path."""
+    """Function that reads the value of the field; its errors hold the field's path."""
     in_line: str
     """Expression that reads the value `{it}`; it calls `{rule}` only in uncommon cases."""
 

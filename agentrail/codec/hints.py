@@ -36,13 +36,13 @@ class Field(NamedTuple):
     """One field of a class."""
 
     name: str
-    """Its name, in the class and in JSON."""
+    """Name of the field, in the class and in JSON."""
     alias: str
-    """Its name as an argument of the class."""
+    """Name of the field as an argument of the class."""
     hint: object
-    """Its type hint, resolved."""
+    """Type hint of the field, resolved."""
     default: object
-    """Its default (possibly a factory, which is not called), or `MISSING` if the field is required."""
+    """Default of the field (possibly a factory, which is not called), or `MISSING` if the field is required."""
 
 
 CLOSER: Final[Mapping[tuple[type[object], str], object]] = {

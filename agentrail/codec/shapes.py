@@ -63,7 +63,7 @@ class Table(NamedTuple):
     """A mapping with text keys, as a JSON object."""
 
     item: object
-    """Type hint of its values."""
+    """Type hint of the values."""
 
 
 class Instance(NamedTuple):

@@ -87,7 +87,7 @@ class Stored(Value):
     """A plugin state read from storage whose class the reader does not know, or no longer knows."""
 
     name: str
-    """`module:name` of its class, or `mixed`."""
+    """`module:name` of the value's class, or `mixed`."""
     data: Json
     """The state, as JSON."""
 

@@ -46,24 +46,24 @@ class Ward(Value):
     key: str
     """Name of the child."""
     restart: str = "permanent"
-    """When it is started again: `permanent`: always, `transient`: after a crash, `temporary`: never."""
+    """When the child is started again: `permanent`: always, `transient`: after a crash, `temporary`: never."""
     session: bool = False
-    """Whether it is a session."""
+    """Whether the child is a session."""
     restarts: tuple[float, ...] = ()
-    """Times of its restarts within the last `period`."""
+    """Times of the child's restarts within the last `period`."""
     input: str = ""
-    """Message on which it crashed last; empty if it was not handling one."""
+    """Message on which the child crashed last; empty if it was not handling one."""
     crashes: int = 0
-    """How often in a row it crashed on that message."""
+    """How often in a row the child crashed on that message."""
 
 
 class Ending(Value):
     """How a child has ended."""
 
     crashed: bool = True
-    """Whether it crashed; otherwise it finished."""
+    """Whether the child crashed; otherwise it finished."""
     input: str = ""
-    """Message that it was handling; empty if none."""
+    """Message that the child was handling; empty if none."""
     lost: bool = False
     """Whether another process owns the session now, so that it must not be restarted here."""
     fatal: bool = False

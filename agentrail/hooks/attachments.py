@@ -30,21 +30,21 @@ class AttachedPlugin(Value):
     key: str
     """Name of the plugin in the session, unique there."""
     plugin: str
-    """Its class, as `module:name`."""
+    """Class of the plugin, as `module:name`."""
     priority: int
     """Order: plugins with lower numbers are asked first."""
     critical: bool
     """Whether a failure of the plugin counts as a refusal instead of being ignored."""
     hooks: frozenset[str]
-    """Names of the hooks that it implements."""
+    """Names of the hooks that the plugin implements."""
     version: int = 1
-    """Version of its state, from its class; `upgrade` is called if the stored version is lower."""
+    """Version of the plugin's state, from its class; `upgrade` is called if the stored version is lower."""
     revision: int = 0
-    """How often its options were updated in this session."""
+    """How often the plugin's options were updated in this session."""
     options: JsonObject = EMPTY
-    """Its options, as far as they are JSON."""
+    """Options of the plugin, as far as they are JSON."""
     money_limit: MoneyLimit | None = None
-    """Its limit on the session's cost, if it sets one."""
+    """The plugin's limit on the session's cost, if it sets one."""
     changed: JsonObject = EMPTY
     """For the options that were changed at run time: their values in the code, to notice when the code changes.
 

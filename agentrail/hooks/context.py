@@ -29,7 +29,7 @@ class Context(Value):
     session_id: str = "session"
     """Id of the session."""
     working_dir: str = "."
-    """Directory in which its tools work."""
+    """Directory in which the session's tools work."""
     model: str = "demo"
     """Name of the model for the next request."""
     prompt_mode: str = "full"
@@ -53,9 +53,9 @@ class Context(Value):
     sections: tuple[tuple[str, str], ...] = ()
     """Named sections of the system prompt."""
     tools: tuple[str, ...] = ()
-    """The names of its tools."""
+    """The names of the session's tools."""
     subagents: tuple[str, ...] = ()
-    """The names of the sub-agents it may start."""
+    """The names of the sub-agents that the session may start."""
     user_data: JsonObject = EMPTY
     """The `user_data` of the session's specification."""
     memory_contents: JsonObject = EMPTY

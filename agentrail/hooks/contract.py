@@ -132,7 +132,7 @@ def _check_value(whose: str, name: str, found: object) -> None:
 
 
 def check_attributes(plugin: object) -> None:
-    """Raise `BadPlugin` if an attribute of *plugin*, such as its priority, cannot be read or is of a wrong type."""
+    """Raise `BadPlugin` if an attribute of *plugin*, such as its priority, cannot be read or is invalid."""
     whose = type(plugin).__name__
     for name in ATTRIBUTES:
         try:

@@ -40,7 +40,7 @@ class _Part:
     found: object
     where: str
     option: bool = False
-    """Whether it belongs to an option, which must be an immutable value; elsewhere only containers are refused."""
+    """Whether the value belongs to an option, which must be immutable; elsewhere only containers are refused."""
 
 
 def why_changeable(member: object, *, option: bool = False) -> str | None:

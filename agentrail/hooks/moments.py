@@ -57,7 +57,7 @@ class AfterTurn(Hook):
     messages_diff: tuple[Message, ...]
     """Messages that the turn added to the history."""
     token_usage_diff: Usage
-    """Usage of the turn."""
+    """Tokens and cost of the turn."""
     started_at_ms: int
     """When the turn started, in milliseconds since 1970."""
     ended_at_ms: int

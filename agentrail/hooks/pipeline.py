@@ -82,11 +82,11 @@ class PluginEntry(Value, gc=True):
     """One plugin with its method for one hook."""
 
     place: int
-    """Its index among all plugins of the session."""
+    """Index of the plugin among all plugins of the session."""
     seat: AttachedPlugin
-    """Its description."""
+    """Description of the plugin."""
     method: Method
-    """Its method for the hook."""
+    """The plugin's method for the hook."""
 
 
 class Pipeline:

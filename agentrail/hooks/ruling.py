@@ -86,7 +86,7 @@ class Pause(Value):
     """A pause in a run of a hook: what it waits for, and where it continues."""
 
     place: Place
-    """Where it continues."""
+    """Where the run continues."""
     request: AskRequest | None = None
     """Request to carry out; `None` if a person must decide."""
     deadline: float | None = None
@@ -105,7 +105,7 @@ class Ruling(Value):
     verdict: Verdict = Verdict.PASS
     """How the run ended, or why it was paused."""
     by: str | None = None
-    """Key of the plugin that ended or paused it."""
+    """Key of the plugin that ended or paused the run."""
     reason: str = ""
     """Reason that this plugin gave."""
     critical: bool = False

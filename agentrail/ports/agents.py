@@ -12,15 +12,18 @@ class Task(Value):
     """One run of a sub-agent: what it was asked to do, and how far it is."""
 
     child: str
-    """Session id of the sub-agent: valid for `supervisor.session` while it runs, and in the journal for ever."""
+    """Session id of the sub-agent: valid for `supervisor.session` while the sub-agent runs.
+
+    Its records stay readable after that, unless the supervisor was given no journal.
+    """
     agent: str
     """Name of the agent, a key of `SessionSpec.agents`."""
     description: str
     """Short description of the task, as the model that started it gave it."""
     call_id: str
-    """Id of the tool call that started it."""
+    """Id of the tool call that started the sub-agent."""
     background: bool = False
-    """Whether it runs in the background: its tool call returned without waiting for the answer."""
+    """Whether the sub-agent runs in the background: its tool call returned without waiting for the answer."""
     status: str = "running"
     """`running`, `waiting` for a person, `done` or `failed`."""
 

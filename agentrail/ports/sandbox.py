@@ -59,7 +59,7 @@ class Entry(Value):
     path: str
     """Path relative to the root."""
     kind: Kind
-    """Whether it is a file, a folder or a link; links are not followed."""
+    """Whether the entry is a file, a folder or a link; links are not followed."""
     size: int = 0
     """Bytes of a file; 0 for all else."""
 
@@ -180,11 +180,11 @@ class Execution(Value, gc=True):
     exit_code: int
     """Exit code of the command; if a signal ended it, the signal's negative number."""
     stdout: Output = Output()
-    """Its standard output."""
+    """Standard output of the command."""
     stderr: Output = Output()
-    """Its standard error; empty if both streams were merged."""
+    """Standard error of the command; empty if both streams were merged."""
     timed_out: bool = False
-    """Whether it was ended because its timeout was over."""
+    """Whether the command was ended because its timeout was over."""
     killed: bool = False
     """Whether `Process.kill` was called."""
     clean: bool = True

@@ -24,7 +24,7 @@ class Background(Value):
     name: str
     """Name of the tool."""
     since: int
-    """When the call left its turn, in milliseconds since 1970."""
+    """When the call left its turn, or was cancelled after that, in milliseconds since 1970."""
     abandoned: bool = False
     """Whether the call was cancelled and has not ended in time."""
 

@@ -143,7 +143,10 @@ def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list
 
 
 def difference(recorded: ModelRequest, request: ModelRequest) -> str | None:
-    """Return in words where *request* differs from the *recorded* one, or `None` if it does not."""
+    """Return in words the first difference of *request* from the *recorded* one; `None` if none is found.
+
+    The ids of session and request and the names of models are not compared.
+    """
     for place, (then, now) in enumerate(zip(recorded.messages, request.messages, strict=False)):
         if _said_by_anybody(then) != _said_by_anybody(now):
             return f"message {place + 1} is {now!r:.200}; recorded is {then!r:.200}"

@@ -77,7 +77,7 @@ class TupleOf(Value, gc=True):
 
 
 class DictOf(Value, gc=True):
-    """Shape of a dict with any keys, and values of one shape."""
+    """Shape of a dict whose keys are any texts, and whose values have one shape."""
 
     item: Shape
     """The shape of each value."""
@@ -87,7 +87,7 @@ class OneOf(Value, gc=True):
     """Shape of a union: a value of one of several shapes; the first that fits is used."""
 
     members: tuple[Shape, ...]
-    """The shapes, in the order in which they were written."""
+    """The shapes of the union's members, in the order in which the annotation has them."""
 
 
 class Bounded(Value, gc=True):

@@ -29,7 +29,7 @@ class Signature(Value, gc=True):
     description: str
     """The function's description for the model."""
     parameters: JsonObject
-    """The JSON Schema of its arguments."""
+    """The JSON Schema of the function's arguments."""
     read: Arguments
     """Function that turns the JSON arguments of a call into keyword arguments of the function."""
     context: str | None

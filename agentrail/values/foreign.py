@@ -26,7 +26,7 @@ MOST_TOKENS: Final = 2**40
 """Largest count of tokens accepted for one response."""
 
 MOST_USD: Final = 1e9
-"""Largest cost accepted for one response, in US dollars."""
+"""Largest amount accepted, in US dollars: as the cost of a response, as a price, or as a limit."""
 
 MOST_WORDS: Final = 10_000
 """The most characters of an error's text that are kept."""

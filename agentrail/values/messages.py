@@ -36,7 +36,7 @@ class UserMessage(Value):
     parts: tuple[Part, ...]
     """Text and images."""
     origin: Origin = Origin.PROMPT
-    """Who wrote it."""
+    """Who wrote the message."""
 
     @property
     def text(self) -> str:
@@ -50,7 +50,7 @@ class AssistantMessage(Value):
     parts: tuple[Said, ...] = ()
     """Text and thoughts (reasoning), in order."""
     calls: tuple[ToolCall, ...] = ()
-    """Tool calls that it asks for, in order."""
+    """Tool calls that the model asks for, in order."""
     model: str = ""
     """Name of the model."""
     stop: StopReason = StopReason.END

@@ -93,7 +93,7 @@ class Response(Value):
     parts: tuple[Said, ...] = ()
     """Text and thoughts (reasoning), in order."""
     calls: tuple[ToolCall, ...] = ()
-    """Tool calls that it asks for, with the provider's ids."""
+    """Tool calls that the model asks for, with the provider's ids."""
     stop: StopReason = StopReason.END
     """Why the model stopped."""
     usage: Usage = NOTHING_USED
@@ -126,7 +126,7 @@ class Failure(Value):
     """Why a request to a model failed."""
 
     kind: FailureKind
-    """How to handle it."""
+    """How to handle the failure."""
     error: str
     """Class of the error."""
     message: str

@@ -37,17 +37,17 @@ class ToolSpec(Authored):
     """Description of a tool: everything but its code."""
 
     name: str
-    """Name by which the model calls it."""
+    """Name by which the model calls the tool."""
     description: str
     """Description for the model."""
     parameters: JsonObject = EMPTY
-    """JSON Schema of its arguments."""
+    """JSON Schema of the tool's arguments."""
     timeout: float = 60.0
     """Seconds that a call may run; longer than ten years counts as ten years."""
     immune: bool = False
     """Whether steering and a default abort leave its calls running."""
     parallel: bool = True
-    """Whether its calls may run while other calls run."""
+    """Whether calls of the tool may run while other calls run."""
     effect: EffectClass = EffectClass.UNSAFE
     """What happens if an interrupted call is run again."""
     subject: str | tuple[str, ...] | None = None

@@ -19,7 +19,7 @@ BLOB_FROM: Final = 64 * 1024
 """Size in bytes of the smallest record whose long texts are stored as blobs."""
 
 LONG: Final = 4 * 1024
-"""Length in characters of the shortest text that is stored as a blob."""
+"""Length in characters of the shortest text that is stored as a blob, in records of at least `BLOB_FROM` bytes."""
 
 NO_CHECK: Final = b""
 """The previous checksum of the first record, which has no record before it."""

@@ -65,7 +65,7 @@ class McpServer:
     trust_hints: bool = attrs.field(default=False, kw_only=True)
     """Whether the server's hints about the effects of its tools count; if not, the effect of each is `unsafe`."""
     requires: Sequence[str] = attrs.field(default=("mcp",), converter=_words, kw_only=True)
-    """The `requires` of its tools: labels that tell plugins what the tools have access to."""
+    """The `requires` of the server's tools: labels that tell plugins what the tools have access to."""
 
     def __attrs_post_init__(self) -> None:
         for holds, problem in _RULES:

@@ -17,7 +17,7 @@ class Provider(Value):
     format: str
     """The module of `agentrail.adapters.models` whose `FORMAT` is the provider's wire format."""
     base_url: str
-    """The URL of its API."""
+    """The URL of the provider's API."""
     keys: tuple[str, ...] = ()
     """The environment variables that usually hold its API key; the first that is set counts. Empty if it needs none."""
 

@@ -211,7 +211,7 @@ class Hearing:
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
-    """Return scheme, host and port of *url*; a key found by its usual name is sent only to the provider's own."""
+    """Return scheme, host and port of *url*, by which two URLs are compared: see `_key`."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
 

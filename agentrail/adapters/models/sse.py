@@ -23,7 +23,7 @@ class ServerEvent(NamedTuple):
     name: str
     """The type of the event (its field `event`); empty if it has none."""
     data: str
-    """Its `data` lines, joined with newlines."""
+    """The `data` lines of the event, joined with newlines."""
 
 
 class EventReader:

@@ -73,7 +73,7 @@ class WireFormat(Protocol):
         ...
 
     def render(self, request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-        """Return the HTTP path and body of *request*; *model* is the model's name without its *provider*."""
+        """Return *request* as an HTTP request; *model* is the model's name without its *provider*."""
         ...
 
     def decoder(self) -> Decoder:

@@ -42,7 +42,7 @@ THREADS: Final = 8
 """The most threads in which calls of one sandbox use the file system at the same time."""
 
 MAX_SEARCH: Final = 20.0
-"""The most seconds that a search may take."""
+"""The most seconds that one `grep` may take; then it raises `SearchTooSlow`."""
 
 SHELL: Final = ("/bin/bash", "--noprofile", "--norc", "-c")
 PLAIN_SHELL: Final = ("/bin/sh", "-c")

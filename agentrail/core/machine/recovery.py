@@ -188,7 +188,10 @@ def _tell_of_lost(w: StepDraft, lost: tuple[str, ...]) -> None:
 
 
 def _end_strays(w: StepDraft) -> None:
-    """Report cancelled calls as ended: they ended with the process that ran them."""
+    """Report the calls that were left running in the background: they ended with the process.
+
+    The cancelled calls ended too. They are only forgotten, because their results were given when they were cancelled.
+    """
     s = w.s
     lingering, s.lingering, s.quarantined = s.lingering, (), ()
     w.clear_timer(GRACE_TIMER)

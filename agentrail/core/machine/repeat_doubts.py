@@ -54,9 +54,10 @@ def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
 
 
 def is_in_doubt(w: StepDraft, name: str, args: JsonObject) -> bool:
-    """Whether an equal call was stopped and may have taken effect.
+    """Whether this call may repeat one that was stopped and may have taken effect.
 
-    A doubt that was merged from several calls counts only for a tool of the class `unsafe`.
+    A merged doubt covers a tool with any arguments, or even all tools. So it counts only for tools of the class
+    `unsafe`, or harmless calls would be held too.
     """
     doubts = w.s.in_doubt
     if not doubts:

@@ -43,7 +43,7 @@ from agentrail.values.json import freeze_object
 from agentrail.values.value import Value
 
 Handler = Callable[..., None]
-"""Function that handles one kind of input; it takes the step's draft and the input."""
+"""Function that handles one or more kinds of input; it takes the step's draft and the input."""
 
 
 class Step(Value, gc=True):

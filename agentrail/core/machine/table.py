@@ -82,7 +82,7 @@ RESULTS: Final = (*STREAM, *CALLS, TimerFired, AskSettled, *COMPACTIONS, HooksWe
 # Effects that occur together
 
 ON: Final = (StartRequest, StartCompaction, CarryOut, SetTimer, ClearTimer)
-"""Effects of continuing until the session has to wait: of this turn's next request, or of the next prompt's turn."""
+"""Effects of going on until the session has to wait: with the turn's next request, or with the next prompt."""
 LEAVE: Final = (CancelCalls, CancelAsk)
 """Effects of taking calls out of their turn, and of dropping paused hooks."""
 END: Final = (CloseSession, CancelCalls, SetTimer, ClearTimer, StopSubagents)

@@ -27,12 +27,12 @@ class ActorRestarted(Value):
 
 
 class CrashedTooOften(Value):
-    """The session's actor crashed too often; the supervisor does not start it again."""
+    """The session's actor crashed too often: it is started again only if a caller asks for that."""
 
     cause: str
     """The exception that crashed the actor, as text."""
     input: str = ""
-    """Kind of message that crashed it each time; empty if the messages differed."""
+    """Kind of message that crashed the actor each time; empty if the messages differed."""
 
 
 class SessionReturned(Value):
@@ -64,7 +64,7 @@ class SessionBranched(Value):
     """The session starts as a fork of another one, maybe with newer code."""
 
     origin: str
-    """Session id of the one it was forked from."""
+    """Id of the session that this one was forked from."""
     at: int
     """Number of the last record that the fork shares with it."""
     left_behind: tuple[str, ...] = ()
@@ -197,11 +197,11 @@ class CompactionEnded(Value):
     compaction_id: str
     """Id of the compaction."""
     messages: tuple[Message, ...]
-    """The messages that are left."""
+    """The conversation after the compaction."""
     removed: int
-    """Number of messages removed."""
+    """Number of messages that the compaction removed."""
     note: str
-    """What was done, in words."""
+    """What the compaction did, in words."""
 
 
 class CompactionFailed(Value):
@@ -228,7 +228,7 @@ class SubagentStarted(Value):
     child: str
     """Session id of the sub-agent."""
     call_id: str
-    """Id of the call that started it."""
+    """Id of the call that started the sub-agent."""
     agent: str
     """Name of the sub-agent's kind in the parent's list of agents."""
     description: str

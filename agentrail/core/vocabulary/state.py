@@ -45,17 +45,17 @@ class Setup(Value):
     options: Options = Options()
     """The limits and choices of the session."""
     working_dir: str = "."
-    """Directory in which its tools work."""
+    """Directory in which the session's tools work."""
     user_data: JsonObject = EMPTY
     """Data from the caller of `spawn`, for plugins and tools."""
     prompt_mode: str = "full"
-    """How much of the system prompt it gets: `full`, `task`, `minimal` or `none`."""
+    """How much of the system prompt the session gets: `full`, `task`, `minimal` or `none`."""
     path: tuple[str, ...] = ()
     """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
     spec: str = ""
-    """Name of the specification it was spawned from."""
+    """Name of the specification that the session was spawned from."""
     agents: tuple[str, ...] = ()
-    """Names of the sub-agents that it may start."""
+    """Names of the sub-agents that the session may start."""
     shares: bool = False
     """For a sub-agent: whether it shares a money limit with its parent."""
 
@@ -78,7 +78,7 @@ class Steering(Value):
     """A steering text that waits for the next request."""
 
     ref: str
-    """Id under which events speak of it."""
+    """Id under which events speak of the text."""
     text: str
     """The text for the model."""
 
@@ -212,7 +212,7 @@ class Attached(Value):
     revision: int
     """Revision of the tool: which of the tools that had this name."""
     source: str = ""
-    """Name of the source (an MCP server) it came from; empty if none."""
+    """Name of the source (an MCP server) that the tool came from; empty if none."""
 
 
 class Subagent(Value):

@@ -257,9 +257,9 @@ class Stray(Value):
     call_id: str
     """Id of the call."""
     name: str
-    """Name of the tool."""
+    """Name of the tool that was called."""
     since: int
-    """When the call left its turn, in milliseconds since 1970."""
+    """When the call left its turn, or was cancelled after that, in milliseconds since 1970."""
     started_at: int = 0
     """When the call started, in milliseconds since 1970."""
     writes: bool = False

@@ -20,11 +20,11 @@ class Dump(Value):
     """The conditions under which a sub-command of git prints contents of files."""
 
     if_asked: bool = False
-    """Whether it prints contents only with an option that asks for patches."""
+    """Whether the sub-command prints contents only with an option that asks for patches."""
     unless_asked: bool = False
-    """Whether it prints no contents with an option that asks for names or counts only."""
+    """Whether the sub-command prints no contents with an option that asks for names or counts only."""
     of_revisions: bool = False
-    """Whether it counts only with a revision: without one it shows changes that are not committed yet."""
+    """Whether the sub-command counts only with a revision: without one it shows changes that are not committed yet."""
 
 
 _PATCH: Final = Dump(if_asked=True)

@@ -132,7 +132,7 @@ class Assignment(Value, gc=True):
     name: str
     """The name of the variable."""
     assigned: Word
-    """The value that it gets."""
+    """The value that the variable gets."""
 
 
 class Redirection(Value, gc=True):

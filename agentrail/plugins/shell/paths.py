@@ -105,7 +105,10 @@ class Aim(Value):
     globs: bool
     """Whether the places are patterns with wild cards."""
     unknown: bool
-    """Whether a part of the word is known only when the command runs."""
+    """Whether the places are known only when the command runs.
+
+    That is so if the shell expands a part of the word other than `$HOME` and `$PWD`, or if the directory is unknown.
+    """
 
 
 def aim(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Aim:

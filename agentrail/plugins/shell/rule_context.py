@@ -103,11 +103,14 @@ class CommandScene(Value, gc=True):
         return pieces(word, self.bases, self.assigned)
 
     def fenced(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
-        """Return whether a pattern of *fence* covers the path *word*, and which pattern."""
+        """Return whether *word*, or a part of it, is a path that *fence* covers and `allowed` does not.
+
+        Returned with it: the pattern of *fence* that covers the path.
+        """
         return self._worst(self.pieces(word), fence)
 
     def mentions(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
-        """Return whether *word* contains, among other text, a path that a pattern of *fence* covers, and which."""
+        """Return the same as `fenced` for the paths that *word* contains among other text."""
         return self._worst(mentioned(word, self.bases), fence)
 
     def _worst(self, aims: Iterable[Aim], fence: Fence) -> tuple[Certainty, str]:
@@ -158,7 +161,11 @@ class CommandScene(Value, gc=True):
 
 
 def given(args: Sequence[Word]) -> GivenCommand:
-    """Sort *args* into options and operands, as GNU programs do."""
+    """Sort *args* into options and operands; as in GNU programs, options may stand anywhere before `--`.
+
+    It is not known which options take a value. So a value in a word of its own counts as an operand, and each letter
+    after a single `-` as an option.
+    """
     letters: set[str] = set()
     long: set[str] = set()
     operands: list[Word] = []

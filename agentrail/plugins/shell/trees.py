@@ -22,7 +22,10 @@ from agentrail.values.value import Value
 
 
 class BlockedTree(Value):
-    """How a program recurses into folders: the arguments that make it, and which operands are the folders."""
+    """How a program recurses into folders: the arguments that make it, and which operands are the folders.
+
+    `ag` and `rg` always recurse, but skip hidden files: for them, "recurse" means to read these too.
+    """
 
     letters: str = ""
     """Short options that make the program recurse."""

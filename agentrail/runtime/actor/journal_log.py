@@ -120,7 +120,7 @@ log = logging.getLogger("agentrail.session")
 T = TypeVar("T")
 
 ATTEMPTS: Final = 2
-"""How often a session's first record is tried before its caller, who still waits, gets an error."""
+"""How often the first record after `spawn` or `resume` is tried before the caller, who still waits, gets an error."""
 
 SNAPSHOT_EVERY: Final = 200
 """After how many records a snapshot is stored, so that a rebuild is quick."""
@@ -160,7 +160,7 @@ class Records:
         self.relieve: Callable[[], None] = _relieve_nobody
         self.forgotten = False
         self._doubtful = False
-        self.wrote = False  # nothing written yet: the caller of `spawn` still waits
+        self.wrote = False  # no record written since the start: the caller of `spawn` or `resume` may still wait
 
     @property
     def fenced(self) -> Fenced:

@@ -23,7 +23,10 @@ ROOF: Final = "roof"
 """The name of the task that holds the nursery of everything under a supervisor."""
 
 OURS: Final = "agentrail"
-"""Prefix of the names of all threads that agentrail starts."""
+"""Prefix of the names of the threads that agentrail starts itself, as for the journal.
+
+Trio's worker threads have other names: that of a tool, or Trio's own.
+"""
 
 NOWHERE: Final[Mapping[int, tuple[str, ...]]] = MappingProxyType({})
 

@@ -26,7 +26,7 @@ from the journal. `drop`: events are left out, and a `Gap` marks the place. `dis
 that has the cursor from which to go on."""
 
 CAPACITY: Final = 1024
-"""How many events may wait for one subscriber."""
+"""How many events may wait for one subscriber, unless it gives a `capacity`; with more, its policy is applied."""
 
 MOST_MERGED: Final = 16 * 1024
 """The most characters of a merged delta; beyond it the subscriber counts as fallen behind."""

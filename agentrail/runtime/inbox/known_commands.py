@@ -76,7 +76,8 @@ class Answers:
     async def known(self, command: str, digest: bytes) -> Answer | None:
         """Return the stored answer to the id *command*, or a refusal if it belongs to another command.
 
-        `None` if the id is new. If the journal cannot be read now, a refusal: the caller may try again later.
+        `None` if the id is new. A refusal too if the journal cannot be read now (the caller may try again later), or if
+        the stored record is damaged.
         """
         known = None if self._kept is None else self._kept.get(command)
         if known is None:

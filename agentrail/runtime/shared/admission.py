@@ -13,7 +13,10 @@ from collections.abc import Callable
 import trio
 
 WIDTH = 8
-"""How many sessions are admitted per pass. With fewer, many prompts start later; with more, aborts wait longer."""
+"""How many sessions are admitted per pass of Trio's scheduler.
+
+With fewer, many prompts start later; with more, aborts wait longer.
+"""
 
 
 class Gate:

@@ -269,5 +269,8 @@ class Stream:
         return max(self.last, self.reported) + self.stall_timeout
 
     def stalled(self, now: float) -> StreamStalled:
-        """Return the `StreamStalled` input, with the seconds since the last chunk."""
+        """Return the `StreamStalled` input: the seconds since the last chunk, and the response so far.
+
+        Its usage is estimated as if the request were cut now.
+        """
         return StreamStalled(self.request.request_id, round(now - self.last, 3), self.partial(cut=True))

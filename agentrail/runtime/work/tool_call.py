@@ -47,7 +47,7 @@ class LateCalls:
         return self._waiting is not None
 
     def drop(self, call_id: str) -> StartCall | ProbeCall | None:
-        """Remove the waiting call of this id and return it; it was cancelled."""
+        """Remove the waiting call of this id, which was cancelled, and return it; `None` if no such call waits."""
         found = next((effect for effect in self._waiting or () if effect.call_id == call_id), None)
         if found is not None:
             self._waiting = tuple(effect for effect in self._waiting or () if effect is not found)
@@ -203,7 +203,7 @@ class Calls:
             self._empty.set()
 
     def names(self, known: Container[str]) -> tuple[str, ...]:
-        """Return the unfinished calls as text (tool, session, call), without those in *known*."""
+        """Return the unfinished calls as text (tool, session, call), without those of the tools named in *known*."""
         return tuple(sorted(f"{call.name} ({call.key})" for call in self._running if call.name not in known))
 
     async def wait_empty(self) -> None:

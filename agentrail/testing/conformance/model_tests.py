@@ -61,7 +61,7 @@ class Staged(Authored, gc=True):
     model: Model
     """The model under test."""
     request: ModelRequest
-    """The request to give it."""
+    """The request to give the model."""
 
 
 Stage: TypeAlias = Callable[[ModelScene], Awaitable[Staged | None]]

@@ -1,4 +1,7 @@
-"""Draws hooks and events for one plugin, with calls, results and texts made of the words that its code reads."""
+"""Draws hooks for one plugin, and puts drawn calls and results into given events.
+
+Calls, results and texts are made of the words that the plugin's code reads.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ from agentrail.values.tools import Err, Ok, err, ok
 from agentrail.values.usage import NOTHING_USED
 
 OF_CALLS: Final = frozenset({"args", "details"})
-"""The fields of events that hold the arguments of a call (`args`) or the data of its result (`details`)."""
+"""The fields of events that hold the arguments of a call (`args`) or the data of its result (`details`).
+
+`retold` replaces them by drawn ones.
+"""
 
 
 def draw_hook(moment: str, caller: Caller) -> Hook:

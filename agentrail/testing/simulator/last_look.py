@@ -34,7 +34,10 @@ ON_PURPOSE: Final[Mapping[str, tuple[str, ...]]] = {
 """The errors by which a session may crash, each with the faults that cause it; one of them must have fired."""
 
 NEAR: Final = 5
-"""Milliseconds around the edge of a restart period in which a crash is not judged: it may count or not."""
+"""Milliseconds around the edge of a restart period. A crash so near the edge may count or not.
+
+Then what was done about the last crash is not judged.
+"""
 
 
 class Intensity(Protocol):

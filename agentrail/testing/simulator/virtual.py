@@ -103,7 +103,7 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         try:
             trio.run(bounded, virtual, clock=virtual)
         except Exception as error:
-            if everything.cancel_called:  # this error was raised before, but could not leave a nursery that waited
+            if everything.cancel_called:  # raised by `jump_or_end`, or held back by a nursery that waited
                 raise NothingMovesError from error
             raise
     watch.day += virtual.current_time()

@@ -1,4 +1,8 @@
-"""Checks at moments at which all tasks wait: the work that a session's records call running must really be running."""
+"""Checks sessions at moments at which all tasks wait.
+
+The work that runs and the timers that are set must be those in the session's records. No letter may lie unread, and no
+sub-agent that was stopped may go on.
+"""
 
 from __future__ import annotations
 

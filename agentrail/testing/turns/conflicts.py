@@ -138,7 +138,8 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
     plugins and steps are then left out, as long as the invariant is still broken.
 
     Args:
-        plugins: The candidates. Give those that must always be there to the invariant's own `simulate`.
+        plugins: The candidates; each example has some of them. If a plugin must always be there, let the invariant
+            play the script again with it: `simulate([always, *trace.plugins], trace.script)`.
         invariant: Raises `AssertionError` for a trace that shows something that must never happen.
         calls: Calls that the model may make, beside those that are drawn.
         options: The options of the sessions.

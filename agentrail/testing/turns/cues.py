@@ -74,7 +74,7 @@ class Returned(Cue):
     """The first of the running calls returns."""
 
     result: ToolResult
-    """The result that it returns."""
+    """The result that the call returns."""
 
 
 class Raised(Cue):

@@ -20,7 +20,10 @@ from agentrail.values.json import canonical
 from agentrail.values.messages import AssistantMessage
 
 MAX_FAILURES: Final = 3
-"""How often a plugin's `on_event` may raise in a turn; then it is shown no more events until the next turn."""
+"""How often a plugin's `on_event` may raise in a turn before it is shown no more events until the next turn.
+
+The runtime's limit is in `hooks/live.py`. It is not imported, so that the check fails if that limit changes.
+"""
 
 
 class Course:

@@ -15,7 +15,10 @@ from agentrail.tools.builtin.web_fetch import web_fetch
 
 
 def standard_tools() -> tuple[Tool, ...]:
-    """Return the built-in tools, for `SessionSpec(tools=standard_tools())`."""
+    """Return the built-in tools, for `SessionSpec(tools=standard_tools())`.
+
+    The tools for sub-agents are not among them: a session with `agents` gets them by itself.
+    """
     return (
         read_file,
         write_file,

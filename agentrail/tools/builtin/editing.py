@@ -17,10 +17,10 @@ from agentrail.tools.function import tool
 from agentrail.values.tools import Ok, ok
 
 PIECE: Final = 16 * 1024
-"""The number of bytes that are compared at once; between two pieces, other tasks run."""
+"""How many bytes of the file are read and searched for similar lines at once; other tasks run in between."""
 
 MAX_COMPARED: Final = 1024 * 1024
-"""The most bytes of a file that are compared."""
+"""The most bytes of a file that are searched for similar lines."""
 
 MAX_ANCHOR: Final = 200
 """The most characters of a line that are compared."""

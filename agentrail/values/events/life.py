@@ -13,7 +13,7 @@ class SessionStarted(Event):
     """A new session has started: its plugins have agreed."""
 
     model: str
-    """Name of its model."""
+    """Name of the session's model."""
 
 
 class SessionRestarted(Event):
@@ -27,14 +27,14 @@ class SessionRecovered(Event):
     """The session was rebuilt from its journal."""
 
     records: int
-    """Number of journal records that it was rebuilt from."""
+    """Number of journal records that the session was rebuilt from."""
 
 
 class SessionForked(Event):
     """The session was started as a fork of another one."""
 
     origin: str
-    """Id of the session that it was forked from."""
+    """Id of the session that this one was forked from."""
     at: int
     """Number of the last record that the fork shares with it."""
     left_behind: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class SessionEnded(Event):
     """The session has ended for good; always its last event."""
 
     reason: str
-    """Why it ended."""
+    """Why the session ended."""
 
 
 class AgentStart(Event):
@@ -83,7 +83,7 @@ class AgentEnd(Event):
     """A turn has finished normally."""
 
     ref: str
-    """Id of the prompt that it answered."""
+    """Id of the prompt that the turn answered."""
     stop_reason: str
     """`end`, `max_turns`, `left`, `superseded`, `length` or `refused`."""
     messages: tuple[Message, ...]
@@ -132,7 +132,7 @@ class PromptQueued(Event):
     text: str
     """Text of the prompt."""
     position: int
-    """Its place in the queue, from 1."""
+    """Place of the prompt in the queue, from 1."""
 
 
 class PromptDropped(Event):
@@ -152,7 +152,7 @@ class PromptRejected(Event):
     reason: str
     """Reason that the plugin or the abort gave."""
     plugin: str | None = None
-    """Key of the plugin that refused it; `None` if it was an abort."""
+    """Key of the plugin that refused the prompt; `None` if it was an abort."""
 
 
 class PromptWithdrawn(Event):
@@ -181,9 +181,9 @@ class SteeringApplied(Event):
     """All queued steering texts were added to the conversation as one user message."""
 
     refs: tuple[str, ...]
-    """Ids of the texts, in order."""
+    """Ids of the steering texts, in order."""
     count: int
-    """Number of the texts."""
+    """Number of the steering texts."""
 
 
 AnyLifeEvent: TypeAlias = (

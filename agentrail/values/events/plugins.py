@@ -58,9 +58,9 @@ class PluginAttached(Event):
     plugin: str
     """Key of the plugin."""
     success: bool = True
-    """Whether it was added."""
+    """Whether the plugin was added."""
     error: str | None = None
-    """Why it was not added; `None` on success."""
+    """Why the plugin was not added; `None` on success."""
 
 
 class PluginDetached(Event):
@@ -69,9 +69,9 @@ class PluginDetached(Event):
     plugin: str
     """Key of the plugin."""
     success: bool = True
-    """Whether it was removed."""
+    """Whether the plugin was removed."""
     error: str | None = None
-    """Why it was not removed; `None` on success."""
+    """Why the plugin was not removed; `None` on success."""
 
 
 class PluginUpgraded(Event):

@@ -115,7 +115,7 @@ class ModelSwitched(Event):
     provider_opts_changed: bool
     """Whether options for the provider changed too."""
     by: str | None = None
-    """Key of the plugin that chose it; `None` if it was a caller or a fallback."""
+    """Key of the plugin that chose the model; `None` if it was a caller or a fallback."""
     reason: str | None = None
     """For a fallback model, which is used until the turn ends: the failure that led to it; `None` otherwise."""
 

@@ -69,9 +69,9 @@ class ToolExecutionMetrics(Event):
     name: str
     """Name of the tool."""
     started_at_ms: int
-    """When it started, in milliseconds since 1970."""
+    """When the call started, in milliseconds since 1970."""
     ended_at_ms: int
-    """When it ended, in milliseconds since 1970."""
+    """When the call ended, in milliseconds since 1970."""
     duration_ms: int
     """Duration in milliseconds."""
 
@@ -200,13 +200,13 @@ class SubagentStart(Event):
     """A sub-agent was started."""
 
     call_id: str
-    """Id of the call that started it."""
+    """Id of the call that started the sub-agent."""
     child: str
     """Session id of the sub-agent."""
     description: str
-    """The task it was given, in a few words."""
+    """The task of the sub-agent, in a few words."""
     agent: str = ""
-    """Its name in the session's list of agents."""
+    """Name of the sub-agent's kind in the session's list of agents."""
     background: bool = False
     """Whether the call returns at once instead of waiting for it."""
 
@@ -215,13 +215,13 @@ class SubagentEnd(Event):
     """A sub-agent ended."""
 
     call_id: str
-    """Id of the call that started it."""
+    """Id of the call that started the sub-agent."""
     child: str
     """Session id of the sub-agent."""
     text: str
-    """Its answer, or why there is none."""
+    """Answer of the sub-agent, or why there is none."""
     is_error: bool
-    """Whether it failed."""
+    """Whether the sub-agent failed."""
 
 
 class SubAgentEvent(Event):

@@ -68,7 +68,7 @@ def _connect(path: Path, connect: Connect, mode: str) -> sqlite3.Connection:
 
 
 def _upgraded(path: Path, connect: Connect) -> None:
-    """Migrate tables of an older version before a reader uses them; a process that writes may go on."""
+    """Migrate tables of an older version before a reader uses them; another process may go on writing."""
     with closing(_connect(path, connect, "rw")) as connection:
         _set(connection, SETTINGS)
         with _in_one(connection):

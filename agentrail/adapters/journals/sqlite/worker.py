@@ -141,7 +141,7 @@ class Worker(Generic[C]):
             queue.remove(cast("ThreadJob[C, object]", job))
         return trio.lowlevel.Abort.SUCCEEDED
 
-    # Called in the event loop, by the thread
+    # Called in the event loop, where the thread schedules them; it calls `_go_on` itself too
 
     def _wake(self, token: trio.lowlevel.TrioToken, tasks: Sequence[trio.lowlevel.Task], are_awaited: bool) -> None:
         for task in tasks:

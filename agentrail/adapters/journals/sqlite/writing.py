@@ -178,7 +178,10 @@ class Writer:
             self._to_mend = True
 
     def _mend(self) -> None:
-        """Remove a failed commit from the log for good; raise `JournalFailed` if that cannot be done yet.
+        """Remove a failed commit from the log for good.
+
+        Raise `JournalFailed` if that cannot be done yet. Raise `CommitUnknown` if earlier commits may be lost: then
+        this writer refuses all further writes.
 
         No connection sees the failed commit, because SQLite has not added it to the log's index. But it may be complete
         in the log, and a process that opens the journal after a crash would accept it. So the log is moved into the

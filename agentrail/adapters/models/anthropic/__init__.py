@@ -31,7 +31,7 @@ class Messages:
         return {"authorization": f"Bearer {key}"}
 
     def render(self, request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-        """Return the HTTP path and body of *request*; *model* is the model's name without its *provider*."""
+        """Return *request* as an HTTP request; *model* is the model's name without its *provider*."""
         return render(request, provider, model, settings)
 
     def decoder(self) -> Decoder:

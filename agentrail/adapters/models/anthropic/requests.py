@@ -42,7 +42,7 @@ NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON S
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-    """Return the HTTP path and body of *request* for *model*."""
+    """Return *request* as an HTTP request (path, body, headers) for *model*."""
     turns = turns_of(request.messages, provider)
     most = settings.max_tokens or _max_tokens(model)
     manner = manner_of(model, settings, most, turns)

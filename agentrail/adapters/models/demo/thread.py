@@ -65,7 +65,10 @@ def _unspoken(since: Sequence[Message]) -> tuple[ToolMessage, ...]:
 
 
 def _behind(steps: tuple[DemoStep, ...], calls: Sequence[ToolCall]) -> tuple[DemoStep, ...]:
-    """Return the *steps* after the last one that *calls* were made for; those before it count as done."""
+    """Return the *steps* that are left after *calls*.
+
+    A call ends the first step of its kind and all steps before it. If no step is of its kind, it ends the next one.
+    """
     for call in calls:
         kind = kind_of(call.name)
         done = next((index for index, step in enumerate(steps) if kind is not None and step.kind is kind), 0)

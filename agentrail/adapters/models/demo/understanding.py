@@ -51,7 +51,7 @@ class DemoStep(Value):
     """One thing that the user asked for."""
 
     text: str
-    """The user's words for it."""
+    """The user's words for the step."""
     kind: ToolKind | None = None
     """The kind of tool that is asked for; `None` if the demo does not understand the words."""
     slots: JsonObject = EMPTY

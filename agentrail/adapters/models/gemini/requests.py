@@ -25,7 +25,10 @@ They demand no signatures, take no images within tool results, and take a budget
 """
 
 UNSIGNED: Final = "skip_thought_signature_validator"
-"""The signature to send with a call of another model; the API accepts this constant in place of a real one."""
+"""The signature to send with the first call of a response without signatures, such as one of another model.
+
+The API accepts this constant in place of a real signature.
+"""
 
 LEVELS: Final[Mapping[str, str]] = {
     "none": "MINIMAL",
@@ -66,7 +69,7 @@ MODES: Final[Mapping[str, str]] = {"auto": "AUTO", "any": "ANY", "none": "NONE",
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-    """Return the HTTP path and body of *request* for *model*."""
+    """Return *request* as an HTTP request (path, body, headers) for *model*."""
     body: dict[str, Json] = {"contents": [_content(turn, model) for turn in turns_of(request.messages, provider)]}
     system = system_of(request)
     if system:

@@ -35,7 +35,7 @@ NO_STOP: Final = "`stop` is not known to this provider; `openai-chat:…` has it
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-    """Return the HTTP path and body of *request* for *model*."""
+    """Return *request* as an HTTP request (path, body, headers) for *model*."""
     if settings.stop:
         raise BadModelOptions(NO_STOP)
     turns = turns_of(request.messages, provider)

@@ -44,7 +44,7 @@ class ChatCall:
     name: str = ""
     """Name of the tool."""
     written: list[str] = field(factory=list[str])
-    """The pieces of the JSON of its arguments received so far."""
+    """The pieces of the JSON of the call's arguments received so far."""
 
 
 @final

@@ -75,7 +75,7 @@ DIALECTS: Final = {
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-    """Return the HTTP path and body of *request* for *model*."""
+    """Return *request* as an HTTP request (path, body, headers) for *model*."""
     dialect = _dialect(provider, settings)
     body: dict[str, Json] = {"model": model, "stream": True}
     if dialect.asks_usage:
