@@ -15,7 +15,7 @@ TAGS: Final = ("status", "title")
 """Names of the tags that are recognized."""
 
 LONGEST: Final = 200
-"""The most characters between the opening of a tag and its closing."""
+"""The most characters between the opening of a tag and its closing; with more, the tag stays in the text."""
 
 TITLE: Final = 60
 """The most characters of a title; a longer one is cut."""
@@ -27,7 +27,7 @@ class Tagged(Value):
     tag: str
     """Name of the tag."""
     text: str
-    """The text inside."""
+    """The text between the opening of the tag and its closing."""
 
 
 class TagFilter:

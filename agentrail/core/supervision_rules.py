@@ -23,10 +23,10 @@ SAME_INPUT: Final = 3
 """After this many crashes in a row on the same message, a session is set aside."""
 
 FIRST_PAUSE: Final = 0.1
-"""Seconds before the second restart of a session in a row; twice as long before each that follows."""
+"""Under `one_for_one`: seconds before a session's second restart in a period, then doubled; chance may halve it."""
 
 LONGEST_PAUSE: Final = 30.0
-"""Longest pause before a restart, in seconds."""
+"""Longest pause before the restart of a session under `one_for_one`, in seconds."""
 
 
 class Policy(Value):
@@ -35,7 +35,7 @@ class Policy(Value):
     strategy: str = "one_for_one"
     """Which children are restarted after a crash."""
     max_restarts: int = 3
-    """How many restarts are allowed within `period`."""
+    """Restarts allowed within `period`: of each session under `one_for_one`; otherwise of all children together."""
     period: float = 5.0
     """Seconds over which restarts are counted."""
 
@@ -50,9 +50,9 @@ class Ward(Value):
     session: bool = False
     """Whether the child is a session."""
     restarts: tuple[float, ...] = ()
-    """Times of the child's restarts within the last `period`."""
+    """Times of the child's restarts within the last `period`; kept only for a session under `one_for_one`."""
     input: str = ""
-    """Message on which the child crashed last; empty if it was not handling one."""
+    """Message that the child was handling when it crashed last; empty if it was not handling one."""
     crashes: int = 0
     """How often in a row the child crashed on that message."""
 
@@ -76,15 +76,15 @@ class RestartDecision(Value):
     ward: Ward | None
     """The child from now on; `None` if it is removed."""
     restarts: tuple[float, ...]
-    """Times of the supervisor's restarts that still count."""
+    """Times of restarts that count for the supervisor: not those of sessions under `one_for_one`."""
     stop: tuple[str, ...] = ()
     """Keys of children to stop, in this order."""
     forget: tuple[str, ...] = ()
-    """Those of them that are removed and not started again."""
+    """Those of the children in `stop` that are removed and not started again."""
     start: tuple[str, ...] = ()
     """Keys of children to start, in this order."""
     pause: float = 0.0
-    """Seconds to wait before starting them."""
+    """Seconds to wait before the children in `start` are started."""
     set_aside: bool = False
     """Whether the child is a session that is not restarted, but can still be read."""
     same_input: bool = False

@@ -17,7 +17,7 @@ from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.value import Value
 
 LIKE: Final = 0.7
-"""Similarity (0 to 1) to an existing tool's name from which a tool name in a plugin's options counts as misspelt."""
+"""If tools may be added later: similarity (0 to 1) to a tool's name from which a name in options is misspelt."""
 UNLIKE: Final = 0.4
 """The least similarity (0 to 1) of a tool's name that an error suggests."""
 STATE_LIMIT: Final = 64 * 1024
@@ -44,7 +44,7 @@ class AttachedPlugin(Value):
     options: JsonObject = EMPTY
     """Options of the plugin, as far as they are JSON."""
     money_limit: MoneyLimit | None = None
-    """The plugin's limit on the session's cost, if it sets one."""
+    """The plugin's limit on the session's cost; `None` if it sets none."""
     changed: JsonObject = EMPTY
     """For the options that were changed at run time: their values in the code, to notice when the code changes.
 

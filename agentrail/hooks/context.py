@@ -59,7 +59,7 @@ class Context(Value):
     user_data: JsonObject = EMPTY
     """The `user_data` of the session's specification."""
     memory_contents: JsonObject = EMPTY
-    """Contents of memory files, by path."""
+    """Contents of memory files, by path; no session fills it yet, so it is empty except in tests of plugins."""
     last_assistant_reply: str | None = None
     """The text of the last response."""
     approved_always: frozenset[tuple[str, str]] = frozenset()

@@ -43,7 +43,7 @@ from agentrail.values.meter import Meter
 Validator = Callable[[JsonObject, Meter], str | None]
 
 MAX_FAILURES: Final = 3
-"""The number of failures of `on_event` after which a plugin gets no more events until the next turn."""
+"""Failures of `on_event` in one turn after which a plugin gets no more events until the next turn."""
 
 UNHEARD: Final[frozenset[type[Event]]] = frozenset({PluginSlow})
 """The events that are never passed to `on_event`.

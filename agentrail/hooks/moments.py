@@ -160,7 +160,7 @@ class AfterToolBatch(Hook):
     about = "all calls of the response have results"
 
     results: tuple[ToolMessage, ...]
-    """The results, in the order of the calls."""
+    """The results of all calls of a response, in the order of the calls."""
 
 
 class BeforeFinish(Hook):
@@ -179,7 +179,7 @@ class BeforeCompaction(Hook):
     messages: Sequence[Message]
     """Messages to be compacted."""
     reason: str = ""
-    """Why the context is compacted."""
+    """Why the context is to be compacted."""
 
 
 class BeforeSteering(Hook):

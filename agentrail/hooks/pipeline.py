@@ -40,7 +40,7 @@ from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze
 from agentrail.values.value import Value
 
 MAX_ASKS: Final = 8
-"""The most times that one plugin may return `Ask` in one run of a hook."""
+"""The most times that one plugin may return `Ask` in one run of a hook; once more counts as its failure."""
 
 NO_USER_DATA: Final = "_no_user_data"
 

@@ -50,7 +50,7 @@ class Gathered(Value):
     result: Ok | Err | None = None
     """Result of the call as replaced last; `None` if unchanged."""
     replaced_by: tuple[str, ...] = ()
-    """Keys of the plugins that replaced something, in order."""
+    """Keys of the plugins that replaced arguments, messages or a result, in order."""
     replaced_at: int = -1
     """Index of the last plugin that replaced arguments; -1 if none did."""
     switch: Switch | None = None
@@ -90,11 +90,11 @@ class Pause(Value):
     request: AskRequest | None = None
     """Request to carry out; `None` if a person must decide."""
     deadline: float | None = None
-    """The most seconds that this may take; `None` if there is no limit."""
+    """The most seconds that the request or the decision may take; `None` if there is no limit."""
     hint: str = ""
     """Text for the person who decides: what the call would do."""
     family: str | None = None
-    """Command family that "approve always" would let pass."""
+    """Command family that "approve always" would let pass; `None` if no such approval is possible."""
 
 
 class Ruling(Value):
@@ -105,7 +105,7 @@ class Ruling(Value):
     verdict: Verdict = Verdict.PASS
     """How the run ended, or why it was paused."""
     by: str | None = None
-    """Key of the plugin that ended or paused the run."""
+    """Key of the plugin that ended or paused the run; `None` if none did."""
     reason: str = ""
     """Reason that this plugin gave."""
     critical: bool = False

@@ -32,7 +32,7 @@ ENDED = "the process ended"
 """Reason given for work that the end of a process interrupted."""
 
 MAX_RUNS = 3
-"""How often a call is run if the process ends each time: the call itself may be the cause."""
+"""The most attempts of a `pure` or `idempotent` call if the process ends during each: the call may be the cause."""
 
 
 def on_returned(w: StepDraft, returned: SessionReturned) -> None:

@@ -21,7 +21,7 @@ class Accepted(Value):
     """Answer to `prompt` and `steer`: the text was journaled and will be handled."""
 
     ref: str
-    """Id under which later events speak of this text."""
+    """Id of the accepted text (a prompt or a steering text) in later events."""
     status: str
     """`started` or `queued`."""
     position: int = 0

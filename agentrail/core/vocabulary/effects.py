@@ -130,7 +130,7 @@ class StartCompaction(Value):
     messages: Sequence[Message]
     """Messages to shorten."""
     keep: int
-    """Size that may be left, in characters (a target, not a limit)."""
+    """Size in characters that the conversation should have afterwards (a target, not a limit)."""
 
 
 class CancelCompaction(Value):
@@ -160,9 +160,9 @@ class WriteLog(Value):
     level: str
     """Log level: `debug`, `info`, `warning` or `error`."""
     message: str
-    """The line."""
+    """The text of the log line."""
     fields: JsonObject
-    """Data to log beside the message."""
+    """Data to log in addition to the text."""
 
 
 class CloseSession(Value):

@@ -41,7 +41,7 @@ class SessionReturned(Value):
     records: int
     """Number of journal records that the session was rebuilt from."""
     seats: tuple[AttachedPlugin, ...]
-    """All plugins from now on, the earlier ones included."""
+    """All plugins that the session has from now on, those that it had before included."""
     tools: tuple[ToolSpec, ...] = ()
     """Tools that are new or whose definition changed."""
     gone: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class SessionBranched(Value):
     left_behind: tuple[str, ...] = ()
     """What the original did after that record and cannot be undone, in words."""
     seats: tuple[AttachedPlugin, ...] = ()
-    """All plugins from now on, the earlier ones included."""
+    """All plugins that the fork has from now on, those that it had before included."""
     tools: tuple[ToolSpec, ...] = ()
     """Tools that are new or whose definition changed."""
     gone: tuple[str, ...] = ()
@@ -299,7 +299,7 @@ class Arrival(Value):
     """An input with the time and the random number for its step: the machine has no clock and no randomness."""
 
     input: AnyInput
-    """The input."""
+    """The input, as the session's machine gets it."""
     at: int
     """When the input was taken from the mailbox, in milliseconds since 1970."""
     random: float = 0.5

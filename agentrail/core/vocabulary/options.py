@@ -13,11 +13,11 @@ class Options(Authored, kw_only=True):
     max_turn_seconds: float | None = None
     """Seconds that one turn may take, not counting the time it waits for a person; `None`: no limit."""
     max_prompt_queue: int = 100
-    """How many prompts may wait for the open turn to end."""
+    """How many prompts may wait for the open turn to end; a further one is refused."""
     max_steering_queue: int = 3
-    """How many steering texts may wait for the next request."""
+    """How many steering texts may wait for the next request; a further one is refused."""
     max_interventions: int = 5
-    """How often `after_response` and `before_finish` may prolong one turn."""
+    """How often plugins may prolong one turn at `after_response` or `before_finish`; further texts are dropped."""
     on_prompt_while_held: str = "supersede"
     """What a new prompt does while calls wait for approval: `supersede` them, or `queue` after them."""
     on_repeat_unknown: str = "hold"
@@ -25,15 +25,15 @@ class Options(Authored, kw_only=True):
     stall_timeout: float = 30.0
     """Seconds without a chunk until a stream counts as stalled."""
     stall_limit: int = 2
-    """After how many stalls a request is cancelled and made again."""
+    """After how many stalls a request is cancelled; that counts as a transient error."""
     max_retries: int = 5
-    """How often a request is tried again after transient errors."""
+    """How often a request is tried again with one model after transient errors; then the turn is aborted."""
     retry_base: float = 2.0
-    """Seconds to wait before the first retry; doubled for each further one."""
+    """Seconds before the first retry; doubled for each further one; each wait is shortened by up to half, at random."""
     retry_cap: float = 60.0
     """Longest wait before a retry, in seconds, unless the provider asks for a longer one."""
     retry_after_cap: float = 600.0
-    """Longest wait, in seconds, that a provider may ask for; after that the next fallback model is asked."""
+    """Longest wait a provider may ask for, in seconds; beyond `retry_cap` the next fallback model, if any, is asked."""
     fallback_after: int = 2
     """After how many failed attempts with one model the next fallback model is asked; the last gets all retries."""
     inline_tags: bool = False
@@ -43,7 +43,7 @@ class Options(Authored, kw_only=True):
     max_calls_per_response: int = 64
     """How many calls one response may make, 512 at most; each further call gets an error result."""
     max_parallel_tools: int = 8
-    """How many calls may run at once."""
+    """How many calls of a response may run at once; the others wait."""
     max_argument_chars: int = 1_000_000
     """How many characters of text the arguments of one call may have; a call with more gets an error result."""
     max_argument_items: int = 10_000
@@ -51,19 +51,19 @@ class Options(Authored, kw_only=True):
     tool_grace: float = 0.25
     """Seconds that a cancelled call may take to end before it is reported as abandoned."""
     repeat_pattern: int = 3
-    """How many equal calls in a row count as a loop."""
+    """From how many equal calls in a row each gets a warning for the model."""
     file_loop_warn: int = 5
-    """After how many calls about the same file or subject in one turn the model gets a warning."""
+    """From how many calls about the same file or subject in one turn each gets a warning for the model."""
     file_loop_abort: int = 8
-    """After how many calls about the same file or subject in one turn the turn is aborted."""
+    """At how many calls about the same file or subject in one turn the turn is aborted."""
     context_window: int | None = None
     """Tokens the model can read; `None`: compact only if the provider reports an overflow, or on request."""
     compact_at: float = 0.8
-    """Share of the window that may be full before the context is compacted."""
+    """Share of `context_window` that may be full before the context is compacted."""
     compact_to: float = 0.5
     """Share of the window (or of the context, if smaller) that compaction keeps."""
     max_agents: int = 8
-    """How many sub-agents may run at once, their own sub-agents included."""
+    """How many sub-agents may run at once, their own sub-agents included; a further one is refused."""
     max_agent_depth: int = 3
     """How deep sub-agents may be nested; 0: none may be started."""
     max_agent_seconds: float = 600.0

@@ -100,7 +100,7 @@ class Turn(Value):
     started_at: int
     """When the turn started, in milliseconds since 1970."""
     mark: int
-    """Length of the history before the turn."""
+    """Number of messages in the history before the turn."""
     used: Usage
     """Usage of the session before the turn."""
     model: str
@@ -188,7 +188,7 @@ class Due(Value):
     what: str
     """Name of the hook or stage."""
     ref: str = ""
-    """Id of the call or text it is about; empty if there is none."""
+    """Id of the call or text that the hook or stage is about; empty if there is none."""
 
 
 class Change(Value):

@@ -63,7 +63,7 @@ class Question(Value):
     question: str
     """Text of the question."""
     options: tuple[str, ...]
-    """Answers to choose from."""
+    """Answers to choose from; empty if the answer is free text."""
 
 
 class Call(Value):
@@ -76,7 +76,7 @@ class Call(Value):
     args: JsonObject
     """Arguments with which the call would run now (plugins may have replaced them)."""
     status: CallStatus = CallStatus.NEW
-    """Where the call is between request and result."""
+    """How far the call has come, from its request to its result."""
     spec: ToolSpec | None = None
     """The tool's description at the time of the ruling; `None` before."""
     revision: int = 0
@@ -90,7 +90,7 @@ class Call(Value):
     error: str = ""
     """Exception of the last attempt, as text."""
     notes: tuple[str, ...] = ()
-    """Lines to add to the result."""
+    """Lines that are added to the call's result, such as warnings about a loop."""
     hold: Hold | None = None
     """The hold, if the call waits for approval."""
     question: Question | None = None

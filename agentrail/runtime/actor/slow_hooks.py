@@ -14,7 +14,7 @@ from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 log = logging.getLogger("agentrail.session")
 
 SLOW_HOOKS: Final = 0.05
-"""Seconds that the hooks of one step may take before it is reported."""
+"""Seconds that a step may take, its hooks included, before it is reported; without plugins it is `BLOCKED`."""
 
 
 class SlowHooks:

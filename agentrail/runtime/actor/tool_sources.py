@@ -25,7 +25,7 @@ from agentrail.values.foreign import described
 log = logging.getLogger("agentrail.source")
 
 FIRST_PAUSE: Final = 0.5
-"""Seconds until a source that has ended is started again; twice as long each time that follows."""
+"""Seconds until a source that has ended is started again; doubled each time that follows; chance may halve it."""
 
 LONGEST_PAUSE: Final = 60.0
 """Longest pause before a failed source is started again, in seconds."""

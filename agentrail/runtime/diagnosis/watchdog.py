@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("agentrail.watchdog")
 
 SLOW: Final = 0.05
-"""Seconds after which a running step is logged, with the stack of its thread."""
+"""Seconds after which a running step, or another task that holds up the loop, is logged with its stack."""
 
 BLOCKED: Final = 1.0
 """Seconds after which a running step is logged as an error; a step without plugins is reported as slow from then on."""
@@ -43,7 +43,7 @@ LATE: Final = 0.5
 """Seconds by which the thread may wake late; from then on it logs which task or thread kept the interpreter's lock."""
 
 CLOSING: Final = 5.0
-"""Seconds to wait for the thread to end; a slow log handler may hold it up."""
+"""Seconds that closing waits for the watchdog's thread to end; a slow log handler may hold it up."""
 
 OLDEST: Final = 2
 """The oldest generation of the garbage collector: its collections look at all objects."""

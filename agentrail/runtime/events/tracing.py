@@ -20,7 +20,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.value import Value
 
 CAPACITY: Final = 256
-"""How many steps are buffered for one reader; further ones are dropped and counted."""
+"""How many steps are buffered for one reader, unless it gives a `capacity`; further ones are dropped and counted."""
 
 
 class TracedStep(Value, gc=True):
@@ -39,7 +39,7 @@ class TracedStep(Value, gc=True):
     events: tuple[Envelope, ...]
     """Events that the step emitted."""
     answer: Answer | None = None
-    """Answer to the caller."""
+    """Answer to the caller; `None` if the input did not come from one."""
     missed: int = 0
     """Number of steps dropped just before this one, because too many waited."""
 

@@ -19,9 +19,9 @@ from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 
 MAX_MESSAGES = 64
-"""The most messages of callers that may wait in a lane."""
+"""The most messages of callers that may wait in a lane; for a further one the caller waits, or is refused."""
 MAX_BYTES = 1024 * 1024
-"""The most bytes that the waiting messages of callers in a lane may have together."""
+"""The most bytes that the waiting messages of the user lane may have together; a single message may have more."""
 PATIENCE = 64
 """How many letters of other lanes are handled in a row while the user lane has letters; then one of those is next."""
 LETTERS_PER_PASS = 16
@@ -394,5 +394,5 @@ class Mailbox:
 
 
 def _have_room(messages: int, bytes_: int, size: int) -> bool:
-    """Whether a message of *size* bytes fits into a lane."""
+    """Whether one more message, of *size* bytes, fits into a lane that holds *messages* of *bytes_* bytes."""
     return messages < MAX_MESSAGES and bytes_ + size <= MAX_BYTES

@@ -35,7 +35,7 @@ class HeldCall(Value):
     hint: str
     """What the person should know before deciding; for a question, its text."""
     options: tuple[str, ...] = ()
-    """Answers to choose from."""
+    """Answers to choose from; empty if any text will do, and for an approval."""
     expires_at: int | None = None
     """When the hold expires, in milliseconds since 1970; `None`: never."""
     family: str | None = None
@@ -66,7 +66,7 @@ class Reply(Value):
 
 
 PAGE: Final = 1000
-"""How many journal records are read at once."""
+"""How many journal records are read at once, in search of a turn's reply."""
 
 ReadRecords: TypeAlias = Callable[[int, int], Awaitable[Sequence[Record]]]
 

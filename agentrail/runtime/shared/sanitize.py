@@ -38,7 +38,7 @@ TEXT = "the text"
 PART = "a part"
 
 MAX_FRAMES: Final = 50
-"""The most frames of a traceback that are logged."""
+"""The most frames of a traceback that are logged: the innermost ones."""
 
 KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
     (ContextTooLong, FailureKind.OVERFLOW),

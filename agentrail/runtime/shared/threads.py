@@ -14,7 +14,7 @@ from agentrail.errors import ToolError
 T = TypeVar("T")
 
 MAX_WORKING: Final = 128
-"""The most threads that work for waiting calls of a supervisor; further calls wait until one of them has ended."""
+"""The most threads that work for waiting calls of a supervisor; a further call waits until one is free."""
 
 MAX_LEFT: Final = 64
 """The most abandoned threads (their call was cancelled) of a supervisor; beyond it no thread is started."""
@@ -29,7 +29,7 @@ class WorkerThreads:
         self.places = trio.CapacityLimiter(MAX_WORKING)
         self._running: Counter[str] = Counter()
         self.working: dict[int, str] = {}
-        """The tools that work now, by the idents of their threads."""
+        """Names of the tools whose code runs in a thread now, abandoned ones included, by the thread's ident."""
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the tools whose threads still run."""

@@ -26,7 +26,7 @@ from agentrail.values.json import canonical
 from agentrail.values.tools import EffectClass
 
 MOST_SHOWN: Final = 200
-"""The most characters of a call's arguments that are shown."""
+"""The most characters of a call's arguments that the list of calls left behind by a fork shows."""
 
 
 async def brought_back(

@@ -49,7 +49,7 @@ log = logging.getLogger("agentrail.supervisor")
 
 OWNER = "supervisor"
 PAGE = 1000
-"""How many stored sessions are read at once."""
+"""How many ids of stored sessions are read at once when sessions are brought back."""
 
 STRAGGLER_AFTER = 1.0
 """Seconds after which tools that still run after the end of their session are named in the log."""

@@ -45,7 +45,7 @@ ATTEMPTS: Final = 2
 """How often a sub-agent is asked for an answer in the required form."""
 
 PAGE: Final = 1000
-"""How many journal records are read at once."""
+"""How many records of a resumed sub-agent are read from the journal at once."""
 
 ANSWERED: Final = frozenset({"end", "max_turns", "length"})
 """Stop reasons of a turn that has an answer."""

@@ -14,7 +14,7 @@ from agentrail.runtime.supervision.children import Child
 log = logging.getLogger("agentrail.supervisor")
 
 MAX_REPORTS: Final = 100
-"""How many crash reports are kept per tree."""
+"""How many crash reports are kept per tree: the newest ones."""
 
 MAX_ASIDE: Final = 100
 """How many quarantined sessions are kept per tree; for a further one, the oldest is removed."""

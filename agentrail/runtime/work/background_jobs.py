@@ -15,14 +15,14 @@ from agentrail.values.foreign import described
 log = logging.getLogger("agentrail.process")
 
 MAX_RUNNING: Final = 16
-"""How many jobs of a session may run at the same time."""
+"""How many jobs of a session may run at the same time; a further command is refused."""
 
 MAX_KEPT: Final = 32
-"""For how many jobs of a session, running ones included, the output can be read."""
+"""How many jobs of a session, running ones included, are kept for reading; of more, the oldest ended ones go."""
 
 
 MOST_SHOWN: Final = 100
-"""How many characters of a command are kept to name it later."""
+"""How many characters of a command's first line name the job in a list of running jobs."""
 
 
 class BackgroundJob:

@@ -63,7 +63,7 @@ class RunningCompaction:
 log = logging.getLogger("agentrail.ask")
 
 MAX_READ: Final = 1024 * KIB
-"""The most bytes of a file that a plugin may read."""
+"""The most bytes of a file that a plugin may read; a larger file is refused, not cut."""
 
 
 class AskWorld:
