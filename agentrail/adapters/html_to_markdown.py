@@ -22,7 +22,7 @@ MAX_MISTAKES: Final = 100
 """The most tags with unclosed quotes; after one more, the rest of the page is ignored."""
 
 MAX_TAG: Final = 8192
-"""The most characters of a tag that are searched for attributes."""
+"""The most characters of a tag that are searched for attributes; attributes after them are ignored."""
 
 RAW: Final = frozenset({"script", "style", "title", "textarea", "xmp"})
 """Elements whose content is text without tags, up to their end tag."""
@@ -34,7 +34,7 @@ _ENDS: Final = {name: re.compile(f"</{name}", re.IGNORECASE) for name in RAW}
 
 
 class Start(Value):
-    """A start tag."""
+    """A start tag of an HTML document."""
 
     tag: str
     """The name of the tag, in lower case."""
@@ -51,7 +51,7 @@ class Start(Value):
 
 
 class End(Value):
-    """An end tag."""
+    """An end tag of an HTML document."""
 
     tag: str
     """The name of the tag, in lower case."""
@@ -172,7 +172,7 @@ class _Writer:
         return f"# {title}\n\n{body}".rstrip()
 
     def start(self, tag: str, token: Start) -> None:
-        """Handle a start tag."""
+        """Write what the start tag stands for; within an element that is not shown, only count it if it is nested."""
         self._in_title = tag == "title"
         if self._unseen:
             self._depth += tag == self._unseen
@@ -226,7 +226,7 @@ class _Writer:
             self._block()
 
     def end(self, tag: str) -> None:
-        """Handle an end tag."""
+        """Write what ends with the tag; within an element that is not shown, only look for its end."""
         self._in_title = False
         if not self._unseen:
             self._end(tag)
@@ -264,7 +264,7 @@ class _Writer:
             self._quotes -= 1
 
     def say(self, data: str) -> None:
-        """Handle a text between tags."""
+        """Write a text between tags, with spaces as HTML shows them; keep that of `title`, omit what is not shown."""
         if self._in_title:
             self._title.append(data)
         elif self._unseen:

@@ -52,7 +52,7 @@ class LaunchedTree:
         self.is_empty = False
 
     def tell(self, *signals: int, spared: int = 0) -> None:
-        """Send *signals* to every process of the tree except *spared*."""
+        """Send *signals* to all processes of the tree but *spared*; if none can be listed, the first to the group."""
         above = parents()
         mine = {os.getpid()}
         grown = True

@@ -75,7 +75,7 @@ GRACE_AT_TIMEOUT: Final = 2.0
 """Seconds between SIGTERM and SIGKILL when a command has run out of time."""
 
 PATIENCE: Final = 2.0
-"""Seconds that the launcher has to kill a tree."""
+"""The most seconds for each step of killing: by the launcher, of the launcher itself, and of what that left running."""
 
 DRAIN: Final = 0.1
 """Seconds to go on reading the output after the command has ended, if another process still holds the pipe."""
@@ -84,7 +84,7 @@ CHUNK: Final = 64 * 1024
 """The most bytes that are read at once."""
 
 MAX_COMMAND: Final = 100_000
-"""The most bytes of a command with its arguments; Linux takes 128 KiB for one argument."""
+"""The most bytes of a command with its arguments; a longer one is refused. Linux takes 128 KiB for one argument."""
 
 SAFE_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The variable `PATH` of commands."""
@@ -116,7 +116,7 @@ def check_environment(env: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def argv_of(command: Command, shell: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the program of *command* and its arguments; a text becomes an argument of *shell*."""
+    """Return the program of *command* and its arguments, with a text as the last argument of *shell*; or refuse it."""
     argv = (*shell, command.run) if isinstance(command.run, str) else command.run
     problem = ""
     if not argv or not argv[0].strip() or (isinstance(command.run, str) and not command.run.strip()):

@@ -95,10 +95,10 @@ def _carried(address: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
 
 
 MAX_REDIRECTS: Final = 5
-"""The most redirects that are followed."""
+"""The most redirects that are followed for one page; one more raises `WebFailed`."""
 
 MAX_ADDRESSES: Final = 3
-"""The most addresses of one host that are tried."""
+"""The most addresses of one host to which a connection is tried; the others are only checked."""
 
 HEADERS: Final = {
     "user-agent": "agentrail",
@@ -298,7 +298,7 @@ async def _body(response: httpx.Response) -> tuple[bytes, bool]:
 
 
 def _inflated(body: bytes, encoding: str) -> tuple[bytes, bool]:
-    """Unpack *body*, up to the limit, and return whether there is more: a small body may unpack to a huge one."""
+    """Return *body* unpacked, up to `MAX_PAGE` bytes, and whether there is more: a small body may become a huge one."""
     if encoding in {"", "identity"} or not body:
         return body, False
     if encoding not in {"gzip", "x-gzip", "deflate"}:

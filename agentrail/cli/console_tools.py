@@ -47,5 +47,5 @@ def remembering() -> Tool:
 
 
 def terminal_tools() -> tuple[Tool, ...]:
-    """Return the tools of a conversation in the terminal."""
+    """Return the tools of a conversation in the terminal: the built-in ones, `count`, and a new `remember`."""
     return (*standard_tools(), count, remembering())

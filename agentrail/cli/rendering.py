@@ -16,7 +16,7 @@ SHORT: Final = 100
 """The most columns of a text that is shown in one line, such as arguments, a result or a queued prompt."""
 
 LONG: Final = 2_000
-"""The most columns of an argument that are shown to a person who is to approve the call."""
+"""The most columns of an argument, or of the hint, that are shown to a person who is to approve the call."""
 
 TOLD_BEFORE: Final = frozenset({"provider_error", "overflow"})
 """Kinds of aborts whose reason is not shown, because the event before the abort has shown it."""

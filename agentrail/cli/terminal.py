@@ -25,7 +25,7 @@ PROMPT: Final = "> "
 
 
 def has_keys(given: TextIO, shown: TextIO) -> bool:
-    """Whether input and output are a terminal that can send single keys and rewrite a line."""
+    """Whether input and output are both a terminal that can send single keys and rewrite a line; never on Windows."""
     return (
         find_spec("termios") is not None
         and given.isatty()
@@ -35,7 +35,7 @@ def has_keys(given: TextIO, shown: TextIO) -> bool:
 
 
 def look_of(given: TextIO, shown: TextIO) -> Look:
-    """Return the abilities of the output."""
+    """Return whether the output takes colours, can rewrite lines and shows what is typed, and its width."""
     return Look(
         colours=shown.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         rewrites=has_keys(given, shown),

@@ -154,7 +154,7 @@ class HumanApproval(Plugin[None]):
 
     @property
     def tools_named(self) -> tuple[str, ...]:
-        """Names of the tools that the plugin holds; the session refuses to start if one of them is missing."""
+        """Names in `tools`, without patterns and the defaults; the session refuses to start if it has no such tool."""
         return tuple(name for name in self.tools if name not in TOOLS and not {"*", "?", "["} & set(name))
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:

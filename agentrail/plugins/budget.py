@@ -27,15 +27,15 @@ class Spent:
     """The state of `BudgetGuard`: its counts so far. Usage is not counted here; `Context` has it."""
 
     rounds: int = 0
-    """Number of requests of the session."""
+    """Number of requests to the model in the session so far."""
     turn_rounds: int = 0
-    """Number of requests of the open turn."""
+    """Number of requests to the model in the open turn; 0 between turns."""
     calls: int = 0
-    """Number of tool calls of the session."""
+    """Number of tool calls of the session that this plugin did not block; a call counts once."""
     turn_calls: frozenset[str] = frozenset()
-    """The ids of the tool calls of the open turn."""
+    """The ids of the calls in the open turn that this plugin did not block; empty between turns."""
     warned: frozenset[str] = frozenset()
-    """Names of the limits for which a warning event was emitted; there is one for each limit."""
+    """Names of the limits whose warning was emitted; those of a turn are removed after it, all if options change."""
 
 
 def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], found: object) -> None:
@@ -71,17 +71,17 @@ class BudgetGuard(Plugin[Spent]):
     max_usd: float | None = None
     """The highest cost of the session in US dollars; `None` if there is no limit."""
     max_rounds: int | None = None
-    """The most requests of the session; `None` if there is no limit."""
+    """The most requests to the model in the session; `None` if there is no limit."""
     max_turn_rounds: int | None = None
-    """The most requests of one turn; `None` if there is no limit."""
+    """The most requests to the model in one turn; `None` if there is no limit."""
     max_calls: int | None = None
     """The most tool calls of the session; `None` if there is no limit."""
     max_turn_calls: int | None = None
     """The most tool calls of one turn; `None` if there is no limit."""
     warn_at: float = 0.8
-    """The fraction of a limit at which the event `budget_warning` is emitted."""
+    """The fraction of a limit from which `budget_warning` is emitted, once for each limit (of a turn: once a turn)."""
     shared: bool = attrs.field(default=False, validator=is_flag)
-    """Whether usage of the parent's other sub-agents counts too; set for sub-agents, which share the parent's rest."""
+    """Whether tokens and costs of other sessions under the same parent's limits count too; set for sub-agents."""
     unknown_price: str = attrs.field(default="refuse", validator=_is_choice)
     """With `max_usd` and a model of unknown price: `refuse` the request, or `allow` it and count no cost."""
 
@@ -185,7 +185,7 @@ class BudgetGuard(Plugin[Spent]):
         return self._warned(new, uses)
 
     def after_turn(self, hook: AfterTurn, state: Spent, ctx: Context) -> Continue[Spent]:
-        """Reset the counts of the turn."""
+        """Reset the counts of the turn, and allow the warnings of its limits again."""
         if not state.turn_rounds and not state.turn_calls:
             return Continue(state)
         warned = frozenset(name for name in state.warned if "turn" not in name)

@@ -23,7 +23,7 @@ HOW_GRAVE = {
     "tool_blocked": "warning",
     "loop_detected": "warning",
 }
-"""The log level of events that are more severe than `EventLogger.level`, by the event's name."""
+"""The log level of some events, by the event's name; `EventLogger.level` does not change it."""
 
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -67,12 +67,12 @@ class EventLogger(Plugin[None]):
     only: frozenset[str] = field(default=frozenset(), converter=_names)
     """The names of the events to write, in any collection; if empty, all are written."""
     texts: int = field(default=80, validator=is_count)
-    """The most characters of a text that are written."""
+    """The most characters of a text that are written; the rest is cut. With 0, no text is written."""
 
     priority = Priority.OWN
 
     def on_event(self, event: Envelope, state: None, ctx: Context) -> Log[None] | None:
-        """Return a `Log` with the line for *event*; `None` if its name is not in `only`."""
+        """Return a `Log` with the line for *event*; `None` if `only` names other events."""
         name = snake_case(type(event.event).__name__)
         if self.only and name not in self.only:
             return None

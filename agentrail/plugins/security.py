@@ -321,7 +321,7 @@ def _runs(command: SimpleCommand, listed: Sequence[str]) -> bool:
 
 
 def _paths(command: SimpleCommand) -> Iterator[Word]:
-    """Yield the words of *command* that may be paths."""
+    """Yield the words of *command* that may be paths; the arguments of a program that only prints are none."""
     yield from (found.target for found in command.redirections if found.names_file)
     yield from (assignment.assigned for assignment in command.assignments)
     yield from command.around

@@ -50,7 +50,7 @@ class AnyJson(Value):
     """Shape of any JSON value."""
 
     is_object: bool
-    """Whether the value must be an object."""
+    """Whether the value must be an object; if not, any JSON value fits."""
 
 
 class ChoiceShape(Value, gc=True):

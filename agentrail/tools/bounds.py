@@ -25,13 +25,13 @@ class Range(Authored, kw_only=True):
     """Limits of a number."""
 
     ge: float | None = None
-    """The number must be at least this."""
+    """The number must be at least this; `None` if there is no such limit."""
     gt: float | None = None
-    """The number must be more than this."""
+    """The number must be more than this; `None` if there is no such limit."""
     le: float | None = None
-    """The number must be at most this."""
+    """The number must be at most this; `None` if there is no such limit."""
     lt: float | None = None
-    """The number must be less than this."""
+    """The number must be less than this; `None` if there is no such limit."""
 
     def flaw(self) -> str | None:
         """Return why the bound is invalid, in words that follow "which"; `None` if it is valid."""
@@ -61,9 +61,9 @@ class Length(Authored, kw_only=True):
     """Limits of a length: characters of a text, items of a list, keys of a `dict`."""
 
     min: int = 0
-    """The smallest length."""
+    """The smallest length that is allowed."""
     max: int | None = None
-    """The largest length; `None` if any length is allowed."""
+    """The largest length that is allowed; `None` if there is no such limit."""
 
     def flaw(self) -> str | None:
         """Return why the bound is invalid, in words that follow "which"; `None` if it is valid."""

@@ -21,10 +21,10 @@ from agentrail.ports.journal import Journal, Record
 from agentrail.values.json import Json
 
 VERSION: Final = 1
-"""The version of the file's format."""
+"""The version of the file's format; `import_session` refuses a file of another version."""
 
 PAGE: Final = 100
-"""The number of records that are read from the journal at once."""
+"""The most records that one call reads from the journal while a session is exported."""
 
 OWNER: Final = "import"
 KIND: Final = "agentrail session"
@@ -71,7 +71,7 @@ def _write(path: Path, session_id: str, records: Sequence[Record]) -> None:
 
 
 def _read(path: Path) -> tuple[str, tuple[Record, ...]]:
-    """Return the id of the session and its records; raise `BadArchive` if a line is missing or was changed."""
+    """Return the session's id and its records; raise `BadArchive` unless the file is as `export_session` wrote it."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:

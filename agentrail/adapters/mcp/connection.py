@@ -44,22 +44,22 @@ from agentrail.values.tools import EffectClass
 log = logging.getLogger("agentrail.mcp")
 
 PATIENCE: Final = 10.0
-"""Seconds that a server has to list its tools again; after that the connection is ended and made anew."""
+"""Seconds that a connected server has to list its tools again, or to let the client leave; then it has failed."""
 
 PAUSE: Final = 0.2
-"""The least seconds between two requests for the list of tools."""
+"""Seconds to wait after each request for the list of tools, and the first pause between two subscriptions."""
 
 LONGEST_PAUSE: Final = 60.0
-"""The most seconds between two subscriptions to changes of the list."""
+"""The most seconds between two subscriptions to changes of the list; the pause begins with `PAUSE` and doubles."""
 
 LEAVING: Final = 1.0
-"""Seconds to tell a server at a URL that the session is over, after the connection was cancelled."""
+"""The most seconds for telling a server at a URL that the session is over, after the connection was cancelled."""
 
 TIMES: Final = httpx2.Timeout(30.0, read=300.0)
 """Seconds for each part of a request; reading may take longer, because a server may keep a response open."""
 
 MAX_SHOWN: Final = 1_000
-"""The most characters of a server's own error that are shown."""
+"""The most characters that the error of a failed call quotes of the server's or the connection's own error."""
 
 NOT_THERE: Final = "it has ended"
 SILENT: Final = "it does not answer"

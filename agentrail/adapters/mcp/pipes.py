@@ -30,7 +30,7 @@ LAST_WORDS: Final = 1.0
 """Seconds to wait for the exit of a server that has closed its output: the exit code makes a better error."""
 
 KEPT: Final = 16 * 1024
-"""The most bytes of the server's standard error that are kept."""
+"""The most bytes of the server's standard error that are kept: half from its beginning, half from its end."""
 
 SHOWN: Final = 400
 """The most characters of the server's standard error that the error about its end shows."""

@@ -45,9 +45,9 @@ class McpServer:
     """An MCP server, run as a command or reached at a URL; the session gets its tools under the names `name__tool`."""
 
     command: Sequence[str] = attrs.field(default=(), converter=_words)
-    """The program and its arguments; it is run directly, without a shell."""
+    """The program and its arguments, run directly, without a shell; empty if the server is reached by `url`."""
     url: str = attrs.field(default="", kw_only=True)
-    """URL of a server that speaks streamable HTTP."""
+    """URL of a server that speaks streamable HTTP; empty if the server is run by `command`."""
     name: str = attrs.field(default="mcp", kw_only=True)
     """Name of the server, and prefix of its tools' names."""
     env: Mapping[str, str] = attrs.field(default=NOTHING, converter=_texts, kw_only=True)
@@ -59,9 +59,9 @@ class McpServer:
     working_dir: str | None = attrs.field(default=None, kw_only=True)
     """Folder in which the command runs; `None` if it is the session's working directory."""
     timeout: float = attrs.field(default=60.0, converter=cut_time, kw_only=True)
-    """The most seconds of one tool call."""
+    """The most seconds that one call of a tool may take: the `timeout` of each of the server's tools."""
     start_timeout: float = attrs.field(default=30.0, converter=cut_time, kw_only=True)
-    """The most seconds that the server may take to start; the session starts only after that."""
+    """The most seconds that the server may take to start and list its tools; the session's start waits for that."""
     trust_hints: bool = attrs.field(default=False, kw_only=True)
     """Whether the server's hints about the effects of its tools count; if not, the effect of each is `unsafe`."""
     requires: Sequence[str] = attrs.field(default=("mcp",), converter=_words, kw_only=True)

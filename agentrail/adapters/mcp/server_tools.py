@@ -86,13 +86,13 @@ def _told(said: Json, meter: Meter) -> Json:
 
 
 MAX_PARTS: Final = 100
-"""The most parts of a result that are kept."""
+"""The most parts of a result that are kept; a text in place of the others says how many they were."""
 
 MAX_TEXT: Final = 1_000_000
 """The most characters of one text that are kept; the limit of what the model sees is separate."""
 
 MAX_STRUCTURED: Final = 64 * 1024
-"""The most bytes of structured content; larger content is left out."""
+"""The most bytes of structured content of a result; larger content is left out, and a text says so."""
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The types of images that models take."""
@@ -156,19 +156,19 @@ MAX_TOOLS: Final = 1_000
 """The most tools of one server; others are left out."""
 
 MAX_SCHEMA: Final = 64 * 1024
-"""The most bytes of the schema of one tool."""
+"""The most bytes of the schema of one tool; a tool with a larger one is left out."""
 
 MAX_SCHEMAS: Final = 2 * 1024 * 1024
-"""The most bytes of the schemas of all tools of one server."""
+"""The most bytes of the schemas of all tools of one server; a tool whose schema exceeds it is left out."""
 
 PATTERN_STEPS: Final = 500_000
 """The most steps for checking the patterns in the schemas of one server; they take about half a second in a thread."""
 
 MAX_DESCRIPTION: Final = 10_000
-"""The most characters of the description of one tool."""
+"""The most characters of the description of one tool; the rest is cut."""
 
 MAX_UPDATE: Final = 1_000
-"""The most characters of one report of progress."""
+"""The most characters of one report of progress of a call; the rest is cut."""
 
 
 class ServerCalls(Protocol):

@@ -15,7 +15,10 @@ PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 """The values of `Content-Encoding` that can be unpacked."""
 
 MOST: Final = 64 * 1024 * 1024
-"""The most bytes that one answer may unpack to. Without it, a few kilobytes could become gigabytes in memory."""
+"""The most bytes that one answer may unpack to, by default; more raise `StreamGarbled`.
+
+Without a limit, a few kilobytes could become gigabytes in memory.
+"""
 
 SLICE: Final = 64 * 1024
 """The most bytes that are unpacked in one step, so that the event loop is not blocked for long."""

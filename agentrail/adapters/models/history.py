@@ -43,7 +43,7 @@ ANY_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 """Names of calls that are sent unchanged: at least one provider permits a tool with such a name."""
 
 SHORT: Final = 64
-"""The most characters of a replaced name; every provider takes names of this length."""
+"""The most characters of a name that replaces one that no provider takes; every provider takes names of this length."""
 
 NO_NAME: Final = "unnamed"
 """Name that is given to a call without a name."""

@@ -43,7 +43,7 @@ from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
 
 CONNECTIONS: Final = 100
-"""The most requests of one supervisor that run at the same time."""
+"""The most requests of one supervisor that run at the same time, unless `Http` is given another number; others wait."""
 
 KEPT: Final = 20
 """The most idle connections that are kept open for later requests."""
@@ -51,7 +51,7 @@ KEPT: Final = 20
 LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=KEPT)
 
 MAX_BODY: Final = 64 * 1024
-"""The most bytes that are read of an answer that is not a stream."""
+"""The most bytes that are kept of an answer that is not a stream, also after it is unpacked; the rest is dropped."""
 
 LINGER: Final = 0.25
 """Seconds that the server has to end a stream after its last event; after that the connection is closed."""

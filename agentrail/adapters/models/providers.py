@@ -19,7 +19,7 @@ class Provider(Value):
     base_url: str
     """The URL of the provider's API."""
     keys: tuple[str, ...] = ()
-    """The environment variables that usually hold its API key; the first that is set counts. Empty if it needs none."""
+    """Environment variables that usually hold its API key; the first that is set counts. Empty if no key is needed."""
 
 
 def format_of(provider: Provider) -> WireFormat:

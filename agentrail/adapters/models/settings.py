@@ -40,11 +40,11 @@ class Settings(Value):
     connect_timeout: float = 10.0
     """The most seconds to connect."""
     first_byte_timeout: float = 120.0
-    """The most seconds to the first byte of the answer."""
+    """The most seconds from the start of the request, connecting included, to the first byte of the answer."""
     next_byte_timeout: float = 120.0
     """The most seconds from one byte of the answer to the next; some models send nothing for long while they think."""
     max_tokens: int | None = None
-    """The most tokens of the answer; `None` if the default of the provider holds."""
+    """The most tokens of the answer; `None` if the default holds: the provider's, or ours for `anthropic`."""
     temperature: float | None = None
     """How random the answer is, from 0; `None` if the default of the provider holds."""
     reasoning_effort: str = ""

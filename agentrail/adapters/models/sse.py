@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from agentrail.errors import StreamGarbled
 
 MAX_EVENT: Final = 16 * 1024 * 1024
-"""The most bytes of one event."""
+"""The most bytes of one event, unless `EventReader` is given another limit; more raise `StreamGarbled`."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _ENDS: Final = (b"\n", b"\r")

@@ -34,7 +34,7 @@ Owned: TypeAlias = Sequence[tuple[T, Parts]]
 """Entries or matches that a sandbox has found, each with its path in the whole tree."""
 
 MAX_FOUND: Final = 10_000
-"""The most files of one prefix that a search above that prefix gets."""
+"""The most files of one prefix that a `glob` above that prefix gets; if there are more, the result is marked as cut."""
 
 _A_FOLDER: Final = "it is a folder"
 

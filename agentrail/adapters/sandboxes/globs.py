@@ -17,10 +17,10 @@ from agentrail.errors import BadPattern
 from agentrail.values.meter import Meter
 
 MAX_ALTERNATIVES: Final = 64
-"""The most patterns that a pattern with braces may expand to."""
+"""The most patterns that a pattern with braces may expand to; beyond that it is refused (`BadPattern`)."""
 
 MAX_RULES: Final = 2000
-"""The most lines of one `.gitignore` that are read."""
+"""The most lines of one `.gitignore` that are read; later ones are ignored."""
 
 MAX_RULE: Final = MAX_PATH
 """The most characters of a line of a `.gitignore`; longer lines are ignored."""

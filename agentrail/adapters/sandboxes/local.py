@@ -103,11 +103,11 @@ class LocalSandbox:
         return kind in {Kind.FILE, Kind.FOLDER}
 
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
-        """Return the entries of a folder."""
+        """Return up to *limit* entries of a folder; without *ignored*, none that git ignores."""
         return await self._look(lambda: finished(listed(self._files, path, uncounted(), ignored=ignored, limit=limit)))
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
-        """Return the files below a folder that match *pattern*."""
+        """Return up to *limit* files below a folder that match *pattern*; without *ignored*, none that git ignores."""
         return await self._look(
             lambda: finished(find(self._files, pattern, path, uncounted(), ignored=ignored, limit=limit))
         )

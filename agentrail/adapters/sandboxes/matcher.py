@@ -62,7 +62,7 @@ class Matcher:
 
 
 def short(line: str) -> str:
-    """Return *line* without a carriage return at its end, cut if it is very long."""
+    """Return *line* without a carriage return at its end, cut to `MAX_LINE` characters."""
     line = line.removesuffix("\r")
     return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"
 

@@ -169,13 +169,13 @@ class MemorySandbox:
         return self._files.kind(path) is not None
 
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
-        """Return the entries of a folder."""
+        """Return up to *limit* entries of a folder; without *ignored*, none that git ignores."""
         await trio.lowlevel.checkpoint()
         meter = counted()
         return await rested(listed(self._files, path, meter, ignored=ignored, limit=limit), meter, path)
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
-        """Return the files below a folder that match *pattern*."""
+        """Return up to *limit* files below a folder that match *pattern*; without *ignored*, none that git ignores."""
         await trio.lowlevel.checkpoint()
         meter = counted()
         found = find(self._files, pattern, path, meter, ignored=ignored, limit=limit)

@@ -23,13 +23,13 @@ from agentrail.ports.sandbox import Entry, Kind, Listing, Match, Matches, Search
 from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_SEEN: Final = 200_000
-"""The most files and folders that one walk visits."""
+"""The most files and folders that one walk visits; leaving a folder counts too. Then it ends as if all were visited."""
 
 LINE_STEPS: Final = 50_000
-"""The most steps of a search in one line; also the steps of a search after which other tasks run."""
+"""The most steps of a search in one line (more raise `SearchTooSlow`), and the steps after which other tasks run."""
 
 SEARCH_STEPS: Final = 2_000_000
-"""The most steps of one search in the event loop; they take less than two seconds."""
+"""The most steps of one search in the event loop; more raise `SearchTooSlow`. They take less than two seconds."""
 
 T = TypeVar("T")
 

@@ -205,7 +205,7 @@ class Checks:
 
     @property
     def _left(self) -> float:
-        """Seconds that are left; negative if the time is over."""
+        """Seconds that are left of the time for the checks (`--time`); negative if it is over."""
         return self._ends - self.progress.clock()
 
     def _begins(self, what: str, checks: int = 1) -> Callable[[int, int], None]:

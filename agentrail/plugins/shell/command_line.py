@@ -92,7 +92,7 @@ def family(command: SimpleCommand) -> str | None:
 
 
 def writes_file(command: SimpleCommand) -> bool:
-    """Whether a redirection of *command* opens a file for writing."""
+    """Whether a redirection of *command* opens a file for writing; `/dev/null` does not count."""
     return any(found.writes and found.target.text != _NOWHERE for found in command.redirections)
 
 

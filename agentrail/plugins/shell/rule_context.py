@@ -62,11 +62,11 @@ class GivenCommand(Value, gc=True):
     """The arguments of a command, sorted into options and operands."""
 
     letters: frozenset[str]
-    """The short options."""
+    """The letters of the short options; a value in the same word (`-n5`) counts as letters too."""
     long: frozenset[str]
-    """The long options, without their values."""
+    """The long options, without dashes and values."""
     operands: tuple[Word, ...]
-    """All arguments that are no options."""
+    """All arguments that are no options; a value in a word of its own (`-n 5`) is one of them."""
 
     def has(self, letters: str, *long: str) -> bool:
         """Whether one of the short options *letters* is given, or one of the *long* ones, even shortened."""

@@ -17,7 +17,7 @@ WAIT: Final = 300.0
 """The most seconds that `task_result` waits for an answer."""
 
 MAX_SHOWN: Final = 200
-"""The most characters of a task's description."""
+"""The most characters of a task's description: a call with more is refused, and a list of tasks shows no more."""
 
 
 class TaskTool:

@@ -23,13 +23,13 @@ MAX_COMPARED: Final = 1024 * 1024
 """The most bytes of a file that are searched for similar lines."""
 
 MAX_ANCHOR: Final = 200
-"""The most characters of a line that are compared."""
+"""The most characters of a line, without spaces, by which it is compared; the rest does not count."""
 
 MAX_SHOWN: Final = 12
-"""The most similar lines that are shown."""
+"""The most lines that are shown, of the one place of a file that is most like the text."""
 
 NEAR: Final = 0.5
-"""The similarity of two lines, from 0 to 1, above which a line is shown."""
+"""The similarity, from 0 to 1, that the most similar line must exceed to be shown."""
 
 
 async def nearest(sandbox: Sandbox, path: str, text: str) -> str:

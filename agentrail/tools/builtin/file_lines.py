@@ -10,10 +10,10 @@ from agentrail.tools.builtin.workspace import MAX_TEXT, refuse, shown
 from agentrail.values.value import Value
 
 PIECE: Final = 64 * 1024
-"""The number of bytes that are read at once."""
+"""The most bytes of the file that one call of the sandbox reads."""
 
 MAX_LINE: Final = 2000
-"""The most characters of a line that are shown."""
+"""The most characters of a line that the model gets; the rest is cut."""
 
 
 class Lines(Value):

@@ -14,7 +14,7 @@ from agentrail.tools.function import tool
 from agentrail.values.tools import Ok, ok
 
 MAX_LINE: Final = 500
-"""The most characters of a line that are shown."""
+"""The most characters of a matching line, or of one around it, that the model gets; the rest is cut."""
 
 UNLESS: Final = "; what `.gitignore` names is left out unless `include_ignored` is set"
 """A hint that is added to an answer without results."""

@@ -76,7 +76,7 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
 
 
 def _reporter(ctx: ToolContext) -> OnOutput:
-    """Return a callback that reports output to subscribers while the command runs, up to about `MAX_BYTES`."""
+    """Return a callback that reports output to subscribers while the command runs, until `MAX_BYTES` were reported."""
     told_so_far = 0
 
     def report(piece: bytes) -> None:

@@ -19,7 +19,7 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.meter import Meter
 
 READY_STEPS: Final = 50_000
-"""The most steps that compiling a schema may take."""
+"""The most steps that checking a schema may take, and then compiling it; a schema that takes more is refused."""
 
 _NODE: Final = 10
 """The steps that compiling one node counts as."""

@@ -15,7 +15,7 @@ MAX_CHARS: Final = 500
 _LOOKED_AT: Final = 200
 """The most faults that are sorted; further ones are ignored."""
 _FEW: Final = 3
-"""The most keys of an object that are shown."""
+"""The most keys with which an object is shown; one with more is shown as `an object`."""
 _CLIPPED: Final = 120
 """The most characters that are shown of a name, or of a description of what is wanted."""
 _LEVELS: Final = 3

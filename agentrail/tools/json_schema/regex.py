@@ -17,7 +17,7 @@ from agentrail.tools.json_schema.regex_parser import Atom, Branch, LookAround, P
 from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_STATES: Final = 5_000
-"""The most states that the program of an expression may have."""
+"""The most states of an expression's program; beyond it only `re` is used, or if that may be slow, it is refused."""
 
 CASELESS: Final = 4
 """The number of characters in case-insensitive classes that `re` compiles in the time of one counted step."""

@@ -11,13 +11,13 @@ from typing import Final, Protocol, TypeAlias, cast
 from agentrail.values.value import Value
 
 MAX_PATTERN: Final = 4_096
-"""The most characters of an expression."""
+"""The most characters of an expression; a longer one is refused (`UnusableError`)."""
 
 MAX_GROUPS: Final = 50
-"""The most levels of nested groups of an expression."""
+"""The most groups inside each other in an expression; one with more is refused (`UnusableError`)."""
 
 MAX_CASELESS: Final = 200_000
-"""The most characters in all classes of a case-insensitive expression; `re` takes time to compile each of them."""
+"""The most characters in all classes of a case-insensitive expression; one with more is refused, as slow to compile."""
 
 _Node: TypeAlias = tuple[object, object]
 
@@ -78,7 +78,7 @@ class Branch(Value, gc=True):
     """A part that matches one of several sequences: `a|b`."""
 
     ways: tuple[Parts, ...]
-    """The sequences."""
+    """The sequences, of which one must match."""
 
 
 class Repeat(Value, gc=True):

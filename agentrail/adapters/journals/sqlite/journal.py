@@ -21,7 +21,7 @@ SYNCHRONOUS: Final = ("FULL", "NORMAL")
 """SQLite's `synchronous`: `FULL` syncs each commit to disk; with `NORMAL`, a power cut may lose the last commits."""
 
 MOST_TOGETHER: Final = 512
-"""The most calls that are committed in one transaction."""
+"""The most waiting calls that the writer commits in one transaction; the others wait for the next one."""
 
 READ_AT_ONCE: Final = 100
 """The most records that are read by one job of the reader's thread; other jobs may run before the next."""

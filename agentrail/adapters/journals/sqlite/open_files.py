@@ -35,7 +35,7 @@ HELD: Final = frozenset({errno.EAGAIN, errno.EACCES})
 """Error numbers that mean that another process has the lock."""
 
 MOST_LOOKED_AT: Final = 10_000
-"""The most files that are searched for another name (hard link) of a journal."""
+"""The most files that are searched for another name (hard link) of a journal, which an error message then mentions."""
 
 
 class Identity(NamedTuple):

@@ -23,7 +23,7 @@ from agentrail.ports.failpoints import Failpoint, reach
 log = logging.getLogger("agentrail.journal")
 
 WAIT: Final = 2.0
-"""Seconds to wait for another program's lock on the file."""
+"""The most seconds that SQLite waits for the lock of another connection; then the statement fails."""
 
 NO_TABLES: Final = 0
 """Version number of a file without tables."""

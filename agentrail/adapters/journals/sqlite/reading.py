@@ -31,10 +31,10 @@ log = logging.getLogger("agentrail.journal")
 T = TypeVar("T")
 
 PAGE: Final = 256
-"""The number of records that are searched at once."""
+"""The most records that one query reads while a session's records are searched for a command."""
 
 MOST_SOUND: Final = 10_000
-"""The most sessions of which it is remembered that their index of command ids is complete."""
+"""The most sessions that `Sound` remembers; beyond it the oldest one is forgotten, and checked again when needed."""
 
 REINDEX: Final = (
     "and each of them is looked for in all of its records; when no process uses the journal, "

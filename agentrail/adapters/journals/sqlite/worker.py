@@ -75,11 +75,11 @@ PASSES: Final = 2
 """Passes of the event loop until all woken tasks have run: in the first pass, some run after the callback."""
 
 LONGEST_PATIENCE: Final = 0.05
-"""The most seconds to wait for those passes, in case the event loop is blocked."""
+"""The most seconds that the thread waits for those passes before its next jobs, in case the event loop is blocked."""
 
 
 class Mood(Enum):
-    """What the thread waits for; `PATIENT` after several jobs were answered."""
+    """Tells the event loop's side what the thread waits for; `PATIENT` after several jobs were answered together."""
 
     BUSY = "nothing"
     IDLE = "a job"

@@ -50,10 +50,10 @@ PAGE: Final = 4096
 """The bytes that a record takes in the log beside its body, estimated."""
 
 ROWS_KEPT: Final = 1000
-"""The most sessions whose rows are cached."""
+"""The most sessions whose rows are cached; then all rows are dropped, except those with changes not yet written."""
 
 LATEST: Final = 2**63 - 1
-"""The latest time that a column of SQLite can hold."""
+"""The latest `due` of a session that a column of SQLite can hold; a later one is stored as this."""
 
 
 class Writer:

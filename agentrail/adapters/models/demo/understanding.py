@@ -14,7 +14,7 @@ from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.value import Value
 
 MAX_STEPS = 20
-"""How many times a text is cut into pieces at most; the text after the last cut stays whole."""
+"""The most joints at which a text is cut, and the most `and`s at which a piece is; what follows them stays whole."""
 
 # Each alternative matches a run of spaces from its start, and possessively (`++`, no backtracking): otherwise a run
 # of 3,000 spaces takes minutes.
