@@ -138,7 +138,7 @@ class Ready(Value):
     folder: int
     """A descriptor of the folder where the command runs."""
     talk: tuple[int, ...] = ()
-    """Descriptors for standard input and output; empty if the command has no input and its output is captured."""
+    """The command's ends of its standard input and output; empty if it has no input and its output is captured."""
 
 
 def _nothing() -> None:

@@ -37,7 +37,7 @@ NO_OUTPUT: Final = "(no output)"
 """The text of a result that has none."""
 
 ANY_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""Ids of calls that most providers take; the default of `turns_of`."""
+"""Ids of calls that most providers take, the default of `turns_of`; other ids are replaced."""
 
 ANY_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 """Names of calls that are sent unchanged: at least one provider permits a tool with such a name."""
