@@ -81,16 +81,16 @@ DRAIN: Final = 0.1
 """Seconds to go on reading the output after the command has ended, if another process still holds the pipe."""
 
 CHUNK: Final = 64 * 1024
-"""The most bytes that are read at once."""
+"""The most bytes that one read takes of a command's output."""
 
 MAX_COMMAND: Final = 100_000
 """The most bytes of a command with its arguments; a longer one is refused. Linux takes 128 KiB for one argument."""
 
 SAFE_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""The variable `PATH` of commands."""
+"""The variable `PATH` of commands, unless a caller gives another."""
 
 PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER")
-"""The environment variables of this process that a command gets, if they are set."""
+"""The environment variables of this process that a command gets by default, if they are set; none in bubblewrap."""
 
 _LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

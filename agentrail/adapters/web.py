@@ -71,7 +71,7 @@ def networks(names: Iterable[str]) -> tuple[Network, ...]:
 
 
 def is_open(address: Address, allowed: Iterable[Network] = ()) -> bool:
-    """Whether *address* is public, or in a network that is *allowed*."""
+    """Whether *address* is public, or in an *allowed* network. If it contains IPv4 addresses, all these must be."""
     if any(address in network for network in allowed):
         return True
     if isinstance(address, ipaddress.IPv4Address):

@@ -31,7 +31,7 @@ def codes(names: Iterable[str]) -> str:
 
 
 def section(title: str, *blocks: Iterable[str], level: int = 3) -> list[str]:
-    """Return a heading with *blocks* below it, a blank line between all of them."""
+    """Return a heading with *blocks* below it, a blank line between all of them; empty blocks are left out."""
     lines = [f"{'#' * level} {title}"]
     for block in map(list, blocks):
         if block:

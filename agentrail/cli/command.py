@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def overview() -> str:
-    """Return the help: the table of subcommands, and the options of all of them."""
+    """Return the help: the usage, the table of subcommands, and how to list the options of one."""
     width = max(len(row.name) for row in SUBCOMMANDS)
     rows = "\n".join(f"  {row.name:<{width}}  {row.purpose}" for row in SUBCOMMANDS)
     return (

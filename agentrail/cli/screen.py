@@ -127,7 +127,7 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return *text* with each run of white space as one space."""
+    """Return *text* with each run of white space as one space, and none at its ends."""
     return _SPACE.sub(" ", text).strip()
 
 

@@ -78,7 +78,7 @@ SAFE_COMMANDS: Final = (
     "which",
     "whoami",
 )
-"""Commands that only read, and so run without approval."""
+"""The default of `safe_commands`: commands that only read. With an option that makes them do more, they are held."""
 
 TOOLS: Final = ("shell", "write_file", "edit_file")
 """The tools that are held by default, if the session has them."""
@@ -187,7 +187,11 @@ class HumanApproval(Plugin[None]):
         return len(line) > 0 and all(self._passes(command, names_assigned) for command in line)
 
     def _passes(self, command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
-        """Whether *command* is in `safe_commands`, and has no option or redirection that makes it write."""
+        """Whether *command* is in `safe_commands` and does no more than read; harmless redirections alone pass too.
+
+        More are assignments, words that only the shell knows, wrappers that are not in `QUIET_WRAPPERS`, options that
+        make it write or run something, and redirections to files.
+        """
         if command.assignments or writes_file(command):
             return False
         if any(trusted(name) not in QUIET_WRAPPERS for name in command.via) or unsure(command, names_assigned):

@@ -115,7 +115,7 @@ class BudgetGuard(Plugin[Spent]):
         return evolve(state, warned=frozenset())
 
     def inherited(self, state: Spent, ctx: Context) -> AnyPlugin:
-        """Return the plugin for a sub-agent: its limits are what remains of each limit here."""
+        """Return the plugin for a sub-agent, with the rest of each limit; `max_usd` stays if the cost is unknown."""
         used, turn = self._used(ctx)
         money = None if self.money_limit is None else self.money_limit.left(ctx.usage, ctx.elsewhere)
         return evolve(
@@ -192,7 +192,7 @@ class BudgetGuard(Plugin[Spent]):
         return Continue(evolve(state, turn_rounds=0, turn_calls=frozenset(), warned=warned))
 
     def _warned(self, state: Spent, uses: list[tuple[str, float | None, float]]) -> Continue[Spent]:
-        """Return `Continue`, with a warning event for each limit that is nearly reached, once per limit."""
+        """Return `Continue`, with a warning for each limit that is used to `warn_at` and was not warned of before."""
         near = [
             (name, limit, used)
             for name, limit, used in uses

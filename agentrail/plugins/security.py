@@ -80,7 +80,7 @@ BLOCKED_PATHS: Final = (
     "id_ed25519",
     "id_rsa",
 )
-"""Paths that no tool may read or write: passwords, keys, and sockets or devices that control the machine."""
+"""Paths (keys, passwords, sockets, devices) that no tool may use, unless `default_blocked_paths` is off."""
 
 PROTECTED_PATHS: Final = (
     "/System",
@@ -116,7 +116,7 @@ PROTECTED_PATHS: Final = (
     "~/.zshrc",
     "~/Library/LaunchAgents",
 )
-"""Paths that no tool may write: the system, and scripts that run at a login."""
+"""Paths that no tool may write, unless `default_protected_paths` is off: the system, and scripts run at a login."""
 
 ALLOWED_PATHS: Final = (
     "/dev/fd",
@@ -139,7 +139,7 @@ ALLOWED_PATHS: Final = (
     "/proc/version",
     "/sys/fs/cgroup",
 )
-"""Exceptions from `BLOCKED_PATHS` and `PROTECTED_PATHS`: paths that are always allowed."""
+"""Exceptions from all blocked and protected paths, unless `default_allowed_paths` is off."""
 
 WRITERS: Final = ("apply_patch", "create_file", "delete_file", "edit_file", "move_file", "write_file")
 """Names of tools that write to the paths in their arguments."""

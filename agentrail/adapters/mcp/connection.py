@@ -153,7 +153,7 @@ class Connection:
         await self._offer(tools, (*sieve.take_problems(), *problems))
 
     async def _listen(self, client: Client) -> None:
-        """Subscribe to changes of the list of tools; newer servers notify only subscribers."""
+        """Subscribe to changes of the list of tools, again after a loss; return if the server takes no subscription."""
         pause = PAUSE
         while True:
             try:

@@ -199,7 +199,7 @@ class Handshake:
         self._socket: object = None
 
     async def __call__(self, name: str, info: Mapping[str, object]) -> None:
-        """Remember the connected socket, and close it if the handshake fails; httpcore calls this with each event."""
+        """Remember the connected socket; close it if the TLS handshake fails. httpcore calls this with each event."""
         if name.endswith("connect_tcp.complete"):
             self._socket = info.get("return_value")
         elif name.endswith("start_tls.failed") and isinstance(self._socket, Closable):

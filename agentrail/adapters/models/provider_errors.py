@@ -139,7 +139,7 @@ def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[st
 
 
 def _is_error(found: object) -> bool:
-    """Whether *found* has a field `error`. Some gateways answer so with the status 200."""
+    """Whether *found* has a field `error` that is not empty. Some gateways answer so with the status 200."""
     return isinstance(found, Mapping) and bool(cast("Mapping[str, object]", found).get("error"))
 
 

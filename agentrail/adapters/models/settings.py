@@ -44,7 +44,7 @@ class Settings(Value):
     next_byte_timeout: float = 120.0
     """The most seconds from one byte of the answer to the next; some models send nothing for long while they think."""
     max_tokens: int | None = None
-    """The most tokens of the answer; `None` if the default holds: the provider's, or ours for `anthropic`."""
+    """The most tokens of the answer; `None` if the provider's default holds (`anthropic`: 32,000, old models fewer)."""
     temperature: float | None = None
     """How random the answer is, from 0; `None` if the default of the provider holds."""
     reasoning_effort: str = ""

@@ -68,7 +68,7 @@ def _openat2(root: int, path: str, flags: int, resolve: int) -> int:
 
 @functools.cache
 def has_openat2() -> bool:
-    """Whether the kernel has `openat2`; tried once per process."""
+    """Whether the kernel has `openat2` and lets this process use it; tried once per process."""
     if not hasattr(os, "O_PATH"):
         return False
     root = os.open("/", os.O_PATH | os.O_DIRECTORY)
@@ -195,7 +195,7 @@ class Walk:
 
 
 def check_file(path: str, found: os.stat_result, *, hard_links: bool) -> None:
-    """Raise an error unless *found* is a regular file, and has only one name or *hard_links* are allowed."""
+    """Raise an error unless *found* is a regular file with one name, or with several if *hard_links* are allowed."""
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if stat.S_ISLNK(found.st_mode):

@@ -148,7 +148,7 @@ class Progress:
         self._write(f"{text}\n")
 
     def show(self, share: float, phase: str, detail: str = "") -> None:
-        """Show the done *share* of all work, from 0 to 1, and what is being done."""
+        """Show the done *share* of all work, from 0 to 1, and its *phase*; without a bar, only now and then."""
         if self._bar:
             full = round(BAR * min(1.0, share))
             self._write(f"\r\x1b[K[{'#' * full}{' ' * (BAR - full)}] {share:4.0%}  {f'{phase}{detail}':.40}")

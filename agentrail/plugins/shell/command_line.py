@@ -45,7 +45,7 @@ class Commands(Value, gc=True):
         return len(self.commands)
 
     def family(self) -> str | None:
-        """Return the family that an approval "always" covers; `None` unless all commands have the same one."""
+        """Return the family that an approval "always" covers; `None` if commands differ in it, or one assigns."""
         families = {family(command) for command in self.commands if command.argv or writes_file(command)}
         if len(families) != 1 or any(command.assignments for command in self.commands):
             return None

@@ -199,7 +199,7 @@ def _git(texts: Sequence[str]) -> bool:
 
 
 def _ssh(texts: Sequence[str]) -> bool:
-    """Whether `ssh` runs a command, on this machine or the other."""
+    """Whether `ssh` runs a command, on this machine or the other, or reads settings that may name one."""
     told = _pattern(r"(?:-o)?\s*(?:proxycommand|localcommand|knownhostscommand|include|match)\b.*")(texts)
     operands = [text for before, text in zip(("", *texts), texts, strict=False) if not _is_option(before, text)]
     return told or _options("F")(texts) or len(operands) > 1

@@ -30,7 +30,7 @@ def searched(args: Sequence[Word]) -> tuple[Word, ...]:
 
 
 def prints_all(args: Sequence[Word]) -> bool:
-    """Whether a search prints nearly all lines: its pattern contains no literal character, or `-v` inverts it."""
+    """Whether a search prints nearly all lines (`-v`, or a pattern without literal characters), and not only names."""
     options = given(args)
     if options.has(*_NAMES_ONLY):
         return False
@@ -59,7 +59,7 @@ def asks_for_hidden(args: Sequence[Word]) -> bool:
 
 
 def only_others(args: Sequence[Word], fence: Fence) -> bool:
-    """Whether `--include` selects only files whose names match no last part of a pattern of *fence*."""
+    """Whether `--include` is given, and selects only files whose names match no last part of a pattern of *fence*."""
     globs = [word.text.partition("=")[2] for word in args if word.text.startswith("--include=")]
     return bool(globs) and not any(fits(glob, fence.lasts) for glob in globs)
 

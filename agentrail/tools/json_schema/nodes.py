@@ -15,7 +15,10 @@ from agentrail.values.json import FrozenObject, Json
 from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_NESTED: Final = 240
-"""The most schemas that may be applied inside each other; each level of the deepest JSON allowed may take three."""
+"""The most schemas applied inside each other; more raise `TooManyStepsError`.
+
+Each level of the deepest JSON allowed may take three.
+"""
 
 KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
 KIND_OF: Final[Mapping[type, str]] = {

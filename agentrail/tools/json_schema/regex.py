@@ -144,7 +144,7 @@ def _size(parts: Parts) -> int:
 
 
 def _is_at_start(parts: Parts) -> bool:
-    """Whether a match can begin only at the start of the text."""
+    """Whether a match of *parts* can begin only at the start of the text, as far as the first part shows."""
     match parts[:1]:
         case (Atom(at_start=at_start),):
             return at_start

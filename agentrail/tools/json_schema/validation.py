@@ -84,7 +84,7 @@ class Validator(Protocol):
     """A function from the arguments of a call to the reason why they do not fit a schema, or `None` if they fit."""
 
     def __call__(self, args: JsonObject, meter: Meter | None = None) -> str | None:
-        """Check *args*; *meter* counts the steps that are left for all checks of one response."""
+        """Return why *args* do not fit, or `None`; *meter* counts the steps left for all checks of one response."""
 
 
 MAX_SCHEMAS: Final = 1_024

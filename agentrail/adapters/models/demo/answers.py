@@ -75,7 +75,7 @@ def _as(kind: Json, slot: Json) -> Json:
 
 
 def _places(ability: Ability, properties: Mapping[str, Json]) -> dict[str, str]:
-    """Return the parameter for each slot, by slot; *properties* are the parameters, and no two slots share one."""
+    """Return a parameter among *properties* for each slot that has one, by slot; no two slots share one."""
     free = {name.lower().replace("_", "").replace("-", ""): name for name in properties}
     places: dict[str, str] = {}
     for slot in ability.slots:
