@@ -116,7 +116,7 @@ def check_environment(env: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def argv_of(command: Command, shell: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the program of *command* and its arguments, with a text as the last argument of *shell*; or refuse it."""
+    """Return program and arguments of *command*, a text as last argument of *shell*; may raise `CommandRefused`."""
     argv = (*shell, command.run) if isinstance(command.run, str) else command.run
     problem = ""
     if not argv or not argv[0].strip() or (isinstance(command.run, str) and not command.run.strip()):

@@ -178,7 +178,7 @@ class HttpxWeb:
         raise WebFailed(url, f"it redirects more than {MAX_REDIRECTS} times")
 
     async def _addresses(self, where: httpx.URL) -> list[Address]:
-        """Return the addresses of the host; raise `WebRefused` if one of them is not public."""
+        """Return up to `MAX_ADDRESSES` addresses of the host; raise `WebRefused` unless `is_open` allows all it has."""
         host = where.raw_host.decode("ascii").strip("[]")
         try:
             names = [host] if _is_address(host) else await self._resolve(host, where.port or _port(where))

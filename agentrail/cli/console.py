@@ -123,7 +123,7 @@ class Console:
         self._leave()
 
     async def _asks_or_rests(self) -> bool:
-        """Wait until the session is idle or waits for the person; return whether it waits for the person."""
+        """Wait until the session is idle, as it also is while a call waits for the person; return whether one waits."""
         while not self._is_resting:
             self._news = trio.Event()
             with trio.move_on_after(LOOK_AGAIN):

@@ -32,7 +32,7 @@ HELP: Final = """\
 
 
 def greeting(version: str, model: str, folder: Path, *, fresh: bool) -> tuple[Piece, ...]:
-    """Return the first screen: what this is, where it works, the keys, and what to try."""
+    """Return the first screen: what this is, where it works, the keys, and what to try with the demo model."""
     talks = "the built-in demo model, which only knows phrases" if model == "demo" else f"the model {model}"
     what = "a fresh folder, deleted at the end" if fresh else "your folder; it asks before it writes"
     width = max(len(phrase) for phrase, _ in TRY)

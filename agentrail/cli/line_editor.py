@@ -104,12 +104,12 @@ class Line(Value):
         return self._with(self.text[: self.at] + clean(text), self.text[self.at :])
 
     def done(self) -> Line:
-        """Return the next, empty line, with this one among the earlier lines."""
+        """Return the next, empty line; this one joins the earlier lines, unless it is blank or repeats the last."""
         known = not self.text.strip() or (self.past and self.past[-1] == self.text)
         return Line(past=self.past if known else (*self.past, self.text))
 
     def says(self, text: str) -> Line:
-        """Return the line with its text replaced by *text*."""
+        """Return the line with its text replaced by *text*, and the cursor at its end."""
         return self._with(text, "")
 
     def shown(self, width: int) -> tuple[str, int]:

@@ -31,7 +31,7 @@ def piece_of(envelope: e.Envelope) -> Piece | None:
 
 
 def shown_args(args: JsonObject, limit: int = SHORT) -> str:
-    """Return the arguments of a call in one line."""
+    """Return the arguments of a call in one line, cut to *limit* columns."""
     return clipped(" ".join(f"{name}={_value(arg)}" for name, arg in args.items()), limit)
 
 

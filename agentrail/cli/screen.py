@@ -122,7 +122,7 @@ def painted(text: str, tone: Tone, look: Look) -> str:
 
 
 def clean(text: str) -> str:
-    """Return *text* with control and direction characters replaced: they could command the terminal, or mislead."""
+    """Return *text* without control and direction characters, which could command the terminal, or mislead."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r", "").replace("\t", "    "))
 
 

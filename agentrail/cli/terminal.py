@@ -71,7 +71,7 @@ class Terminal:
 
     @contextmanager
     def opened(self) -> Generator[None, None, None]:
-        """Read single keys within this block (raw mode), and restore the terminal's modes after it."""
+        """Read single keys within this block, then restore the terminal's modes; no-op if `keys` is false."""
         if not self.keys:
             yield
             return

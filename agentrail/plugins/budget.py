@@ -207,5 +207,5 @@ class BudgetGuard(Plugin[Spent]):
 
 
 def _left(limit: int | None, used: int) -> int | None:
-    """Return the rest of a limit; `None` if there is no limit."""
+    """Return the rest of a limit, at least 0; `None` if there is no limit."""
     return None if limit is None else max(0, limit - used)

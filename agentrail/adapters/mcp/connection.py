@@ -140,7 +140,7 @@ class Connection:
             raise McpFailed(self._server.name, SILENT)
 
     async def _look(self, client: Client, sieve: Sieve) -> None:
-        """Request the list of the server's tools, and offer them to the session."""
+        """Request the list of the server's tools; offer the usable ones, and the reasons against the others."""
         listed: list[Listed] = []
         cursor: str | None = None
         while len(listed) <= MAX_TOOLS:

@@ -102,7 +102,7 @@ class Pipes:
             log.debug("the MCP server `%s` does not read any more", self._name)
 
     async def _read(self, stdout: trio.abc.ReceiveStream) -> None:
-        """Pass the server's messages on to the client; ignore lines that are no message."""
+        """Pass the server's messages on to the client until its output ends; then always raise `McpFailed`."""
         begun = bytearray()
         while chunk := await stdout.receive_some(CHUNK):
             lines = bytes(chunk).split(b"\n")

@@ -111,7 +111,7 @@ def reported(found: object, faults: Faults) -> Reported:
 
 
 def _details(found: object) -> tuple[tuple[str, ...], float | None]:
-    """Return the reasons and the seconds to wait in *found*, the field `details` of an error of Google's APIs."""
+    """Return the reasons, and the seconds to wait or `None`, in *found*: the field `details` of Google's errors."""
     items = cast("list[object]", found) if isinstance(found, list) else []
     details = [cast("Mapping[str, object]", item) for item in items if isinstance(item, Mapping)]
     reasons = tuple(reason for item in details if isinstance(reason := item.get("reason"), str))

@@ -23,7 +23,7 @@ class Provider(Value):
 
 
 def format_of(provider: Provider) -> WireFormat:
-    """Import the wire format of *provider*."""
+    """Return the wire format of *provider*, whose module is imported now."""
     module = import_module(f"agentrail.adapters.models.{provider.format}")
     return cast("WireFormat", module.FORMAT)
 

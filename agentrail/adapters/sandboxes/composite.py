@@ -58,7 +58,7 @@ class CompositeSandbox:
         return listed(f"beside {self._routes[()]!r}", some(len(self._routes) - 1, "route"))
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
-        """Return up to *limit* bytes of a file."""
+        """Return up to *limit* bytes of a file from *offset* on, and its size."""
         prefix, rest = self._place(path)
         return await self._routes[prefix].read(rest, offset, limit)
 
@@ -80,7 +80,7 @@ class CompositeSandbox:
         return await self._routes[prefix].exists(rest) or bool(self._below((*prefix, *parts_of(rest))))
 
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
-        """Return the entries of a folder, with prefixes below it as folders."""
+        """Return up to *limit* entries of a folder, with prefixes below it as folders."""
         prefix, rest = self._place(path)
         parts = (*prefix, *parts_of(rest))
         folders = {path_of(one[: len(parts) + 1]) for one in self._below(parts)}

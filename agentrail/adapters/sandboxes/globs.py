@@ -170,5 +170,5 @@ def _rule(line: str) -> tuple[GlobPattern, bool, bool] | None:
 
 
 def lines_of(data: bytes | None) -> Sequence[str]:
-    """Return the lines of a `.gitignore` with the content *data*; none if there is no such file."""
+    """Return the lines in the first 256 KiB of *data*, the content of a `.gitignore`; none if there is no such file."""
     return () if data is None else data[: 256 * 1024].decode(errors="replace").splitlines()

@@ -86,7 +86,7 @@ class LocalSandbox:
         return self._files.root
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
-        """Return up to *limit* bytes of a file."""
+        """Return up to *limit* bytes of a file from *offset* on, and its size."""
         return await self._look(lambda: self._files.read(path, offset, limit))
 
     async def write(self, path: str, data: bytes) -> Written:
@@ -113,7 +113,7 @@ class LocalSandbox:
         )
 
     async def grep(self, search: Search) -> Matches:
-        """Return the lines that match *search*; a separate process matches them, because it can be stopped."""
+        """Return the lines that match *search*, found by a process that is stopped after `MAX_SEARCH` seconds."""
         grep = Grep(self._files, search)
         try:
             with trio.move_on_after(MAX_SEARCH):

@@ -149,7 +149,7 @@ class MemorySandbox:
         return {path_of(parts): data for parts, data in self._files.files.items()}
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
-        """Return up to *limit* bytes of a file."""
+        """Return up to *limit* bytes of a file from *offset* on, and its size."""
         await trio.lowlevel.checkpoint()
         return self._files.read(path, offset, limit)
 

@@ -75,7 +75,7 @@ def run(options: CheckOptions, progress: Progress) -> int:
 
 
 def load(path: Path) -> ModuleType:
-    """Run the Python file at *path*, and return it as a module named after the file."""
+    """Run the Python file at *path*, and return it as a module; raise `NothingToCheckError` if it cannot be run."""
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise NothingToCheckError(path, "it is no Python file")
@@ -117,7 +117,7 @@ def contents(module: ModuleType) -> Found:
 
 
 def merged(parts: Sequence[Found]) -> Found:
-    """Return the contents of several files as one; raise `BadPlugin` for a plugin that no session would take."""
+    """Return the contents of several files as one, of plugins with one key the last; `BadPlugin` if one is unfit."""
     plugins = {unkeyed(plugin)[0]: plugin for part in parts for plugin in part.plugins}
     for key, plugin in plugins.items():
         seat_for(key, unkeyed(plugin)[1])
@@ -157,7 +157,7 @@ class Progress:
             self._write(f"{share:4.0%}  {phase}{detail}\n")
 
     def wipe(self) -> None:
-        """Erase the bar."""
+        """Erase the bar, if there is one."""
         if self._bar:
             self._write("\r\x1b[K")
 

@@ -360,7 +360,7 @@ class ShellReader:
             draft.quoted("$")
 
     def parameter(self, found: re.Match[str] | None, draft: WordDraft, splits: Expansion) -> None:
-        """Read a parameter, if its form is one of the simple ones."""
+        """Read a parameter in one of the simple forms; raise `StuckError` for any other."""
         if found is None:
             self.stop("a parameter that is computed")
         name = next((group for group in found.groups() if group), found.group())

@@ -240,7 +240,7 @@ def _fed(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 
 def _program(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    """Judge whether an argument is code, or whether the command runs a file that the line itself has written."""
+    """Judge whether an argument is code, or the command (as `make` does) runs a file that the line has written."""
     if holds_program(command) and not finds_others(command, scene):
         return MAYBE
     if command.program in {"gmake", "make"} and any(place.folded[-1:] in _MADE for place in scene.written):

@@ -175,7 +175,7 @@ def _goes_down(command: SimpleCommand, tree: BlockedTree) -> bool:
 
 
 def holds(aimed: Aim, scene: CommandScene, *, links: bool = False) -> Certainty:
-    """Return whether something blocked may be at, or below, a place of *aimed*; for *links* see `BlockedTree`."""
+    """Return `MAYBE` if something blocked may be at or below *aimed*, else `NO`; for *links* see `BlockedTree`."""
     return MAYBE if any(_may_hold(aimed, place, scene, links=links) for place in aimed.places) else NO
 
 

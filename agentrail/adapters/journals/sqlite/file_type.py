@@ -48,7 +48,7 @@ def check_kind(path: Path) -> None:
 
 
 def _problem(path: Path, head: bytes, size: int) -> str | None:
-    """Return why a file of *size* bytes that begins with *head* is no journal."""
+    """Return why a file of *size* bytes that begins with *head* is no whole journal; `None` if it may be one."""
     if not _number(head, 40) and _is_there(path, "-journal"):
         return None  # a process was killed while it created the file: SQLite will undo that
     if not head.startswith(MAGIC[: len(head)]):

@@ -145,7 +145,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _renew(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    """Create the tables, or migrate those of an older *version*."""
+    """Create the tables, or migrate those of an older *version*; no-op if *version* is the current one."""
     if version == SCHEMA:
         return
     steps = TABLES

@@ -167,7 +167,7 @@ class Writer:
             _fail(jobs, meant)
 
     def _roll_back(self) -> None:
-        """Undo the transaction, if SQLite has not done so itself."""
+        """Undo the transaction, if SQLite has not done so itself, and forget all cached rows."""
         self._rows.clear()
         self._changed.clear()
         self._records.clear()
@@ -208,7 +208,7 @@ class Writer:
         self._to_mend = False
 
     def _leave_whole(self) -> None:
-        """Move everything from the log into the file, before the connection is closed."""
+        """Move the log into the file before the connection is closed; not if a failed commit has to stay in it."""
         try:
             if self._to_mend:
                 self._mend()
@@ -289,7 +289,7 @@ class Writer:
         reach(Failpoint.SNAPSHOT_WRITTEN)
 
     def _claimed(self, claim: Claim) -> SessionRow:
-        """Return the row of the claimed session; raise `Fenced` if there was a later claim."""
+        """Return the row of the claimed session; raise `Fenced` after a later claim, or if there is no such session."""
         self._check_generation(claim.session_id)
         row = self._row(claim.session_id)
         if row is None or row.epoch != claim.epoch:

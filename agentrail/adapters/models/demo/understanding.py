@@ -65,7 +65,7 @@ def understand(sentence: str) -> DemoStep:
 
 
 def steps_of(text: str) -> tuple[DemoStep, ...]:
-    """Return the steps that *text* asks for. Polite words alone, such as "thanks", are no step."""
+    """Return the steps that *text* asks for, neighbours that are not understood as one; polite words alone are none."""
     masked = mask(text)
     steps: list[DemoStep] = []
     for step in _pieces(masked):
