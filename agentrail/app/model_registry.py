@@ -38,7 +38,7 @@ FAMILIES: Final = {
 """The provider for the beginning of a model's name; an error suggests it if a name has no provider."""
 
 LIKE: Final = 0.8
-"""Similarity to a known provider's name, from 0 to 1, above which an unknown name counts as misspelt."""
+"""Similarity to a known provider's name, from 0 to 1, from which an unknown name counts as misspelt."""
 
 
 def _demo(_: str) -> Model:

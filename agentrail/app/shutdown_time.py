@@ -16,7 +16,7 @@ LAST: Final = 1.0
 """The most seconds from cancelling tasks that have not ended in time to reporting them as stuck."""
 
 SHARE: Final = 0.1
-"""The largest part of the whole time that is reserved for that, if it is less than `LAST`."""
+"""The largest share of a given stopping time that is reserved for tasks to end after they are cancelled."""
 
 WANTED: Final = "seconds from 0 on, or `None` to wait as long as it takes"
 

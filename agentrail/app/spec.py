@@ -120,7 +120,7 @@ def _check_alone(spec: SessionSpec) -> None:
 
 
 def _check_forms(spec: SessionSpec) -> None:
-    """Raise `BadSpec` if a field of *spec* is not the sequence, mapping or port that it must be."""
+    """Raise `BadSpec` if a field of *spec* is no sequence, mapping or port where it must be, or a service is unfit."""
     for name in SEQUENCES:
         found: object = getattr(spec, name)
         if isinstance(found, str | bytes) or not isinstance(found, tuple | list | Collection):
@@ -302,7 +302,7 @@ AT_LEAST: Mapping[str, float] = {
 """The smallest allowed value of each number in `Options`."""
 
 MOST: Final = 2**53
-"""The largest allowed value of any number in `Options` that is not a time."""
+"""The largest allowed value of a number in `Options` that is neither a time nor in `AT_MOST`."""
 
 MOST_CALLS: Final = 512
 """The largest `max_calls_per_response`: one step decides on all calls of a response, and must not take long."""
@@ -313,7 +313,7 @@ AT_MOST: Mapping[str, float] = {
     "max_argument_items": MAX_ITEMS,
     "max_calls_per_response": MOST_CALLS,
 }
-"""The largest allowed value of numbers whose limit is not `MOST`."""
+"""The largest allowed value of each number in `Options` whose limit is not `MOST`."""
 
 TIMES: Final = frozenset(
     {

@@ -249,7 +249,7 @@ class _Code:
         return resuming.reunited(stored, records, spec, known, wiring.Builder(known), pause=self._pause)
 
     def _built(self, stored: State) -> SessionSpec:
-        """Return the specification of a stored session, built by `specs` from its name."""
+        """Return the specification of a stored session, built from its name; raise `SpecMissing` if none has it."""
         build = self._specs.get(stored.setup.spec)
         if build is None:
             raise SpecMissing(stored.session_id, stored.setup.spec)

@@ -25,7 +25,7 @@ _LONGEST_INT: Final = 20
 
 
 def _plain(found: object) -> object:
-    """Return a mapping as a `dict`; the encoder calls this for values of types that it does not know."""
+    """Return a mapping as a `dict`, refuse all else; the encoder calls this for types that it does not know."""
     if isinstance(found, Mapping):
         return dict(cast("Mapping[str, object]", found))
     raise TypeError(type(found).__name__)

@@ -16,7 +16,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 ALIKE: Final = 0.6
-"""Similarity of two names, from 0 to 1, from which one counts as a misspelling of the other."""
+"""Similarity of two names, from 0 to 1, from which one counts as misspelt, unless the caller gives another."""
 
 
 LONGEST_NAME: Final = 1_000

@@ -255,7 +255,7 @@ class HoldTool(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
     timeout: float | None = 120.0
-    """Seconds to wait for a decision; `None` if there is no limit."""
+    """Seconds to wait for a decision; then the call is refused; `None` if there is no limit."""
     family: str | None = None
     """Command family that "approve always" would let pass; `None` if no such approval is possible."""
 
@@ -283,7 +283,7 @@ class Ask(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
     deadline: float = 10.0
-    """The most seconds that the request may take."""
+    """The most seconds that the request may take; then its answer is `TimedOut`."""
 
 
 AnyAction: TypeAlias = (

@@ -12,7 +12,7 @@ class MoneyLimit(Authored):
     """A limit that a plugin sets on the cost of a session, so that other plugins know how much money is left."""
 
     max_usd: float
-    """Largest cost, in US dollars."""
+    """Largest cost of the session, or of all that share the limit, in US dollars."""
     shared: bool = False
     """Whether costs of other sessions count too: those that share the limit of a sub-agent's parent."""
 

@@ -58,7 +58,7 @@ def _is_known(cls: type, port: type) -> bool:
 
 @lru_cache(maxsize=16)
 def _methods(port: type) -> dict[str, Callable[..., object]]:
-    """Return the methods of the protocol *port*, by name."""
+    """Return the public methods that the protocol *port* itself defines, by name."""
     return {
         name: member for name, member in vars(port).items() if inspect.isfunction(member) and not name.startswith("_")
     }

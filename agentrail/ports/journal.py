@@ -37,7 +37,7 @@ class Record(Value, gc=True):
     events: tuple[Envelope, ...] = ()
     """The durable events of the step, as they were published."""
     timers: tuple[tuple[str, int], ...] = ()
-    """The timers that are set after the step: name, and time in milliseconds."""
+    """The timers that are set after the step: name, and time in milliseconds since 1970."""
     began: str | None = None
     """Id of the model request whose first chunk came before this step, if any: that has no record of its own."""
     command: str | None = None
@@ -69,7 +69,7 @@ class StoredAnswer(Value, gc=True):
     input: AnyInput
     """The command, as the machine's input."""
     answer: Answer
-    """The answer that its caller was given."""
+    """The answer that the command's caller was given."""
 
 
 class StoredSession(Value):
@@ -80,7 +80,7 @@ class StoredSession(Value):
     head: int
     """Number of the session's last record."""
     due: int | None = None
-    """When the first of its timers is due; `None` if it has none."""
+    """When the session's first timer is due, in milliseconds since 1970; `None` if it has none."""
     at_work: bool = False
     """Whether work was under way after its last record: see `Record.at_work`."""
     ended: bool = False

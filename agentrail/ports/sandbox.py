@@ -14,7 +14,7 @@ from agentrail.values.value import Value
 
 KIB = 1024
 MAX_FILE = 16 * 1024 * KIB
-"""Bytes of the largest file that is read at once, edited or searched."""
+"""The most bytes that one read returns, and of a file that can be edited or searched."""
 
 
 class Kind(Enum):
@@ -77,7 +77,7 @@ class Search(Value):
     """Arguments of a search in files (`Sandbox.grep`)."""
 
     pattern: str
-    """A regular expression, as Python reads it."""
+    """A regular expression, as Python reads it; with `fixed`, plain text."""
     path: str = "."
     """A file, or a folder that is searched with all its sub-folders."""
     glob: str = "**"
@@ -93,7 +93,7 @@ class Search(Value):
     ignored: bool = False
     """Whether to search also what `.gitignore` names, and `.git` itself."""
     limit: int = 1000
-    """Largest number of matches to return."""
+    """Largest number of matches to return; then the search stops."""
 
 
 class Match(Value):
@@ -147,7 +147,7 @@ class Output(Value, gc=True):
     head: bytes = b""
     """Beginning of the output; all of it if `tail` is empty."""
     tail: bytes = b""
-    """End of the output."""
+    """End of the output; empty if `head` holds all of it."""
     total: int = 0
     """Number of bytes that the command wrote."""
 
@@ -167,7 +167,7 @@ class Heard(Value, gc=True):
     """Output of a process from one position on, as `Process.heard` returns it."""
 
     data: bytes = b""
-    """The output from that position on, as far as it is still kept."""
+    """The output from the position `since` on, as far as it is still kept."""
     next: int = 0
     """Position to pass as `since` in the next call of `heard`."""
     lost: int = 0

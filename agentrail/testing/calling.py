@@ -129,7 +129,7 @@ class Caller:
         return self.name()
 
     def _value(self, key: Key, read: Read) -> Json:
-        """Draw a value of the argument *key*: one of an earlier call, or one that the plugin's code compares with."""
+        """Draw a value of the argument *key*: of an earlier call, or one that the code compares an argument with."""
         said = [one.args[key.name] for one in self.said if key.name in one.args]
         if said and self.choose.percent(40):
             return self.choose.pick(said)

@@ -26,7 +26,7 @@ from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTo
 from agentrail.values.usage import NOTHING_USED, Usage
 
 MAX_TEXT: Final = 2 * 1024 * 1024
-"""The most characters of one text, and of all texts of one response."""
+"""The most characters of one text, and of all texts of one response or of one tool result together."""
 
 MAX_IMAGE: Final = 5_000_000
 """The most characters of one image in base64; providers accept no more."""
@@ -35,10 +35,10 @@ MAX_IMAGES: Final = 20_000_000
 """Most characters of all images of one result in base64; providers accept no more in one request."""
 
 MAX_NAME: Final = 64 * 1024
-"""The most characters of a name or an id."""
+"""The most characters of each id, and of the tool's name, in a call that a model makes."""
 
 MAX_PARTS: Final = 10_000
-"""The most parts of one message."""
+"""The most items of a list that a tool or a model returns, such as the parts of a message."""
 
 MAX_CALLS: Final = 5_000
 """The most calls of one response, because a single step of the session may have to give each of them a result."""

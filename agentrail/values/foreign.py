@@ -29,7 +29,7 @@ MOST_USD: Final = 1e9
 """Largest amount accepted, in US dollars: as the cost of a response, as a price, or as a limit."""
 
 MOST_WORDS: Final = 10_000
-"""The most characters of an error's text that are kept."""
+"""The most characters of an error's text, or of a plugin's reason for a refusal, that are kept."""
 
 MAX_CHARACTERS: Final = 80
 """The most characters of a value, or of its class's name, that an error message shows."""

@@ -43,7 +43,7 @@ class ToolSpec(Authored):
     parameters: JsonObject = EMPTY
     """JSON Schema of the tool's arguments."""
     timeout: float = 60.0
-    """Seconds that a call may run; longer than ten years counts as ten years."""
+    """Seconds that a call may run before it is cancelled; longer than ten years counts as ten years."""
     immune: bool = False
     """Whether steering and a default abort leave its calls running."""
     parallel: bool = True
@@ -55,7 +55,7 @@ class ToolSpec(Authored):
     requires: frozenset[str] = frozenset()
     """Names of what the tool uses, such as `files`, `shell`, `network`."""
     max_result_chars: int = 30_000
-    """The most characters of a result that the model sees."""
+    """The most characters of a result that the model sees; a longer one is cut."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "parameters", freeze_object(self.parameters))

@@ -16,11 +16,11 @@ class Limit(Authored):
     """Rate limits of one provider, for each of its API keys; `None` means no limit."""
 
     concurrency: int | None = None
-    """The most requests that may run at once."""
+    """The most requests that may run at once; further ones wait."""
     requests_per_minute: int | None = None
-    """The most requests sent within any 60 seconds."""
+    """The most requests sent within any 60 seconds; further ones wait."""
     tokens_per_minute: int | None = None
-    """The most tokens, read and written, of the requests sent within any 60 seconds."""
+    """The most tokens, read and written, of the requests sent within any 60 seconds; further ones wait."""
 
     def __post_init__(self) -> None:
         """Raise `WrongType` for a figure that is no limit."""
@@ -103,13 +103,13 @@ class Price(Authored):
     """The price of one model, in US dollars for a million tokens."""
 
     input: float
-    """Price of tokens read."""
+    """US dollars for a million tokens read."""
     output: float
-    """Price of tokens written, reasoning included."""
+    """US dollars for a million tokens written, reasoning included."""
     cached: float | None = None
-    """Price of tokens read from the provider's cache; `None` means the same as `input`."""
+    """US dollars for a million tokens read from the provider's cache; `None` means the same as `input`."""
     cache_write: float | None = None
-    """Price of tokens written to the provider's cache; `None` means the same as `input`."""
+    """US dollars for a million tokens written to the provider's cache; `None` means the same as `input`."""
 
     def __post_init__(self) -> None:
         """Raise `WrongType` for a figure that is no price."""

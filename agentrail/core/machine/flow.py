@@ -71,7 +71,7 @@ OF_ONE_CALL: Final = frozenset({"before_tool", "on_tool_error", "after_tool"})
 """Hooks about one tool call: several of them may be paused at the same time."""
 
 WAIT_FOR_NONE: Final = OF_ONE_CALL | {"before_steering"}
-"""Hooks that may run while another hook is paused, because the user may speak at any time."""
+"""Hooks that may run while another hook is paused: those of one call, and the one of a steering text."""
 
 
 def drain(w: StepDraft) -> None:
@@ -146,7 +146,7 @@ def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling) -> None:
 
 
 def _screened(w: StepDraft, asker: str, request: RunTool, ask_id: str) -> RunTool | Failed:
-    """Let the security plugins rule on a tool that another plugin wants to run; a hold counts as a refusal."""
+    """Refuse a tool that a plugin asks for if a security plugin blocks or holds it, or it is in doubt or unfit."""
     s = w.s
     attached = s.tools.get(request.name)
     if attached is None:

@@ -227,7 +227,7 @@ def _settle(w: StepDraft, *, pause: bool) -> None:
 
 
 def _settle_call(w: StepDraft, call: Call, *, pause: bool) -> None:
-    """Plan for an interrupted call, by its tool's effect class: run it again, probe it, or declare it unknown."""
+    """Plan for an interrupted call: wait for its sub-agent again, run it again, probe it, or declare it unknown."""
     if any(agent.call_id == call.call_id and not agent.background for agent in w.s.subagents):
         if pause:
             let_rest(w, call)

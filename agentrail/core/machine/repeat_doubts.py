@@ -10,7 +10,7 @@ from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
 
 REPEAT_TIMEOUT = 120.0
-"""Seconds that a person has to decide about a repeated call; the same as for a plugin's hold."""
+"""Seconds that a person has to decide about a repeated call, before it is refused; the default of a plugin's hold."""
 
 REPEAT_HINT = "the same call was stopped before and may have taken effect; find out before you let it run again"
 """The hint for the person who decides about a repeated call."""

@@ -151,7 +151,7 @@ def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
 
 
 def _conclude(w: StepDraft) -> None:
-    """Conclude a response without calls: start another round if steering waits, else ask `before_finish`."""
+    """Conclude a response without calls: start a round if steering waits and one is left, else ask `before_finish`."""
     s = w.s
     if s.turn is None:
         return

@@ -67,7 +67,7 @@ def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling)
 
 
 def _cut_for_steering(w: StepDraft) -> None:
-    """Cancel the running request, or the wait for a retry, and start the next round with the steering text."""
+    """Cancel the running request, or the wait for a retry, and start the next round; no-op if no round is left."""
     s = w.s
     if s.turn is None or s.turn.ended is not None or s.round >= s.setup.options.max_turns:
         return

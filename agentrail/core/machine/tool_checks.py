@@ -47,7 +47,7 @@ def where_before_tool(w: StepDraft, call_id: str) -> tuple[Place, Consent, Gathe
 
 
 def _looked_up(w: StepDraft, call: Call) -> Call | None:
-    """Find the tool of a new call and check its arguments; give it an error result if that fails."""
+    """Find the tool of a new call, look for loops, check its arguments; `None` if the call or turn ended by that."""
     s = w.s
     attached = s.tools.get(call.name)
     if call.refusal is not None:
@@ -126,7 +126,7 @@ def _loops(w: StepDraft, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
 
 
 def _subject(call: Call, spec: ToolSpec) -> str | None:
-    """Return what *call* is about (a file, and which part: reading a long file piece by piece is no loop)."""
+    """Return what *call* is about, by its tool's `subject` (such as a file, and which part); `None` if unknown."""
     if spec.subject is None:
         return None
     first, *parts = (spec.subject,) if isinstance(spec.subject, str) else spec.subject

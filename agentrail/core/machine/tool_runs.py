@@ -118,7 +118,7 @@ def _start_ready(w: StepDraft, batch: Batch) -> CallList:
 
 
 def _has_loner(calls: CallList) -> bool:
-    """Whether a running call belongs to a tool that must not run in parallel with others."""
+    """Whether a call that runs or is probed belongs to a tool that must not run in parallel with others."""
     busy = calls.among(CallStatus.RUNNING), calls.among(CallStatus.SETTLING)
     return any(call.spec is not None and not call.spec.parallel for some in busy for call in some)
 

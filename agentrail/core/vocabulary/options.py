@@ -9,9 +9,9 @@ class Options(Authored, kw_only=True):
     """Options of a session: all limits, timeouts and choices are declared here and nowhere else."""
 
     max_turns: int = 100
-    """How many rounds (requests to the model) one turn may take."""
+    """How many rounds (requests to the model) one turn may take; in the last one, the model may call no tools."""
     max_turn_seconds: float | None = None
-    """Seconds that one turn may take, not counting the time it waits for a person; `None`: no limit."""
+    """Seconds until a turn is aborted, not counting the time it waits for a person; `None`: no limit."""
     max_prompt_queue: int = 100
     """How many prompts may wait for the open turn to end; a further one is refused."""
     max_steering_queue: int = 3
@@ -39,7 +39,7 @@ class Options(Authored, kw_only=True):
     inline_tags: bool = False
     """Whether `<status>` and `<title>` tags are removed from the model's text and reported as events."""
     tool_max_retries: int = 2
-    """How often a `pure` or `idempotent` tool that raised is run again."""
+    """How often a call of a `pure` or `idempotent` tool that raised is run again, unless a plugin skips that."""
     max_calls_per_response: int = 64
     """How many calls one response may make, 512 at most; each further call gets an error result."""
     max_parallel_tools: int = 8
@@ -69,7 +69,7 @@ class Options(Authored, kw_only=True):
     max_agent_seconds: float = 600.0
     """Seconds that one sub-agent may take, not counting the time it waits for a person."""
     event_buffer_size: int = 256
-    """How many deltas of the open turn are kept for late subscribers."""
+    """How many deltas and other ephemeral events of the open turn are kept for late subscribers: the newest."""
     hibernate_after: float | None = None
     """Idle seconds after which a session frees its memory until its next message; `None`: never."""
     shutdown: float = 5.0

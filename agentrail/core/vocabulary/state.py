@@ -177,7 +177,7 @@ class Suspension(Value):
     gathered: Gathered
     """What earlier plugins of this pipeline decided."""
     started_at: int | None = None
-    """When the tool that the plugin asked for started; `None` if it asked for no tool."""
+    """When the tool that the plugin asked for started, in milliseconds since 1970; `None` if it asked for no tool."""
     asked: bool = True
     """Whether the request was handed to the runtime; false after a restart until it is repeated."""
 

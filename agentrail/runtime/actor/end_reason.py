@@ -15,7 +15,7 @@ class Gone(NamedTuple):
     """Reason for which this process no longer runs a session."""
 
     reason: str
-    """The reason in words."""
+    """Why the session is gone, in words."""
     error: AgentrailError
     """Error raised to callers that still wait for the session."""
     ended: bool

@@ -315,7 +315,7 @@ class Session:
             self.house.timers.set((self.session_id, "sleep"), at, self._look_after)
 
     def _is_quiet(self) -> bool:
-        """Whether the session has no work under way, letters, tool sources or traces, so that it may hibernate."""
+        """Whether the session may hibernate: no work, letters, tool sources or traces, and not suspended."""
         idle = self._in_hand is None and self.mailbox.is_empty and not self.mailbox.suspended
         return idle and can_sleep(self.state) and not (self.sources or self.traces or self.performer.is_busy)
 

@@ -154,7 +154,7 @@ class Performer:
     # The model
 
     def _model_options(self, name: str) -> JsonObject:
-        """Return the session's options for the model called *name*, if it uses that one."""
+        """Return the session's options for the model called *name*; none if the session uses another one now."""
         state = self.state
         if state is None:
             return EMPTY

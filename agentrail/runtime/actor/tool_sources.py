@@ -156,7 +156,7 @@ class RunningSource:
         self.tried.set()
 
     async def _change(self, wanted: Mapping[str, Tool], said: tuple[str, ...]) -> bool:
-        """Have the machine change the source's tools to *wanted*; return whether it refused, so that it is retried."""
+        """Have the machine change the source's tools to *wanted*; return whether to retry: names changed meanwhile."""
         there = self._look().tools
         mine = {name: revision for name, revision in self._mine.items() if self._is_mine(name)}
         same = {name for name in mine if name in wanted and there[name].spec == wanted[name].spec}

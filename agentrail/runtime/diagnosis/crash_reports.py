@@ -22,7 +22,7 @@ class Reason(Value):
     text: str
     """Class and message."""
     where: str = ""
-    """File, line and function in which it was raised."""
+    """File, line and function in which the error was raised; empty if that is not known."""
     parts: tuple[Reason, ...] = ()
     """The exceptions in an exception group; empty if it is no group."""
     cause: Reason | None = None
@@ -33,7 +33,7 @@ class CrashReport(Value):
     """One crash of one child of a supervisor."""
 
     path: tuple[str, ...]
-    """Names of the supervisors above the child, then its own."""
+    """Names of the supervisors above the child, then the child's own."""
     kind: str
     """`session`, `service` or `supervisor`."""
     reason: Reason
@@ -43,7 +43,7 @@ class CrashReport(Value):
     restarts: int
     """How often the child had been restarted before this crash."""
     input: str = ""
-    """For a session: kind and number of the message that it was handling."""
+    """For a session: kind and number of the message that it was handling; empty if none."""
     mailbox: tuple[int, int, int] = (0, 0, 0)
     """For a session: number of waiting messages in each lane: control, results, user."""
     at: int = 0

@@ -13,7 +13,7 @@ from agentrail.runtime.shared.sanitize import tell
 log = logging.getLogger("agentrail.plugin")
 
 PERIOD: Final = 60.0
-"""Seconds between two lines about one hook of one plugin."""
+"""The least seconds between two log lines about one hook of one plugin; failures in between are counted."""
 REFUSING: Final = frozenset({"init", "on_options", "upgrade"})
 """Methods that refuse what calls them, such as a spawn, if they raise; also those of a plugin that is not critical."""
 MAX_KEPT: Final = 1_000

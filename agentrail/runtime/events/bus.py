@@ -262,7 +262,7 @@ class Subscription:
             trio.lowlevel.reschedule(task)
 
     def _squeezed_in(self, envelope: Envelope) -> bool:
-        """Handle an event that may be merged, filtered out, or have no room."""
+        """Queue, merge, filter out or drop an event if there is no room; return whether the subscriber has news."""
         if self._types is not None and not isinstance(envelope.event, self._types):
             return False
         if self._too_slow:

@@ -41,7 +41,7 @@ class HeldCall(Value):
     family: str | None = None
     """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
     path: tuple[str, ...] = ()
-    """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
+    """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
 class Reply(Value):
@@ -50,7 +50,7 @@ class Reply(Value):
     ref: str
     """Id of the prompt that the turn answered."""
     stop_reason: str
-    """`end`, `max_turns`, `left`, `superseded`, `length`, `refused`; or `held`: it rests."""
+    """`end`, `max_turns`, `left`, `superseded`, `length`, `refused`; or `held`: the turn waits for a person."""
     messages: tuple[Message, ...] = ()
     """Messages that the turn added to the history."""
     usage: Usage = NOTHING_USED

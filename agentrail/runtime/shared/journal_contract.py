@@ -116,7 +116,7 @@ class HeldToContract:
 
 
 def _check_insides(session_id: str, records: Sequence[Record]) -> None:
-    """Raise `BadRecord` for the first of *records* with a field that is not of the port's type."""
+    """Raise `BadRecord` if one of *records* has a field of a wrong type, or foreign events, or events out of order."""
     seq: int | None = None
     for record in records:
         for name, holds in FIELDS:

@@ -111,7 +111,7 @@ class Timers:
         self._limit = min(self._limit, SLACK + 2 * len(self._heap))
 
     def _sweep(self) -> None:
-        """Drop all cleared timers; the next sweep is due when as many are cleared as are set."""
+        """Drop all cleared timers; the next sweep is due when `SLACK` more timers are cleared than are set now."""
         self._heap = [timer for timer in self._heap if self._is_live(timer)]
         heapq.heapify(self._heap)
         self._limit = SLACK + 2 * len(self._heap)

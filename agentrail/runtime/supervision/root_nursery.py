@@ -26,7 +26,7 @@ T = TypeVar("T")
 THE_END: Final = "the end of the supervisor"
 
 LEFT_AFTER: Final = 5.0
-"""Seconds that a cancelled caller waits for a journal that does not answer, before it leaves that behind."""
+"""Seconds that a cancelled caller waits for a journal that does not answer; then its call goes on without it."""
 
 
 class Roof:

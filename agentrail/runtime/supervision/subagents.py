@@ -354,7 +354,7 @@ def asked_for(state: State, call_id: str) -> tuple[str, str] | None:
 
 
 def _answered(recipe: Recipe, outcome: Outcome | None) -> Ok | Err | str:
-    """Return the answer of a turn, or why it does not have the form that the agent must return."""
+    """Return the answer of a turn, an `Err` if there is none, or a text: why it has not the form that it must have."""
     if outcome is None:
         return err("the sub-agent has not been asked")
     if isinstance(outcome, AgentrailError):

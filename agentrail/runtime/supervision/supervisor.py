@@ -261,7 +261,7 @@ class SupervisorNode:
         return await child.ready.wait() is None
 
     async def _regroup(self, decided: RestartDecision, error: BaseException | None) -> None:
-        """Stop several children, the youngest first, and restart them, the oldest first."""
+        """Stop children, youngest first, restart them, oldest first, until one fails; then handle delayed endings."""
         cause = "it ended" if error is None else described(error)
         for key in decided.stop:
             if key in self._children:  # it may have been removed while another one was stopped

@@ -170,7 +170,7 @@ class RunningCall:
         return ToolReturned(started.call_id, started.attempt, result)
 
     def _raised(self, error: BaseException) -> None:
-        """Keep what the tool raised; a `ToolError` inside a group of the tool's nursery becomes an `Err` too."""
+        """Keep how a call that raised ends: an `Err` for a `ToolError`, `Unknown` for a probe, else `ToolRaised`."""
         started = self._started
         if isinstance(started, ProbeCall):
             log.warning("the probe of tool `%s` raised for call %s: %s", self.name, self.call_id, traced(error))

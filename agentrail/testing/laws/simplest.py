@@ -74,7 +74,7 @@ class Simplest(Generic[T]):
         return self.choices[place] if place < len(self.choices) else 0
 
     def _fails(self, start: int, size: int, *instead: int) -> bool:
-        """Replace *size* choices from *start* on and play the run; keep the change if it still fails and is simpler."""
+        """Play the run with other choices from *start* on; if it fails and is simpler, keep them and return `True`."""
         if self._left <= 0:
             return False
         self._left -= 1

@@ -16,7 +16,7 @@ from agentrail.testing.world.choose import Choose
 from agentrail.values.value import Value
 
 RUNS: Final = 15
-"""In how many runs out of a hundred each kind of fault is present."""
+"""In how many runs out of a hundred each kind of fault is present, unless the kinds are given: then in all."""
 
 
 class Fault(Value):

@@ -29,9 +29,9 @@ class OrderMatters(Value, gc=True):
     """Two plugins whose order makes a difference at a hook, and a script that shows it."""
 
     first: Attachable
-    """The one that is asked first in a session that has both."""
+    """The plugin that is asked first in a session that has both."""
     second: Attachable
-    """The other one."""
+    """The plugin that is asked second."""
     hook: str
     """The hook at which the two orders first differ."""
     script: tuple[Cue, ...]

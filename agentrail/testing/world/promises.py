@@ -59,7 +59,7 @@ def _rules(seen: Seen) -> None:
 
 
 def _keeps_time(seen: Seen) -> None:
-    """Check the timers: each running call, each hold with a limit and each retry has its own, and no others are set."""
+    """Check the timers: each running call and each hold with a limit has one; none of a turn or retry is left over."""
     before, after, given = seen.before, seen.after, seen.given
     if isinstance(given, TimerFired):
         due = dict(before.timers).get(given.timer)

@@ -38,7 +38,7 @@ class Intervention(Event):
     text: str
     """The text, as the model sees it."""
     hook: str
-    """Name of the hook at which they added it."""
+    """Name of the hook at which the plugins added the text."""
     applied: bool = True
     """False if the turn had reached its limit, so that the model never sees the text."""
 
@@ -63,7 +63,7 @@ class MemoryFlushed(Event):
     """Facts were written to memory."""
 
     facts: tuple[str, ...]
-    """The facts."""
+    """The facts that were written to memory."""
     count: int
     """Number of facts."""
 

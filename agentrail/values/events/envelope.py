@@ -38,7 +38,7 @@ class Envelope(Value):
     n: int
     """Number of an ephemeral event since the last durable one, from 1; 0 for a durable event."""
     at: int
-    """When it happened, in milliseconds since 1970."""
+    """When the event happened, in milliseconds since 1970."""
     turn: int
     """Number of the turn, 0 before the first."""
     round: int

@@ -111,7 +111,7 @@ class AgentResumed(Event):
     """The turn continues after it has waited, or was interrupted by steering."""
 
     trigger: str
-    """What made it continue: `tool_approved`, `tool_rejected`, `tool_approval_timeout`, `user_respond` or `steering`.
+    """What made the turn go on: `tool_approved`, `tool_rejected`, `tool_approval_timeout`, `user_respond`, `steering`.
     """
 
 

@@ -30,7 +30,7 @@ class ApprovalRequired(Event):
     family: str | None = None
     """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
     path: tuple[str, ...] = ()
-    """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
+    """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
 class ApprovalResolved(Event):
@@ -71,7 +71,7 @@ class AskUser(Event):
     options: tuple[str, ...] = ()
     """Answers to choose from; empty if the answer is free text."""
     path: tuple[str, ...] = ()
-    """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
+    """For a question of a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
 class UserResponded(Event):

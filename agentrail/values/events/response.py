@@ -50,7 +50,7 @@ class StatusUpdate(Ephemeral):
     """The model reported what it is doing, in a `<status>` tag."""
 
     text: str
-    """Text of the tag."""
+    """Text inside the `<status>` tag."""
 
 
 class TitleGenerated(Event):
@@ -102,7 +102,7 @@ class ContextOverflow(Event):
     """The provider reported that the conversation is too long for the model."""
 
     message: str
-    """Message of the provider."""
+    """Error message of the provider."""
 
 
 class ModelSwitched(Event):

@@ -14,7 +14,7 @@ class ToolCalls(Event):
     """The model's response asks for tool calls."""
 
     count: int
-    """Number of calls."""
+    """Number of calls in the response."""
 
 
 class ToolExecutionStart(Event):
@@ -73,7 +73,7 @@ class ToolExecutionMetrics(Event):
     ended_at_ms: int
     """When the call ended, in milliseconds since 1970."""
     duration_ms: int
-    """Duration in milliseconds."""
+    """Milliseconds from the start of the first attempt to the end of the call."""
 
 
 class ToolBlocked(Event):
@@ -171,7 +171,7 @@ class LoopDetected(Event):
     name: str
     """Name of the tool."""
     count: int
-    """Number of such calls."""
+    """Number of equal calls in a row, or of calls about the subject in this turn."""
     subject: str | None = None
     """For the file loops: the file or subject of the calls."""
 
@@ -184,7 +184,7 @@ class LargeResultOffloaded(Event):
     name: str
     """Name of the tool."""
     path: str
-    """Path of the file."""
+    """Path of the file that holds the whole result."""
     bytes: int
     """Size of the file in bytes."""
 
@@ -208,7 +208,7 @@ class SubagentStart(Event):
     agent: str = ""
     """Name of the sub-agent's kind in the session's list of agents."""
     background: bool = False
-    """Whether the call returns at once instead of waiting for it."""
+    """Whether the call returns at once instead of waiting for the sub-agent."""
 
 
 class SubagentEnd(Event):
