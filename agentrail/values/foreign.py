@@ -215,6 +215,8 @@ def words(error: BaseException) -> str:
 def _holds_much(error: BaseException) -> bool:
     """Whether the text of *error* might be huge, as its arguments hold more than `MAX_FACTS` items."""
     facts = _FACTS(error)
+    if type(error).__str__ is BaseExceptionGroup.__str__:
+        facts = facts[:1]  # its text tells how many errors it holds, and nothing of them
     left = MAX_FACTS - len(facts)
     waiting: list[object] = [*facts[:MAX_FACTS]]
     if type(error).__str__ is not KeyError.__str__ and len(facts) == 1 and issubclass(type(facts[0]), str):

@@ -158,7 +158,7 @@ def test_a_file_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[s
     ("base", "body", "told"),
     [
         ("Plugin", METHOD, "its `tools_named` is a method"),
-        ("Plugin", LETTERS, "its `tools_named` is 'rm', which will not do"),
+        ("Plugin", LETTERS, "its `tools_named` is 'rm', which is not valid"),
         ("Plugin[int]", "limit = 1", "it has no `init`"),
     ],
 )
