@@ -34,7 +34,7 @@ class AttachedPlugin(Value):
     priority: int
     """Order: plugins with lower numbers are asked first."""
     critical: bool
-    """Whether a failure of the plugin counts as a refusal instead of being ignored."""
+    """Whether a failure of the plugin refuses or aborts what its hook is about, instead of only being reported."""
     hooks: frozenset[str]
     """Names of the hooks that the plugin implements."""
     version: int = 1

@@ -47,7 +47,7 @@ class Record(Value, gc=True):
     opening: State | None = None
     """In the first record only: the state with which the session began."""
     at_work: bool = False
-    """Whether a request, a tool call or a hook's question is under way after the step, which a recovery must settle."""
+    """Whether a request, call, compaction, sub-agent or plugin's request is under way, which a recovery must settle."""
     version: int = MACHINE_VERSION
     """Version of the machine that made the step."""
 

@@ -110,9 +110,9 @@ class ApproveSent(Value):
     args: JsonObject | None = None
     """Arguments as edited by the person; `None` if they are unchanged."""
     always: bool = False
-    """Whether later calls of the same command family need no approval."""
+    """Whether later calls of the same tool and command family need no approval."""
     auto_resume: bool = True
-    """Whether the next request is made once all calls of the response have results."""
+    """Whether the person wants the next request once all calls have results; if no decision does, the turn ends."""
 
 
 class RejectSent(Value):
@@ -123,7 +123,7 @@ class RejectSent(Value):
     reason: str | None = None
     """Why the person rejects the call, for the model."""
     auto_resume: bool = False
-    """Whether the next request is made once all calls of the response have results."""
+    """Whether the person wants the next request once all calls have results; if no decision does, the turn ends."""
 
 
 class RespondSent(Value):

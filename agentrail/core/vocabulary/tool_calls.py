@@ -263,7 +263,7 @@ class Stray(Value):
     started_at: int = 0
     """When the call started, in milliseconds since 1970."""
     writes: bool = False
-    """Whether the call may change files or use a shell."""
+    """Whether the call's tool requires `files` or `shell`, so that the call may change files."""
     reported: bool = False
     """Whether the call was reported as abandoned (cancelled, but still running after `tool_grace`)."""
     doubt: Doubt | None = None

@@ -51,7 +51,7 @@ class Approved(Cue):
     args: JsonObject | None = None
     """The arguments that the call runs with instead of its own; `None` if it keeps them."""
     always: bool = False
-    """Whether calls of the same family need no approval from now on."""
+    """Whether calls of the same tool and command family need no approval from now on."""
 
 
 class Rejected(Cue):
