@@ -36,7 +36,7 @@ def test_an_illegal_input_is_refused_with_the_reason_of_its_row(phase: Phase) ->
     state = State("s", Setup(), "model", phase=phase)
     with pytest.raises(IllegalInput) as refused:
         step(state, Arrival(SessionBranched("other", 1), 0), Recorded(()))
-    assert refused.value == IllegalInput(phase.value, "SessionBranched", "the session was opened before")
+    assert refused.value == IllegalInput(phase.value, "SessionBranched", "the session is open already")
 
 
 def test_each_effect_is_promised_somewhere() -> None:
