@@ -359,7 +359,7 @@ KEEPERS: list[tuple[Callable[[Hand, float, ToolContext], Awaitable[None]], str, 
 
 @pytest.mark.usefixtures("alarm_kind")
 @pytest.mark.parametrize(("keeps", "said", "more"), KEEPERS)
-@pytest.mark.parametrize(("seconds", "levels"), [(0.5, []), (0.875, [logging.WARNING]), (3.0, [logging.ERROR])])
+@pytest.mark.parametrize(("seconds", "levels"), [(0.4375, []), (0.875, [logging.WARNING]), (3.0, [logging.ERROR])])
 def test_what_has_kept_the_interpreter_is_named_when_it_gives_it_up(
     keeps: Callable[[Hand, float, ToolContext], Awaitable[None]],
     said: str,
