@@ -56,11 +56,11 @@ class SessionSpec(Options, kw_only=True, gc=True):
     user_data: Mapping[str, Json] = EMPTY
     """Your own data: plugins and tools can read it, and events of plugins contain it."""
     prompt_mode: Literal["full", "task", "minimal", "none"] = "full"
-    """How much of the system prompt is sent: `full`, `task`, `minimal` or `none`."""
+    """A hint for plugins (`full`, `task`, `minimal`, `none`): how much system prompt is wanted; all of it is sent."""
     model_options: Mapping[str, Json] = EMPTY
     """Options for the model's provider; in a chain, for that of the first model."""
     prices: Prices = NO_PRICES
-    """The prices of models: a `Price` by name, or a function of a name and a `Usage`; for others, published prices."""
+    """Your own prices: a `Price` by model, or a function of model and `Usage` that returns a cost; else published."""
     services: Mapping[str, Service] = _NO_SERVICES
     """Async functions that plugins may call by `Ask(CallService(…))`."""
 
@@ -259,7 +259,7 @@ OF_SUBAGENTS = (
 )
 
 PROMPT_MODES: Final = ("full", "task", "minimal", "none")
-"""Values of `prompt_mode`: how much of the system prompt is sent."""
+"""Values of `prompt_mode`: how much of a system prompt is wanted."""
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_prompt_while_held": ("supersede", "queue"),

@@ -33,7 +33,7 @@ class Context(Value):
     model: str = "demo"
     """Name of the model for the next request."""
     prompt_mode: str = "full"
-    """How much of the system prompt the session gets: `full`, `task`, `minimal` or `none`."""
+    """A hint for plugins (`full`, `task`, `minimal`, `none`): how much system prompt is wanted; all of it is sent."""
     turn: int = 0
     """Number of the open turn; 0 before the first turn."""
     round: int = 0

@@ -218,7 +218,7 @@ class SuspendSent(Value):
 
 
 class ResumeSent(Value):
-    """`resume` was called: waiting messages are handled again, and a turn paused by recovery goes on."""
+    """`resume` was called: messages held back since `suspend` are handled, and a turn paused by a recovery goes on."""
 
 
 class TraceSent(Value):

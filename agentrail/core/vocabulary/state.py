@@ -49,7 +49,7 @@ class Setup(Value):
     user_data: JsonObject = EMPTY
     """Data from the caller of `spawn`, for plugins and tools."""
     prompt_mode: str = "full"
-    """How much of the system prompt the session gets: `full`, `task`, `minimal` or `none`."""
+    """A hint for plugins (`full`, `task`, `minimal`, `none`): how much system prompt is wanted; all of it is sent."""
     path: tuple[str, ...] = ()
     """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
     spec: str = ""

@@ -88,7 +88,7 @@ class Call(Value):
     started_at: int = 0
     """When the first attempt started, in milliseconds since 1970; 0 if none has."""
     error: str = ""
-    """Exception of the last attempt, as text."""
+    """Exception of the last attempt after which another one was considered, as text; empty if there was none."""
     notes: tuple[str, ...] = ()
     """Lines that are added to the call's result, such as warnings about a loop."""
     hold: Hold | None = None

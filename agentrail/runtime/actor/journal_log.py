@@ -246,7 +246,10 @@ class Records:
         return head
 
     def come_back(self, head: int) -> str | None:
-        """Continue after record *head*; return the id of the request whose response began after it, if any."""
+        """After a crash, drop what is not written and go on after record *head*, the last in the journal.
+
+        Return the id of the request whose response has begun since then, which no record says yet; `None` if none has.
+        """
         if head == self.head and self.unwritten:
             self.began = self.unwritten[0].began
         self.head, self.unwritten, self._doubtful = head, (), False

@@ -34,7 +34,7 @@ BLOCKED: Final = 1.0
 """Seconds after which a running step is logged as an error; a step without plugins is reported as slow from then on."""
 
 PUT_OFF: Final = 0.01
-"""The loop puts off the alarm at most once in this many seconds; so a slow step may be seen that much later."""
+"""The loop puts off the alarm at most once in this many seconds: if it goes off too early, it is set again."""
 
 AWAKE: Final = 0.25
 """Seconds after the loop has woken until it is asked whether it still makes passes, if no step begins meanwhile."""

@@ -96,7 +96,7 @@ def _unsafe(call: Call) -> bool:
 
 
 def _lingers(seen: Seen) -> None:
-    """Check that after a restart the end of each lingering call, which the process took with it, is an event."""
+    """Check that after a restart an event reports the end of each call that an abort had left running."""
     if isinstance(seen.given, SessionReturned) and isinstance(seen.step.answer, Done):
         told = {event.call_id for event in seen.events if isinstance(event, ToolExecutionEnd) and event.late}
         lost = {stray.call_id for stray in seen.before.lingering} - told

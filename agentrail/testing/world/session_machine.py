@@ -121,7 +121,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(_alive)
     @rule(data=st.data())
     def somebody_calls(self, data: st.DataObject) -> None:
-        """Draw any other input: a switch of model, tools or plugins, a compaction, a result, a timer, a restart."""
+        """Draw an input that has no rule of its own: a switch of model, a compaction, a result, a timer, a restart."""
         self.make(data, lambda kind: kind not in PEOPLE)
 
     @precondition(_alive)

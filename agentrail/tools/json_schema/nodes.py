@@ -17,7 +17,7 @@ from agentrail.values.meter import Meter, TooManyStepsError
 MAX_NESTED: Final = 240
 """The most schemas applied inside each other; more raise `TooManyStepsError`.
 
-Each level of the deepest JSON allowed may take three.
+JSON has at most 64 levels (`MAX_DEPTH`), so each level may take three.
 """
 
 KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")

@@ -132,7 +132,7 @@ class Gap(Ephemeral):
 
 
 class Heartbeat(Ephemeral):
-    """Sent to a subscriber when nothing has happened for a while, to show that the connection is alive."""
+    """Nothing has happened for a while. agentrail sends none: a server that passes events on may, to its clients."""
 
 
 AnyPluginEvent: TypeAlias = (

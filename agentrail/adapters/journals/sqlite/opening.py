@@ -36,7 +36,7 @@ WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0",)
 
 
 def open_for_reading(path: Path, connect: Connect, file: FileUse) -> sqlite3.Connection | None:
-    """Begin the use *file* and return a read-only connection; `None` if there is no journal yet."""
+    """Begin the use *file* and return a read-only connection; `None` if there is no file, or it has no tables yet."""
     try:
         if not path.exists():
             return None
