@@ -482,9 +482,10 @@ def characters_of_the_details_of_a_result(size: int) -> bool:
 
 @scene("values.fitting.MAX_IMAGES")
 def characters_of_all_images_of_a_result(size: int) -> bool:
-    whole = (Image("image/png", "A" * fitting.MAX_IMAGE),) * 3
-    last = Image("image/png", "A" * (size - 3 * fitting.MAX_IMAGE))
-    return fit(lambda: fitting.fit_result(Ok((*whole, last))))
+    each = size // 5  # no image has as many as one may have
+    images = (Image("image/png", "A" * each),) * 4
+    last = Image("image/png", "A" * (size - 4 * each))
+    return fit(lambda: fitting.fit_result(Ok((*images, last))))
 
 
 @scene("values.fitting.MAX_NAME")
