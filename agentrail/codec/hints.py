@@ -19,6 +19,7 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest
 from agentrail.hooks.ruling import Ruling
+from agentrail.values.foreign import names_of
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import History
 from agentrail.values.value import Value, defaults_of
@@ -68,7 +69,7 @@ def is_class(kind: object) -> bool:
     if not isinstance(kind, type):
         return False
     cls = cast("type[object]", kind)
-    return issubclass(cls, Value) or attrs.has(cls) or dataclasses.is_dataclass(cls) or _is_named_tuple(cls)
+    return names_of(cls) is not None or _is_named_tuple(cls)
 
 
 def fields_of(cls: type[object]) -> tuple[Field, ...]:
