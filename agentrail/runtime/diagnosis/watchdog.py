@@ -230,7 +230,8 @@ class Watchdog:
         """Log the running task if it was running at the last look too, without a pass of the loop in between."""
         task, suspected = rounds.running(), self._suspected
         if task is None or task is not self._suspect or suspected is None:
-            self._suspect, self._suspected = task, task and (called(task), "", now, self._collections[0])
+            before = self.collecting(("", "", 0.0, 0.0), now)  # with what the collection that runs has taken so far
+            self._suspect, self._suspected = task, task and (called(task), "", now, before)
             return SLOW
         return self._name(suspected, now, scratch)
 
