@@ -12,7 +12,7 @@ from agentrail.errors.branches import listed, nearest
 from agentrail.hooks.context import MoneyLimit
 from agentrail.hooks.contract import check_attributes
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, check_plugin, implemented
-from agentrail.values.foreign import shown
+from agentrail.values.foreign import names_of, shown
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.value import Value
 
@@ -100,10 +100,12 @@ def updated_seat(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str],
 def options_of(plugin: AnyPlugin) -> JsonObject:
     """Return the options of *plugin*, as far as they are JSON."""
     kept: dict[str, object] = {}
-    for field in cast("tuple[attrs.Attribute[object], ...]", getattr(type(plugin), "__attrs_attrs__", ())):
-        found = _plain(getattr(plugin, field.name))
+    fields = cast("tuple[attrs.Attribute[object], ...]", getattr(type(plugin), "__attrs_attrs__", ()))
+    aliases = {field.name: field.alias or field.name for field in fields}
+    for name in names_of(type(plugin)) or ():
+        found = _plain(getattr(plugin, name))
         if found is not None:
-            kept[field.alias or field.name] = found[0]
+            kept[aliases.get(name, name)] = found[0]
     frozen = freeze(kept)
     return frozen if isinstance(frozen, dict) else EMPTY
 

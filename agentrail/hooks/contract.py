@@ -12,7 +12,7 @@ from agentrail.errors import BadPlugin
 from agentrail.errors.branches import nearest
 from agentrail.hooks.context import MoneyLimit
 from agentrail.hooks.frozen import FROZEN, can_set, is_own_setter, why_changeable
-from agentrail.values.foreign import crash, money, number, shown
+from agentrail.values.foreign import crash, money, names_of, number, shown
 from agentrail.values.spelling import refuse_unknown
 
 HOOK_LIKE: Final = ("before_", "after_", "on_", "session_")
@@ -223,11 +223,10 @@ def check_frozen(plugin: object, names: frozenset[str]) -> None:
     """Raise `BadPlugin` if an option of *plugin* is mutable, or a hook (one of *names*) is set on the object."""
     cls = type(plugin)
     own = cast("Mapping[str, object]", getattr(plugin, "__dict__", {}))
-    fields = tuple(field.name for field in getattr(cls, "__attrs_attrs__", ()))
     for name in own:
         if name in names or name in OTHERS:
             raise BadPlugin(cls.__name__, f"its `{name}` is set on the object; define it in the class")
-    for name in dict.fromkeys((*fields, *own)):
+    for name in dict.fromkeys((*(names_of(cls) or ()), *own)):
         found: object = getattr(plugin, name)
         problem = why_changeable(found, option=True)
         if problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import cast
@@ -159,7 +160,8 @@ def accepted(answer: Answer) -> Accepted:
 
 def updated(plugin: AnyPlugin, options: Mapping[str, object]) -> AnyPlugin:
     """Return *plugin* with new options; errors that its class raises about them pass through."""
-    return attrs.evolve(plugin, **options)  # type: ignore[misc]  # a plugin that is no attrs class is a TypeError
+    change: object = dataclasses.replace if dataclasses.is_dataclass(type(plugin)) else attrs.evolve
+    return cast("Callable[..., AnyPlugin]", change)(plugin, **options)  # `TypeError` if it is of neither kind
 
 
 def counted(name: str, found: object) -> int:

@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Final, cast
 
-import attrs
-
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Plugin
 from agentrail.testing.plugin_code import Read, reads
+from agentrail.values.foreign import names_of
 from agentrail.values.value import Value
 
 MOST: Final = 60
@@ -89,9 +88,8 @@ def _words(plugin: AnyPlugin) -> Iterator[str | int | float]:
         for name, found in vars(cls).items():
             if isinstance(found, FunctionType) and not name.startswith("__"):
                 yield from _of_code(found.__code__, found.__globals__, found.__doc__)
-    if attrs.has(type(plugin)):
-        for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(plugin)))):
-            yield from _plain(getattr(plugin, field.name))
+    for name in names_of(type(plugin)) or ():
+        yield from _plain(getattr(plugin, name))
 
 
 def _of_code(code: CodeType, known: Mapping[str, object], doc: str | None) -> Iterator[str | int | float]:

@@ -16,9 +16,8 @@ from itertools import islice
 from types import CodeType, FunctionType
 from typing import Final, cast
 
-import attrs
-
 from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.values.foreign import names_of
 from agentrail.values.json import Json, freeze, freeze_object
 from agentrail.values.value import Value
 
@@ -108,9 +107,7 @@ class _Reader:
         self.at: str | None = None
         self.fresh = False
         self.seen: set[CodeType] = set()
-        self.options = frozenset(
-            field.name for field in (attrs.fields(cast("type", type(plugin))) if attrs.has(type(plugin)) else ())
-        )
+        self.options = frozenset(names_of(type(plugin)) or ())
 
     def function(self, function: FunctionType) -> None:
         """Read *function*, if it belongs to the package of the plugin."""

@@ -33,6 +33,7 @@ from agentrail.hooks.moments import HOOK_NAMES, BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Keyed, Plugin, Priority
 from agentrail.hooks.ruling import Verdict
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
+from agentrail.runtime.commands import updated
 from agentrail.values.json import freeze_object
 from agentrail.values.secrets import Secret
 
@@ -473,7 +474,11 @@ def test_classes_whose_fields_can_be_set_are_refused_where_they_join() -> None:
     class Data(Plugin):
         limit: int = 1
 
-    for cls in (Defined, Loose, Data):
+    @dataclass(slots=True)
+    class Slotted(Plugin):
+        limit: int = 1
+
+    for cls in (Defined, Loose, Data, Slotted):
         with pytest.raises(BadPlugin, match=r"`limit` can(not)? be set; decorate"):
             seat_for("p", cls())
 
@@ -484,9 +489,14 @@ def test_an_option_that_can_change_is_refused_where_it_joins(option: object) -> 
     class Holding(Plugin):
         option: object = ()
 
-    seat_for("p", Holding((1,)))
-    with pytest.raises(BadPlugin, match="its option `option` is a"):
-        seat_for("p", Holding(option))
+    @dataclass(frozen=True, slots=True)
+    class Slotted(Plugin):
+        option: object = ()
+
+    for cls in (Holding, Slotted):
+        seat_for("p", cls((1,)))
+        with pytest.raises(BadPlugin, match="its option `option` is a"):
+            seat_for("p", cls(option))
 
 
 @pytest.mark.parametrize("option", [([],), ((1, {}),), MappingProxyType({"a": [1]})], ids=repr)
@@ -685,6 +695,15 @@ def test_frozen_classes_of_all_kinds_join() -> None:
 
     for plugin in (Data(), Loose(), Bare(), type("Sub", (Loose,), {})()):
         seat_for("p", plugin)
+
+
+def test_options_of_a_dataclass_are_told_and_can_be_updated() -> None:
+    @dataclass(frozen=True)
+    class Data(Plugin):
+        limit: int = 1
+
+    assert seat_for("p", Data(3)).options == {"limit": 3}
+    assert updated(Data(3), {"limit": 4}) == Data(4)
 
 
 @pytest.mark.parametrize("guard", [SecurityGuard, HumanApproval, BudgetGuard])
