@@ -70,7 +70,7 @@ class Listing(Value):
     entries: tuple[Entry, ...]
     """The entries that were found."""
     cut: bool = False
-    """Whether entries beyond the limit were left out."""
+    """Whether there may be more: the limit was reached, or the folder has too many entries to look at all."""
 
 
 class Search(Value):
@@ -117,7 +117,7 @@ class Matches(Value):
     matches: tuple[Match, ...]
     """The matching lines, in order of path and line number."""
     cut: bool = False
-    """Whether the search stopped at the limit of matches."""
+    """Whether there may be more: the limit was reached, or the folder has too many files to look at all."""
     searched: int = 0
     """How many files were searched."""
     skipped: int = 0

@@ -508,8 +508,11 @@ async def files_of_a_prefix(number: int) -> bool:
 @scene("adapters.sandboxes.searching.MAX_SEEN", 5)
 async def files_that_a_walk_looks_at(number: int) -> bool:
     with smaller(searching, "MAX_SEEN", 5):
-        found = await MemorySandbox({f"f{place}": b"" for place in range(number)}).glob("**")
-    return len(found.entries) == number
+        box = MemorySandbox({f"f{place}": b"x" for place in range(number)})
+        found, lines = await box.glob("**"), await box.grep(Search("x"))
+    assert len(found.entries) == len(lines.matches) == min(number, 5)
+    assert found.cut == lines.cut
+    return not found.cut
 
 
 @scene("ports.sandbox.MAX_FILE")

@@ -11,6 +11,7 @@ from agentrail.adapters.sandboxes.matcher import Matcher, Order, flags_of
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, check_writable, parts_of, path_of
 from agentrail.adapters.sandboxes.searching import (
     LINE_STEPS,
+    SeenEnough,
     contents,
     counted,
     find,
@@ -197,8 +198,14 @@ class MemorySandbox:
     ) -> Generator[None, None, Matches]:
         in_line = Meter(LINE_STEPS)
         matcher = Matcher(order, lambda line: expression.found_in(line, in_line))
-        unread = 0
-        for found in contents(self._files, search, meter):
+        unread, cut = 0, False
+        files = contents(self._files, search, meter)
+        while not matcher.cut:
+            try:
+                found = next(files)
+            except (StopIteration, SeenEnough) as end:
+                cut = isinstance(end, SeenEnough)
+                break
             yield
             if found is None:
                 continue
@@ -213,9 +220,7 @@ class MemorySandbox:
                 if in_line.left >= 0:
                     raise
                 raise SearchTooSlow(search.pattern, f"{LINE_STEPS} steps in a line of `{path}`") from None
-            if matcher.cut:
-                break
-        return matches_of(matcher.found, matcher.searched, matcher.skipped + unread, cut=matcher.cut)
+        return matches_of(matcher.found, matcher.searched, matcher.skipped + unread, cut=cut or matcher.cut)
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:  # noqa: ARG002 - the port's
         """Raise `CommandRefused`: this sandbox cannot run commands."""

@@ -23,7 +23,7 @@ from agentrail.ports.sandbox import Entry, Kind, Listing, Match, Matches, Search
 from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_SEEN: Final = 200_000
-"""The most files and folders that one walk visits; leaving a folder counts too. Then it ends as if all were visited."""
+"""The most files and folders that one walk visits; if there are more, it raises `SeenEnough`."""
 
 LINE_STEPS: Final = 50_000
 """The most steps of a search in one line (more raise `SearchTooSlow`), and the steps after which other tasks run."""
@@ -50,21 +50,28 @@ class Stopped(Exception):  # noqa: N818 - a signal between our own functions
     """Raised in a search whose caller was cancelled."""
 
 
+class SeenEnough(Exception):  # noqa: N818 - a signal between our own functions
+    """Raised by `walk` when it has visited `MAX_SEEN` files and folders, and there are more."""
+
+
 def walk(storage: Storage, start: Parts, meter: Meter, *, ignored: bool) -> Iterator[Entry | None]:
     """Yield the files below *start*, sorted by name in each folder; with *ignored*, also those that `.gitignore` names.
 
-    Spend steps of *meter*, and yield `None` between them, so that the caller can let other tasks run.
+    Spend steps of *meter*, and yield `None` between them, so that the caller can let other tasks run. Raise
+    `SeenEnough` if there are more than `MAX_SEEN` files and folders.
     """
     above = Ignored() if ignored else (yield from _rules_above(storage, start, meter))
     stack: list[tuple[Ignored, Iterator[Entry]]] = [(above, iter(storage.entries(start)))]
-    for _ in range(MAX_SEEN):
+    seen = 0
+    while stack:
         rules, found = stack[-1]
         entry = next(found, None)
         if entry is None:
             stack.pop()
-            if not stack:
-                return
             continue
+        seen += 1
+        if seen > MAX_SEEN:
+            raise SeenEnough
         meter.spend(1)
         yield None
         parts = tuple(entry.path.split("/"))
@@ -147,13 +154,16 @@ def find(
     """Return the files below *path* that match *pattern*; yield between them, so that other tasks can run."""
     glob, start = Glob(pattern), parts_of(path)
     found: list[Entry] = []
-    for entry in walk(storage, start, meter, ignored=ignored):
-        if entry is None:
-            yield
-        elif glob.matches(tuple(entry.path.split("/"))[len(start) :], meter):
-            if len(found) >= limit:
-                return Listing(tuple(found), cut=True)
-            found.append(entry)
+    try:
+        for entry in walk(storage, start, meter, ignored=ignored):
+            if entry is None:
+                yield
+            elif glob.matches(tuple(entry.path.split("/"))[len(start) :], meter):
+                if len(found) >= limit:
+                    return Listing(tuple(found), cut=True)
+                found.append(entry)
+    except SeenEnough:
+        return Listing(tuple(found), cut=True)
     return Listing(tuple(found))
 
 
@@ -171,7 +181,8 @@ def order_of(search: Search) -> Order:
 def contents(storage: Storage, search: Search, meter: Meter) -> Iterator[tuple[str, bytes | None] | None]:
     """Yield the path and content of each file to search; the content is `None` if it cannot be read.
 
-    `None` alone is yielded between files, so that the caller can let other tasks run.
+    `None` alone is yielded between files, so that the caller can let other tasks run. Raise `SeenEnough`
+    as `walk` does.
     """
     parts = parts_of(search.path)
     glob = Glob(search.glob)
@@ -192,12 +203,13 @@ def contents(storage: Storage, search: Search, meter: Meter) -> Iterator[tuple[s
 class Grep:
     """One search in a separate process. `run` blocks its thread; `stop` may be called from another one."""
 
-    __slots__ = ("_child", "_search", "_stopped", "_storage")
+    __slots__ = ("_child", "_cut", "_search", "_stopped", "_storage")
 
     def __init__(self, storage: Storage, search: Search) -> None:
         self._storage = storage
         self._search = search
         self._child: subprocess.Popen[bytes] | None = None
+        self._cut = False
         self._stopped = False
 
     def stop(self) -> None:
@@ -209,10 +221,10 @@ class Grep:
     def run(self) -> Matches:
         """Search, and return the matches; block until all files are read, or enough is found."""
         order = order_of(self._search)
-        found = (one for one in contents(self._storage, self._search, uncounted()) if one is not None)
+        found = self._files()
         first = next(found, None)  # read before the process is started, so that an error in the path comes first
         if first is None:
-            return Matches(())
+            return Matches((), self._cut)
         with subprocess.Popen(  # noqa: S603 - our own script
             [sys.executable, "-I", "-S", _MATCHER],
             stdin=subprocess.PIPE,
@@ -230,7 +242,14 @@ class Grep:
                 answer = child.stdout.read()
             finally:
                 child.kill()
-        return _answered(answer, self._search.pattern, skipped)
+        return _answered(answer, self._search.pattern, skipped, cut=self._cut)
+
+    def _files(self) -> Iterator[tuple[str, bytes | None]]:
+        """Yield what `contents` yields but for the pauses; note if it has not seen all."""
+        try:
+            yield from filter(None, contents(self._storage, self._search, uncounted()))
+        except SeenEnough:
+            self._cut = True
 
     def _tell(self, child: IO[bytes], order: Order, found: Iterable[tuple[str, bytes | None]]) -> int:
         """Write the order and the files to the child process; return how many files could not be read."""
@@ -252,7 +271,7 @@ class Grep:
         return skipped
 
 
-def _answered(answer: bytes, pattern: str, skipped: int) -> Matches:
+def _answered(answer: bytes, pattern: str, skipped: int, *, cut: bool) -> Matches:
     if not answer:
         raise Stopped
     read = cast("dict[str, object]", json.loads(answer))
@@ -262,7 +281,7 @@ def _answered(answer: bytes, pattern: str, skipped: int) -> Matches:
         cast("list[Found]", read["found"]),  # as our own script writes it
         cast("int", read["searched"]),
         skipped + cast("int", read["skipped"]),
-        cut=bool(read["cut"]),
+        cut=cut or bool(read["cut"]),
     )
 
 

@@ -19,6 +19,9 @@ MAX_LINE: Final = 500
 UNLESS: Final = "; what `.gitignore` names is left out unless `include_ignored` is set"
 """A hint that is added to an answer without results."""
 
+NOT_ALL: Final = "it has too many files and folders to look at all; use a folder further down"
+"""What an answer says of a folder of which only a part was searched."""
+
 MARKS: Final = {Kind.FOLDER: "/", Kind.LINK: "@", Kind.OTHER: "?"}
 """The characters that `list_dir` appends to names of entries that are no files."""
 
@@ -52,11 +55,13 @@ async def grep(  # noqa: D417, PLR0913, PLR0917 - the model does not see `ctx`; 
         found = await sandbox_of(ctx).grep(search)
     details = {"matches": len(found.matches), "searched": found.searched, "cut": found.cut}
     if not found.matches:
-        hint = "" if include_ignored else UNLESS
+        hint = f"; {NOT_ALL}" if found.cut else "" if include_ignored else UNLESS
         return ok(f"nothing matches {pattern!r} in `{path}` ({_searched(found)}){hint}", details)
     text, left_out = _fitting(_shown_matches(found, context))
     notes = [
         f"[stopped at {counted(limit, 'match')}; use a narrower pattern, path or glob]".replace("matchs", "matches")
+        if len(found.matches) >= limit
+        else f"[{NOT_ALL}]"
     ]
     if left_out:
         notes = [f"[{counted(left_out, 'more line')} did not fit; use a narrower pattern, path or glob]"]
@@ -110,7 +115,7 @@ async def glob(  # noqa: D417 - the model does not see `ctx`
         found = await sandbox_of(ctx).glob(pattern, path, ignored=include_ignored, limit=limit)
     details = {"found": len(found.entries), "cut": found.cut}
     if not found.entries:
-        hint = "" if include_ignored else UNLESS
+        hint = f"; {NOT_ALL}" if found.cut else "" if include_ignored else UNLESS
         return ok(f"no file below `{path}` matches {pattern!r}{hint}", details)
     return ok(_names((entry.path for entry in found.entries), cut=found.cut), details)
 

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from agentrail.adapters.sandboxes import searching
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.ports.sandbox import Sandbox
+from agentrail.tools.builtin.search import NOT_ALL
 from tests.tools.builtin.rig import call
 
 FILES = {
@@ -27,6 +29,19 @@ async def box(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
     for path, data in FILES.items():
         await sandbox.write(path, data)
     return sandbox
+
+
+async def test_an_answer_says_that_a_folder_is_too_large_to_look_at_all(
+    box: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "MAX_SEEN", 2)  # `.gitignore` and `a.py`
+    assert await call("grep", box, pattern="def f") == f"a.py:1:def f(x):\n[{NOT_ALL}]"
+    assert await call("grep", box, pattern="tea") == (f"nothing matches 'tea' in `.` (2 files searched); {NOT_ALL}")
+    assert await call("grep", box, pattern="tea", glob="*.md") == (
+        f"nothing matches 'tea' in `.` (0 files searched); {NOT_ALL}"
+    )
+    assert await call("glob", box, pattern="*.md") == f"no file below `.` matches '*.md'; {NOT_ALL}"
+    assert (await call("glob", box, pattern="*.py")).startswith("a.py\n[there are more")
 
 
 async def test_lines_come_with_their_numbers(box: Sandbox) -> None:
