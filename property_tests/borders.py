@@ -45,7 +45,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.plugin import Log, Plugin
-from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
@@ -395,11 +395,22 @@ class OddJournal:
                 made = (number,)
         return source.chance.choice((odd, *made))
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         """Claim the session; maybe return an odd claim."""
         with self.steps.apart():
-            found = await self.inner.claim(session_id, owner)
+            found = await self.inner.claim(session_id, holder, lease, take_over=take_over)
         return cast("Claim", self._odd(found))
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        """Renew leases; maybe return odd claims."""
+        with self.steps.apart():
+            found = await self.inner.renew(claims, lease)
+        return cast("tuple[Claim, ...]", self._odd(found))
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        """Release claims."""
+        with self.steps.apart():
+            await self.inner.release(claims)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write the records; maybe return an odd head."""

@@ -31,6 +31,7 @@ from agentrail.errors.infrastructure import (
     JournalUnusable,
     NothingWritten,
     NotWrittenYet,
+    SessionHeld,
 )
 from agentrail.errors.models import (
     AccessDenied,
@@ -246,6 +247,7 @@ __all__ = [
     "SessionCrashed",
     "SessionExists",
     "SessionForgotten",
+    "SessionHeld",
     "SessionNotAlive",
     "SessionNotStored",
     "SessionParked",

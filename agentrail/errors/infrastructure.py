@@ -69,10 +69,25 @@ class NotWrittenYet(JournalError):
         super().__init__(session, problem)
 
 
-class Fenced(JournalError):
-    """Another owner has claimed the session, so this one may no longer write its records."""
+class SessionHeld(JournalError):
+    """Another supervisor runs the session: it has a lease of it, which ends at *until* (milliseconds since 1970)."""
 
-    wording = "session `{0}` was claimed by another owner (epoch {1}); this one must stop writing"
+    wording = (
+        "session `{0}` is held by `{1}` until {2} (milliseconds since 1970), unless that lease is renewed; "
+        "talk to the session there, wait until the lease ends, or take the session over with `take_over=True`"
+    )
+
+    def __init__(self, session: str, holder: str, until: int) -> None:
+        super().__init__(session, holder, until)
+
+
+class Fenced(JournalError):
+    """Another holder has claimed the session, so this one must not go on with it."""
+
+    wording = (
+        "session `{0}` was claimed by another holder (epoch {1}), so it was stopped here; "
+        "`supervisor.resume({0!r})` says who holds it"
+    )
 
     def __init__(self, session: str, epoch: int) -> None:
         super().__init__(session, epoch)

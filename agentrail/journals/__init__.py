@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from agentrail.adapters.journals.archive import import_session as import_session
     from agentrail.adapters.journals.memory import MemoryJournal as MemoryJournal
     from agentrail.adapters.journals.sqlite import SqliteJournal as SqliteJournal
+    from agentrail.ports.journal import NO_LEASE as NO_LEASE
     from agentrail.ports.journal import Claim as Claim
     from agentrail.ports.journal import Journal as Journal
+    from agentrail.ports.journal import Lease as Lease
     from agentrail.ports.journal import Record as Record
     from agentrail.ports.journal import Snapshot as Snapshot
     from agentrail.ports.journal import StoredAnswer as StoredAnswer
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "Claim": "agentrail.ports.journal",
     "Journal": "agentrail.ports.journal",
+    "Lease": "agentrail.ports.journal",
     "MemoryJournal": "agentrail.adapters.journals.memory",
+    "NO_LEASE": "agentrail.ports.journal",
     "Record": "agentrail.ports.journal",
     "Snapshot": "agentrail.ports.journal",
     "SqliteJournal": "agentrail.adapters.journals.sqlite",

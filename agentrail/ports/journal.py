@@ -2,18 +2,19 @@
 
 A journal is given values; how it writes them, large payloads included, is its own affair. It may commit the records
 of several sessions together. Several processes may use one store: each claim of a session raises an epoch, and only
-the last claimer of a session can write to it.
+the last claimer of a session can write to it. A claim may come with a lease: until that ends, another holder that
+claims the session is refused, and is told who holds it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import BadRecord
+from agentrail.errors import BadRecord, SessionHeld
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
@@ -61,6 +62,43 @@ class Claim(Value):
     """Number of the claim, higher at each one; a writer with an older epoch is refused."""
     head: int
     """Number of the session's last record when it was claimed; 0 if there is none."""
+
+
+class Lease(Value):
+    """How long a claim keeps other holders away: *lasts* milliseconds from *at*, unless it is renewed or released."""
+
+    at: int
+    """Time of the call by the caller's clock, in milliseconds since 1970. A journal with a clock of its own uses that.
+    """
+    lasts: int
+    """For how many milliseconds the claim is kept; 0: not at all."""
+
+    @property
+    def until(self) -> int:
+        """When the lease ends, in milliseconds since 1970."""
+        return self.at + self.lasts
+
+
+NO_LEASE = Lease(0, 0)
+"""The lease of a claim that keeps nobody away."""
+
+
+class Holding(NamedTuple):
+    """Who holds a session, and until when: a journal keeps one for each session that was claimed with a lease."""
+
+    holder: str
+    """Address of the holder."""
+    until: int
+    """When its lease ends, in milliseconds since 1970."""
+
+
+def check_free(session_id: str, held: Holding, holder: str, at: int) -> None:
+    """Raise `SessionHeld` if another holder than *holder* has a lease of the session that has not ended at time *at*.
+
+    The holder itself may claim again: whoever starts at an address has taken the place of who was there.
+    """
+    if held.holder != holder and held.until > at:
+        raise SessionHeld(session_id, held.holder, held.until)
 
 
 class StoredAnswer(Value, gc=True):
@@ -141,8 +179,24 @@ class Journal(Protocol):
     it returns how the write ended.
     """
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
-        """Make the caller the only writer of a session; writes under earlier claims are refused from now on."""
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        """Make the caller the only writer of a session; writes under earlier claims are refused from now on.
+
+        *holder* is the address at which others reach the caller. Raises `SessionHeld` if another holder has a lease of
+        the session that has not ended, unless *take_over* is set. With a *lease*, the same will be said to others.
+        """
+        ...
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        """Let the leases of *claims* last as *lease* says; return the claims that are lost.
+
+        A claim is lost if its session was claimed again since, or is no longer stored. A lease that has ended is
+        renewed like any other, as long as nobody has claimed the session since.
+        """
+        ...
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        """End the leases of *claims*, so that others may claim the sessions at once. No-op for a claim that is lost."""
         ...
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:

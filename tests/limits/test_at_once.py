@@ -23,7 +23,7 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.journal import Record
 from agentrail.ports.sandbox import Command
 from agentrail.testing import ScriptedModel, stall
-from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
+from agentrail.testing.conformance.journal_samples import opened, prompted, run_of
 from agentrail.tools.builtin.file_lines import lines_of
 from tests.limits.listed import NO_LIMITS
 from tests.runtime.world import settle, spec_of

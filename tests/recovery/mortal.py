@@ -18,7 +18,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import JournalFull
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import NO_LEASE, Claim, Journal, Lease, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.values.events.envelope import Cursor, Envelope
 
 SESSION = "s"
@@ -55,9 +55,17 @@ class MortalJournal:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         await self._world.alive()
-        return await self._world.journal.claim(session_id, owner)
+        return await self._world.journal.claim(session_id, holder, lease, take_over=take_over)
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        await self._world.alive()
+        return await self._world.journal.renew(claims, lease)
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        await self._world.alive()
+        await self._world.journal.release(claims)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         await self._world.alive()

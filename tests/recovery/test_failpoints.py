@@ -20,7 +20,7 @@ from agentrail import SessionHandle
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.ports.failpoints import Failpoint
-from agentrail.testing.conformance.journal_tests import prompted
+from agentrail.testing.conformance.journal_samples import prompted
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.messages import ToolMessage, UserMessage, why_unfit
 from agentrail.values.tools import EffectClass

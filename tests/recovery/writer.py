@@ -17,7 +17,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.journal import Journal, Snapshot
-from agentrail.testing.conformance.journal_tests import prompted
+from agentrail.testing.conformance.journal_samples import prompted
 
 REACHED = 77
 """Exit status of a process that ended at its place."""

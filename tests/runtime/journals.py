@@ -8,7 +8,7 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import BrokenJournal
-from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import NO_LEASE, Claim, Journal, Lease, Record, Snapshot, StoredAnswer, StoredSession
 
 T = TypeVar("T")
 
@@ -43,10 +43,16 @@ class TestJournal:
         self.fails_after: Failure | None = None
         self.commits = 0
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         if self.claim_takes is not None:
             await trio.sleep(self.claim_takes)
-        return await self.inner.claim(session_id, owner)
+        return await self.inner.claim(session_id, holder, lease, take_over=take_over)
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        return await self.inner.renew(claims, lease)
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        await self.inner.release(claims)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         if self.commit is not None:
@@ -107,8 +113,14 @@ class AwakeJournal:
             raise error
         return results[0]
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
-        return await self._awake(self.inner.claim(session_id, owner))
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        return await self._awake(self.inner.claim(session_id, holder, lease, take_over=take_over))
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        return await self._awake(self.inner.renew(claims, lease))
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        await self._awake(self.inner.release(claims))
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         return await self._awake(self.inner.append(claim, expected, records))

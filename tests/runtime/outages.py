@@ -7,6 +7,7 @@ import ast
 import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final, NamedTuple, TypeVar
@@ -15,7 +16,7 @@ import trio
 
 import agentrail
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import NO_LEASE, Claim, Journal, Lease, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import Model
 from agentrail.ports.sandbox import Process, Sandbox
 from agentrail.ports.tool import Checkable, Tool, ToolSource
@@ -328,8 +329,15 @@ class OutageJournal:
             raise OSError(5, "the answer is lost")
         return result
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
-        return await self._do("claim", session_id, lambda: self.inner.claim(session_id, owner))
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        claiming = partial(self.inner.claim, session_id, holder, lease, take_over=take_over)
+        return await self._do("claim", session_id, claiming)
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        return await self._do("renew", "", lambda: self.inner.renew(claims, lease))
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        await self._do("release", "", lambda: self.inner.release(claims))
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         breaks, self.outage.breaks = self.outage.breaks, None

@@ -22,7 +22,7 @@ from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.supervision.tree import MAX_ASIDE
 from agentrail.testing import ScriptedModel
-from agentrail.testing.conformance.journal_tests import opened, run_of
+from agentrail.testing.conformance.journal_samples import opened, run_of
 from agentrail.values.events import Gap
 from agentrail.values.secrets import Secret
 from agentrail.values.stream import ModelRequest

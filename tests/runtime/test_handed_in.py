@@ -14,7 +14,7 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import BadSpec, NotOpened, SessionNotStored, UsageError, WrongType
 from agentrail.journals import MemoryJournal
 from agentrail.ports.implementing import why_unfit
-from agentrail.ports.journal import Journal
+from agentrail.ports.journal import NO_LEASE, Journal, Lease
 from agentrail.ports.model import EmitChunk
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, say
@@ -24,12 +24,12 @@ from tests.runtime.world import World
 
 
 class Few:
-    async def claim(self, session_id: str, owner: str) -> None:
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> None:
         """One method of many."""
 
 
 class Sync(MemoryJournal):
-    def claim(self, session_id: str, owner: str) -> object:  # type: ignore[override]  # that is the mistake
+    def claim(self, session_id: str, holder: str) -> object:  # type: ignore[override]  # that is the mistake
         return 5
 
 
@@ -45,8 +45,8 @@ class Held(MemoryJournal):
 JOURNALS: dict[str, tuple[object, str]] = {
     "path": ("x.db", r"a `str`, which has no method `claim`, as `journal`; give .* such as `SqliteJournal\(path\)`"),
     "class": (MemoryJournal, "the class `MemoryJournal`, and no object of it, as `journal`"),
-    "few methods": (Few(), "a `Few`, which has no method `append`, as `journal`"),
-    "sync": (Sync(), r"whose `claim` is no `async def claim\(self, session_id, owner\)`"),
+    "few methods": (Few(), "a `Few`, which has no method `renew`, as `journal`"),
+    "sync": (Sync(), r"whose `claim` is no `async def claim\(self, session_id, holder, lease="),
     "other arguments": (Short(), r"whose `append` is no `async def append\(self, claim, expected, records\)`"),
     "no method": (Held(), "which has no method `append`"),
 }
@@ -94,8 +94,8 @@ def passes_on(inner: object) -> object:
     """Return a journal that passes everything on, by methods of the object."""
 
     def passing(name: str) -> Callable[..., Awaitable[object]]:
-        def passed(*args: object) -> Awaitable[object]:
-            answer: Awaitable[object] = getattr(inner, name)(*args)
+        def passed(*args: object, **more: object) -> Awaitable[object]:
+            answer: Awaitable[object] = getattr(inner, name)(*args, **more)
             return answer
 
         return passed

@@ -35,7 +35,7 @@ from agentrail.hooks.moments import BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Log, Plugin
 from agentrail.hooks.ruling import Ruling
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
@@ -400,8 +400,8 @@ class OddJournal(MemoryJournal):
         self.method = method
         self.odd = odd
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
-        found = await super().claim(session_id, owner)
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        found = await super().claim(session_id, holder, lease, take_over=take_over)
         return self.odd if self.method == "claim" else found  # type: ignore[return-value]
 
     async def append(self, claim: Claim, expected: int, records: object) -> int:

@@ -18,7 +18,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import Claim, Record
+from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import Offer, ToolContext
 from agentrail.runtime.diagnosis.stacks import ROOF, tasks_in
@@ -429,9 +429,9 @@ class Mute(TestJournal):
         if self.mute and method == self.method:
             await deaf()
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         await self._answer("claim")
-        return await super().claim(session_id, owner)
+        return await super().claim(session_id, holder, lease, take_over=take_over)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         await self._answer("read")

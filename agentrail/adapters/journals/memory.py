@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agentrail.errors import Fenced
 from agentrail.ports.journal import (
+    NO_LEASE,
     Claim,
+    Holding,
+    Lease,
     Record,
     Snapshot,
     StoredAnswer,
     StoredSession,
+    check_free,
     check_numbers,
     check_snapshot,
     is_usable,
@@ -28,13 +32,18 @@ if TYPE_CHECKING:
 T = TypeVar("T", Record, Snapshot)
 
 
+UNHELD = Holding("", 0)
+"""What is noted of a session that nobody holds."""
+
+
 class _Shelf:
     """All data that is stored of one session."""
 
-    __slots__ = ("commands", "epoch", "records", "seqs", "snapshot")
+    __slots__ = ("commands", "epoch", "held", "records", "seqs", "snapshot")
 
     def __init__(self) -> None:
         self.epoch = 0
+        self.held = UNHELD
         self.records: list[Record | Packed] = []
         self.seqs: array[int] = array("q")  # an array is one object for the garbage collector, a list of numbers many
         self.commands: dict[str, int] = {}
@@ -57,12 +66,33 @@ class MemoryJournal:
     def __repr__(self) -> str:
         return some(len(self._shelves), "session") or "empty"
 
-    async def claim(self, session_id: str, owner: str) -> Claim:  # noqa: ARG002 - the owner is only for journals on disk
-        """Make the caller the only writer of a session; writes under earlier claims are refused from now on."""
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         shelf = self._shelves.setdefault(session_id, _Shelf())
+        if not take_over:
+            check_free(session_id, shelf.held, holder, lease.at)
         self._epochs += 1  # one counter for all sessions: a deleted id that is used again gets a new epoch too
         shelf.epoch = self._epochs
+        shelf.held = Holding(holder, lease.until)
         return Claim(session_id, shelf.epoch, len(shelf.records))
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        """Let the leases of *claims* last as *lease* says; return the claims that are lost."""
+        lost: list[Claim] = []
+        for claim in claims:
+            shelf = self._shelves.get(claim.session_id)
+            if shelf is None or shelf.epoch != claim.epoch:
+                lost.append(claim)
+            else:
+                shelf.held = Holding(shelf.held.holder, lease.until)
+        return tuple(lost)
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        """End the leases of *claims*, so that other holders may claim their sessions."""
+        for claim in claims:
+            shelf = self._shelves.get(claim.session_id)
+            if shelf is not None and shelf.epoch == claim.epoch:
+                shelf.held = UNHELD
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""

@@ -11,7 +11,16 @@ from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadJournal, BadRecord, BadValue
 from agentrail.hooks.ruling import Ruling
-from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import (
+    NO_LEASE,
+    Claim,
+    Journal,
+    Lease,
+    Record,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+)
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.foreign import number, shown
 from agentrail.values.json import INT_MAX
@@ -36,12 +45,29 @@ class HeldToContract:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
-        """Become the only writer of a session."""
-        found = _of(Claim, "claim", await self._journal.claim(session_id, owner))
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        """Become the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
+        claimed: object = await self._journal.claim(session_id, holder, lease, take_over=take_over)
+        found = _of(Claim, "claim", claimed)
         if not _is(found.session_id, session_id):
             raise BadJournal("claim", f"a claim to {shown(found.session_id)}", f"one to `{session_id}`")
         return Claim(session_id, _whole("claim", found.epoch), _whole("claim", found.head))
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        """Renew the leases of *claims*; return the claims that are lost, as they were given."""
+        given = {claim.session_id: claim for claim in claims}
+        lost: list[Claim] = []
+        for found in _items("renew", await self._journal.renew(claims, lease)):
+            one = _of(Claim, "renew", found)
+            known = given.get(one.session_id) if _text(one.session_id) else None
+            if known is None or not _is(one.epoch, known.epoch):
+                raise BadJournal("renew", shown(found), "one of the claims that it was given")
+            lost.append(known)
+        return tuple(lost)
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        """End the leases of *claims*."""
+        await self._journal.release(claims)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* and return the new head, computed here: the journal's own number is not trusted."""

@@ -16,8 +16,18 @@ from agentrail.errors import (
     Fenced,
     JournalFailed,
     JournalUnavailable,
+    SessionHeld,
 )
-from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import (
+    NO_LEASE,
+    Claim,
+    Journal,
+    Lease,
+    Record,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+)
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.sanitize import split
@@ -39,7 +49,7 @@ LOG_EVERY: Final = 60.0
 MEANWHILE: Final = "sessions wait and go on by themselves when it is back; until then, calls to them are refused"
 """What the log says of an outage, beside what was found: the advice in the error is for callers."""
 
-FINAL: Final = (CommitUnknown, Fenced, BadRecord)
+FINAL: Final = (CommitUnknown, Fenced, BadRecord, SessionHeld)
 """Errors that are never retried and are raised as they are; in a group, the first in this order counts."""
 
 FROM_OUTSIDE: Final = (OSError, EOFError, MemoryError)
@@ -119,12 +129,28 @@ class SteadyJournal:
     def __repr__(self) -> str:
         return f"over {self._journal!r}"
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
-        """Become the only writer of a session."""
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        """Become the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         try:
-            return await self._journal.claim(session_id, owner)
+            return await self._journal.claim(session_id, holder, lease, take_over=take_over)
         except BaseException as error:
             self._pass_on(error, "claim session `{}`", session_id)
+            raise
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        """Renew the leases of *claims*; return the claims that are lost."""
+        try:
+            return await self._journal.renew(claims, lease)
+        except BaseException as error:
+            self._pass_on(error, "renew leases of sessions")
+            raise
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        """End the leases of *claims*."""
+        try:
+            await self._journal.release(claims)
+        except BaseException as error:
+            self._pass_on(error, "release sessions")
             raise
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:

@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Awaitable
-from itertools import pairwise
 
 import trio
 
@@ -26,7 +24,9 @@ from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.core.vocabulary.state import Phase, Setup, State
 from agentrail.errors import AgentrailError, BadRecord, Fenced
-from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.testing.conformance.journal_claims import ClaimConformance
+from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of, silent
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentStart, SessionEnded
@@ -34,46 +34,8 @@ from agentrail.values.json import FrozenObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, UserMessage
 
 
-def prompted(session_id: str, number: int, text: str = "go on", **more: object) -> Record:
-    """Return a record of a prompt, with one event that has the same number; *more* are further fields of the record."""
-    events = (Envelope(session_id, number, 0, number, 1, 1, AgentStart(f"p{number}")),)
-    arrival = Arrival(PromptSent((Text(text),)), number, 0.5)
-    return Record(session_id, number, arrival, events=events).but(**more)
-
-
-def silent(session_id: str, number: int) -> Record:
-    """Return a record without an event."""
-    return Record(session_id, number, Arrival(TimerFired("t"), number))
-
-
-def run_of(session_id: str, first: int, count: int) -> tuple[Record, ...]:
-    """Return *count* records of a session, numbered from *first* on."""
-    return tuple(prompted(session_id, number) for number in range(first, first + count))
-
-
-async def refused(kind: type[AgentrailError], doing: Awaitable[object]) -> AgentrailError:
-    """Await *doing* and return the error of *kind* that it must raise."""
-    try:
-        answer = await doing
-    except kind as error:
-        return error
-    raise AssertionError(answer)
-
-
-async def opened(journal: Journal, session_id: str, count: int = 3) -> Claim:
-    """Claim a session, write its first *count* records, and return the claim."""
-    claim = await journal.claim(session_id, "test")
-    assert await journal.append(claim, 0, run_of(session_id, 1, count)) == count
-    return claim
-
-
-class JournalConformance:
+class JournalConformance(ClaimConformance):
     """Tests of claims, records, answers, lists and snapshots, with concurrent and cancelled calls."""
-
-    async def again(self, journal: Journal) -> Journal:
-        """Close the journal and return it as another process would open it: here, the same object."""
-        await journal.close()
-        return journal
 
     # Records
 
@@ -142,54 +104,6 @@ class JournalConformance:
         assert await journal.append(claim, 3, ()) == 3
         assert await journal.read("s") == run_of("s", 1, 3)
         assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
-
-    # Claims
-
-    async def test_whoever_claims_last_is_the_only_writer(self, journal: Journal) -> None:
-        """A writer with an old epoch is refused, and has written nothing."""
-        first = await opened(journal, "s")
-        second = await journal.claim("s", "another")
-        assert (second.epoch > first.epoch, second.head) == (True, 3)
-        await refused(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
-        await refused(Fenced, journal.keep(first, Snapshot("s", 3, State("s", Setup(), "demo"))))
-        assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
-        journal = await self.again(journal)
-        await refused(Fenced, journal.append(first, 4, run_of("s", 5, 1)))
-        third = await journal.claim("s", "a third")
-        assert (third.epoch > second.epoch, third.head) == (True, 4)
-        assert await journal.read("s") == run_of("s", 1, 4)
-
-    async def test_nobody_writes_without_a_claim(self, journal: Journal) -> None:
-        """An `append` without a valid claim is refused, to a stored session and to an unknown one."""
-        await opened(journal, "s")
-        for session_id, head in (("s", 3), ("t", 0)):
-            for epoch in (0, 7, 2**40):
-                claim = Claim(session_id, epoch, head)
-                await refused(Fenced, journal.append(claim, head, run_of(session_id, head + 1, 1)))
-        assert [stored.session_id for stored in await journal.sessions()] == ["s"]
-
-    async def test_a_wrong_head_is_refused(self, journal: Journal) -> None:
-        """An `append` with a wrong number of the last record is refused."""
-        claim = await opened(journal, "s")
-        for expected in (0, 2, 4):
-            await refused(Fenced, journal.append(claim, expected, run_of("s", expected + 1, 1)))
-        assert await journal.read("s") == run_of("s", 1, 3)
-
-    async def test_claims_at_the_same_time_have_different_epochs(self, journal: Journal) -> None:
-        """Concurrent claims get different epochs, and only the highest can write."""
-        claims: list[Claim] = []
-
-        async def claim() -> None:
-            claims.append(await journal.claim("s", "test"))
-
-        async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
-            for _ in range(20):
-                nursery.start_soon(claim)
-        claims.sort(key=lambda each: each.epoch)
-        assert all(one.epoch < other.epoch for one, other in pairwise(claims))
-        for old in claims[:-1]:
-            await refused(Fenced, journal.append(old, 0, run_of("s", 1, 1)))
-        assert await journal.append(claims[-1], 0, run_of("s", 1, 1)) == 1
 
     # Many at a time
 

@@ -9,7 +9,7 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import CommitUnknown, JournalFull
-from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.testing.simulator.auditor import Auditor
 from agentrail.testing.simulator.fault_kinds import Chaos, choice
 
@@ -63,7 +63,7 @@ class FaultyJournal:
             self.dead = True
             raise CommitUnknown(ON_PURPOSE)
         if fires("fenced"):
-            await self._disk.claim(claim.session_id, THIEF)
+            await self._disk.claim(claim.session_id, THIEF, take_over=True)
         head = await self._disk.append(claim, expected, records)
         self._auditor.committed(records)
         if fires("commit_unknown_kept"):
@@ -83,11 +83,24 @@ class FaultyJournal:
         if self._chaos.fires("journal_slow"):
             await trio.sleep(self._chance.number(1, 1500) / 1000)
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
-        """Make the caller the only writer of a session; writes under earlier claims are refused from now on."""
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         self._alive("claiming_fails")
         await self._wait()
-        return await self._disk.claim(session_id, owner)
+        return await self._disk.claim(session_id, holder, lease, take_over=take_over)
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        """Renew the leases of *claims*, or fail before or after that; return the claims that are lost."""
+        self._alive("renewing_fails")
+        await self._wait()
+        lost = await self._disk.renew(claims, lease)
+        self._alive("renewing_fails")
+        return lost
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        """End the leases of *claims*."""
+        self._alive("renewing_fails")
+        await self._disk.release(claims)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return the records of a session after the number *after*, at most *limit*."""

@@ -11,7 +11,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadArchive, FileFailed, NotReadable, SessionExists, UnknownSession
 from agentrail.ports.journal import Journal
-from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
+from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
 
 
 @pytest.fixture

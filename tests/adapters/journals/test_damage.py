@@ -22,7 +22,7 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError, JournalUnusable
 from agentrail.ports.journal import Record, Snapshot
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.conformance.journal_tests import prompted, silent
+from agentrail.testing.conformance.journal_samples import prompted, silent
 from agentrail.testing.scripted import Element
 from agentrail.values.events.life import SessionForked
 from tests.profiles import CAMPAIGN

@@ -15,14 +15,14 @@ from agentrail.adapters.journals.sqlite.open_files import CAN_LOCK
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.errors import Fenced, JournalInUse, JournalLinked, JournalUnusable
 from agentrail.ports.journal import Claim
-from agentrail.testing.conformance.journal_tests import opened, refused, run_of
+from agentrail.testing.conformance.journal_samples import opened, refused, run_of
 
 pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="the kernel has no locks that belong to a descriptor")
 
 WRITER = """
 import os, sys, trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.testing.conformance.journal_tests import opened, run_of
+from agentrail.testing.conformance.journal_samples import opened, run_of
 
 async def main():
     journal = SqliteJournal(sys.argv[1])

@@ -38,7 +38,7 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.ports.journal import Snapshot
-from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
+from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
 from agentrail.values.content import Text
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 
@@ -296,7 +296,7 @@ async def test_whoever_takes_over_is_the_only_writer(journal: SqliteJournal, pat
 OTHER_PROCESS = """
 import sys, trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.testing.conformance.journal_tests import opened
+from agentrail.testing.conformance.journal_samples import opened
 async def main():
     await opened(SqliteJournal(sys.argv[1]), "theirs")
     print("ready", flush=True)

@@ -14,7 +14,16 @@ from agentrail.adapters.journals.sqlite.reading import JournalReader
 from agentrail.adapters.journals.sqlite.worker import Worker
 from agentrail.adapters.journals.sqlite.writing import Writer
 from agentrail.errors import BadChoice
-from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession, check_numbers
+from agentrail.ports.journal import (
+    NO_LEASE,
+    Claim,
+    Lease,
+    Record,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+    check_numbers,
+)
 from agentrail.reprs import in_brackets
 
 SYNCHRONOUS: Final = ("FULL", "NORMAL")
@@ -52,9 +61,18 @@ class SqliteJournal:
     def __repr__(self) -> str:
         return f"{str(self.path)!r} {'in use' if self._writing.is_alive or self._reading.is_alive else 'at rest'}"
 
-    async def claim(self, session_id: str, owner: str) -> Claim:
-        """Make the caller the only writer of a session; writes under earlier claims are refused from now on."""
-        return await self._writing.do(lambda writer: writer.claim(session_id, owner), session_id)
+    async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
+        """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
+        claiming = partial(Writer.claim, session_id=session_id, holder=holder, lease=lease, take_over=take_over)
+        return await self._writing.do(claiming, session_id)
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        """Let the leases of *claims* last as *lease* says; return the claims that are lost."""
+        return await self._writing.do(lambda writer: writer.renew(claims, lease))
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        """End the leases of *claims*, so that other holders may claim their sessions."""
+        await self._writing.do(lambda writer: writer.release(claims))
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""

@@ -19,6 +19,7 @@ from agentrail.adapters.journals.sqlite.failures import (
     read_meanwhile,
     rolled_back,
 )
+from agentrail.adapters.journals.sqlite.leases import HeldClaim, Leases
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.reading import checked, session_row
@@ -36,7 +37,17 @@ from agentrail.adapters.journals.sqlite.worker import ThreadJob
 from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError, NothingWritten
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.journal import Claim, Record, Snapshot, check_snapshot, last_seq, stored_session
+from agentrail.ports.journal import (
+    Claim,
+    Holding,
+    Lease,
+    Record,
+    Snapshot,
+    check_free,
+    check_snapshot,
+    last_seq,
+    stored_session,
+)
 
 log = logging.getLogger("agentrail.journal")
 
@@ -75,6 +86,7 @@ class Writer:
         self._rows: dict[str, SessionRow] = {}
         self._changed: dict[str, SessionRow] = {}
         self._records: list[RecordRow] = []
+        self._leases = Leases()
 
     # The methods of `Servant`, which the worker calls
 
@@ -116,6 +128,7 @@ class Writer:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._rows.clear()
+            self._leases.clear()
             connection.close()
             self._ownership.release()
 
@@ -160,6 +173,7 @@ class Writer:
         try:
             self._db.execute("COMMIT")
             reach(Failpoint.COMMITTED)
+            self._leases.keep()
         except sqlite3.Error as error:
             meant = in_commit(error)
             self._to_mend = not isinstance(meant, NothingWritten)
@@ -171,6 +185,7 @@ class Writer:
         self._rows.clear()
         self._changed.clear()
         self._records.clear()
+        self._leases.undo()
         try:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
@@ -241,13 +256,41 @@ class Writer:
 
     # The jobs
 
-    def claim(self, session_id: str, owner: str) -> Claim:
+    def claim(self, session_id: str, holder: str, lease: Lease, *, take_over: bool) -> Claim:
         """Raise the epoch of a session, so that earlier claims are refused; return the new claim."""
         self._check_generation(session_id)
-        row = self._row(session_id) or SessionRow(session_id, 0, owner)
-        self._change((session_id, row.epoch + 1, owner, *row[3:FACTS]), row.slot)
+        row = self._row(session_id) or SessionRow(session_id, 0, holder)
+        known = self._leases[session_id]
+        if known is not None and not take_over:
+            check_free(session_id, known.held, holder, lease.at)
+        self._change((session_id, row.epoch + 1, holder, *row[3:FACTS]), row.slot)
+        self._leases[session_id] = HeldClaim(row.epoch + 1, Holding(holder, lease.until))
         reach(Failpoint.EPOCH_RAISED)
         return Claim(session_id, row.epoch + 1, row.head)
+
+    def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        """Let the leases of *claims* last as *lease* says; return the claims that are lost."""
+        if self._found != self._generation:
+            return tuple(claims)
+        return tuple(claim for claim in claims if not self._extend(claim, lease.until))
+
+    def release(self, claims: Sequence[Claim]) -> None:
+        """End the leases of *claims*."""
+        for claim in claims:
+            self._extend(claim, 0)
+
+    def _extend(self, claim: Claim, until: int) -> bool:
+        """Let the lease of *claim* end at *until*; return false if the claim is lost."""
+        known = self._leases[claim.session_id]
+        if known is None:  # it was claimed before the file was last closed
+            row = None
+            with suppress(BadRecord):
+                row = self._row(claim.session_id)
+            known = None if row is None else HeldClaim(row.epoch, Holding(row.owner, 0))
+        if known is None or known.epoch != claim.epoch:
+            return False
+        self._leases[claim.session_id] = HeldClaim(claim.epoch, Holding(known.held.holder, until))
+        return True
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Collect *records*, after record number *expected*, for `_flush`; return the number of the last one."""

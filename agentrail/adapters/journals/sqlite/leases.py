@@ -1,0 +1,48 @@
+"""`Leases`: who holds which session, kept in memory by the process that writes the file.
+
+The lock on the file makes this process the only writer, so leases need not be stored. A process that gets the lock
+after this one has ended, or takes the file over, begins without any: a restart after a crash waits for no lease to end.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agentrail.ports.journal import Holding
+
+
+class HeldClaim(NamedTuple):
+    """The latest claim of a session, by its epoch, and its lease."""
+
+    epoch: int
+    held: Holding
+
+
+class Leases:
+    """The leases of sessions claimed since the file was opened; changes can be undone until they are kept."""
+
+    __slots__ = ("_changed", "_kept")
+
+    def __init__(self) -> None:
+        self._kept: dict[str, HeldClaim] = {}
+        self._changed: dict[str, HeldClaim] = {}
+
+    def __getitem__(self, session_id: str) -> HeldClaim | None:
+        return self._changed.get(session_id) or self._kept.get(session_id)
+
+    def __setitem__(self, session_id: str, claim: HeldClaim) -> None:
+        self._changed[session_id] = claim
+
+    def keep(self) -> None:
+        """Keep the changes: the transaction in which they were made is committed."""
+        self._kept.update(self._changed)
+        self._changed.clear()
+
+    def undo(self) -> None:
+        """Drop the changes: the transaction in which they were made is rolled back."""
+        self._changed.clear()
+
+    def clear(self) -> None:
+        """Forget all leases: another process may become the writer."""
+        self._kept.clear()
+        self._changed.clear()
