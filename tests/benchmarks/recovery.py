@@ -30,7 +30,7 @@ WOKEN = 1_000
 
 def journal_in(folder: Path) -> SqliteJournal:
     """Return a journal that is as fast as a disk allows that may lose the last commits in a power cut."""
-    return SqliteJournal(folder / "agentrail.db", synchronous="NORMAL")
+    return SqliteJournal(folder / "agentrail.db", sync="normal")
 
 
 async def come_back(folder: Path) -> tuple[list[float], list[float]]:

@@ -558,7 +558,7 @@ def sessions_whose_index_is_whole(number: int) -> bool:
 @scene("adapters.journals.sqlite.writing.ROWS_KEPT", 5)
 async def sessions_whose_rows_are_at_hand(number: int) -> bool:
     with TemporaryDirectory() as folder, smaller(writing, "ROWS_KEPT", 5):
-        journal = SqliteJournal(Path(folder) / "j", synchronous="NORMAL")
+        journal = SqliteJournal(Path(folder) / "j", sync="normal")
         writer = journal._writing._servant
         assert isinstance(writer, writing.Writer)
         for place in range(number):

@@ -60,7 +60,7 @@ def journal_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     made: list[SqliteJournal] = []
 
     def make() -> Journal:
-        made.append(SqliteJournal(tmp_path_factory.mktemp("journal") / "agentrail.db", synchronous="NORMAL"))
+        made.append(SqliteJournal(tmp_path_factory.mktemp("journal") / "agentrail.db", sync="normal"))
         return AwakeJournal(made[-1])
 
     token = INNER.set(make)

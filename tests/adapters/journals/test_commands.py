@@ -41,7 +41,7 @@ def record(number: int) -> Record:
 
 
 async def fill(path: Path) -> None:
-    journal = SqliteJournal(path, synchronous="NORMAL")
+    journal = SqliteJournal(path, sync="normal")
     claim = await journal.claim("s", "test")
     for head in range(len(COMMANDS)):
         await journal.append(claim, head, [record(head + 1)])

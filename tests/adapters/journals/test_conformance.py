@@ -37,7 +37,7 @@ class TestReopenedSqlite(JournalConformance, StrictConformance):
 
     @pytest.fixture
     async def journal(self, tmp_path: Path) -> AsyncIterator[Journal]:
-        self.opened[:] = [SqliteJournal(tmp_path / "agentrail.db", synchronous="NORMAL")]
+        self.opened[:] = [SqliteJournal(tmp_path / "agentrail.db", sync="normal")]
         yield self.opened[0]
         for journal in self.opened:
             await journal.close()

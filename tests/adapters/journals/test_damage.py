@@ -51,7 +51,7 @@ def records_of(name: str) -> tuple[Record, ...]:
 
 async def fill(path: Path, *, close: bool) -> SqliteJournal:
     """Write three sessions by turns, so that the records of each stand between those of the others."""
-    journal = SqliteJournal(path, synchronous="NORMAL")
+    journal = SqliteJournal(path, sync="normal")
     claims = {name: await journal.claim(name, "test") for name in NAMES}
     for head in range(5):
         for name in NAMES:

@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
-    journal = SqliteJournal(path, synchronous="NORMAL")
+    journal = SqliteJournal(path, sync="normal")
     yield journal
     await journal.close()
 
@@ -107,7 +107,7 @@ async def test_no_look_goes_through_all_records(path: Path) -> None:
             return super().execute(sql, parameters)
 
     Watched.seen = set()
-    journal = SqliteJournal(path, synchronous="NORMAL", connect=connecting(Watched))
+    journal = SqliteJournal(path, sync="normal", connect=connecting(Watched))
     await written(journal)
     claim = await journal.claim("a", "test")
     await journal.append(claim, LENGTH, [prompted("a", LENGTH + 1, command="c")])
@@ -281,7 +281,7 @@ async def test_a_damaged_page_hides_nothing_that_stood_before_it(journal: Sqlite
 
 
 async def test_slots_are_not_taken_twice_when_the_last_record_lies_about_its_own(path: Path) -> None:
-    journal = SqliteJournal(path, synchronous="NORMAL")
+    journal = SqliteJournal(path, sync="normal")
     records = await written(journal)
     await journal.close()
     data = content(path)

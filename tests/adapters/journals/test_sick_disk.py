@@ -179,9 +179,9 @@ async def test_a_commit_that_fails_is_taken_back_and_done_once_when_the_disk_is_
 async def test_a_sync_that_may_have_lost_commits_ends_everything(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `synchronous="NORMAL"`: the log is synced by the checkpoint alone, after its commits were answered."""
+    """With `sync="normal"`: the log is synced by the checkpoint alone, after its commits were answered."""
     monkeypatch.setattr("agentrail.adapters.journals.sqlite.writing.CHECKPOINT_AFTER", 0)
-    journal = Dozing(SqliteJournal(path, connect=connecting(Sick), synchronous="NORMAL"))
+    journal = Dozing(SqliteJournal(path, connect=connecting(Sick), sync="normal"))
 
     async def until_it_ends() -> None:
         async with open_supervisor(journal=journal, seed=1) as supervisor:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import trio
@@ -122,8 +123,8 @@ async def test_reading_makes_no_file(journal: SqliteJournal, path: Path) -> None
 
 
 def test_what_is_no_choice_is_refused() -> None:
-    with pytest.raises(BadChoice, match="synchronous"):
-        SqliteJournal("x", synchronous="OFF")
+    with pytest.raises(BadChoice, match="sync"):
+        SqliteJournal("x", sync="off")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 async def test_closing_gives_back_threads_and_descriptors(path: Path) -> None:
@@ -446,18 +447,22 @@ async def test_a_commit_that_cannot_be_taken_back_for_damage_ends_all_writing(pa
 
 
 @pytest.mark.parametrize(
-    ("synchronous", "code", "meant"),
+    ("sync", "code", "meant"),
     [
-        ("FULL", "SQLITE_BUSY", None),
-        ("FULL", "SQLITE_IOERR_WRITE", None),
-        ("FULL", "SQLITE_IOERR_FSYNC", None),
-        ("FULL", "SQLITE_CORRUPT", CommitUnknown),
-        ("NORMAL", "SQLITE_IOERR_WRITE", None),
-        ("NORMAL", "SQLITE_IOERR_FSYNC", CommitUnknown),
+        ("full", "SQLITE_BUSY", None),
+        ("full", "SQLITE_IOERR_WRITE", None),
+        ("full", "SQLITE_IOERR_FSYNC", None),
+        ("full", "SQLITE_CORRUPT", CommitUnknown),
+        ("normal", "SQLITE_IOERR_WRITE", None),
+        ("normal", "SQLITE_IOERR_FSYNC", CommitUnknown),
     ],
 )
 async def test_what_an_error_of_a_checkpoint_means(
-    path: Path, monkeypatch: pytest.MonkeyPatch, synchronous: str, code: str, meant: type[AgentrailError] | None
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sync: Literal["full", "normal"],
+    code: str,
+    meant: type[AgentrailError] | None,
 ) -> None:
     """It can be made later, unless it says that commits which were answered may be lost."""
 
@@ -465,7 +470,7 @@ async def test_what_an_error_of_a_checkpoint_means(
         pass
 
     monkeypatch.setattr("agentrail.adapters.journals.sqlite.writing.CHECKPOINT_AFTER", 0)
-    journal = SqliteJournal(path, connect=connecting(Sick), synchronous=synchronous)
+    journal = SqliteJournal(path, connect=connecting(Sick), sync=sync)
     claim = await opened(journal, "s")
     await journal.close()
     codes = [code]

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from agentrail.adapters.journals.sqlite.opening import Connect
 from agentrail.adapters.journals.sqlite.ownership import place_of
@@ -26,8 +26,8 @@ from agentrail.ports.journal import (
 )
 from agentrail.reprs import in_brackets
 
-SYNCHRONOUS: Final = ("FULL", "NORMAL")
-"""SQLite's `synchronous`: `FULL` syncs each commit to disk; with `NORMAL`, a power cut may lose the last commits."""
+SYNC: Final = ("full", "normal")
+"""Whether each commit is synced to the disk (`full`), or a power cut may lose the last ones (`normal`)."""
 
 MOST_TOGETHER: Final = 512
 """The most waiting calls that the writer commits in one transaction; the others wait for the next one."""
@@ -46,14 +46,14 @@ class SqliteJournal:
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        synchronous: str = "FULL",
+        sync: Literal["full", "normal"] = "full",
         take_over: bool = False,
         connect: Connect = sqlite3.connect,
     ) -> None:
-        if synchronous not in SYNCHRONOUS:
-            raise BadChoice.among("synchronous", synchronous, SYNCHRONOUS)
+        if sync not in SYNC:
+            raise BadChoice.among("sync", sync, SYNC)
         self.path = place_of(path)
-        writer = Writer(self.path, connect, synchronous=synchronous, take_over=take_over)
+        writer = Writer(self.path, connect, sync=sync, take_over=take_over)
         self._writing = Worker("agentrail journal writer", writer, MOST_TOGETHER)
         self._reading = Worker("agentrail journal reader", JournalReader(self.path, connect), 1)
 

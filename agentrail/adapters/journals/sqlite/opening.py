@@ -91,7 +91,7 @@ def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> int:
 
 
 def open_for_writing(
-    path: Path, connect: Connect, ownership: Ownership, *, synchronous: str, take_over: bool
+    path: Path, connect: Connect, ownership: Ownership, *, sync: str, take_over: bool
 ) -> tuple[sqlite3.Connection, int, int]:
     """Return a connection for writing, its generation, and the slot of the last record.
 
@@ -110,7 +110,7 @@ def open_for_writing(
         _set(connection, SETTINGS)
         if not is_ours(connection) and pragma(connection, "schema_version") != 0:
             raise JournalUnusable(str(path), NOT_OURS)
-        _set(connection, (*WRITER_SETTINGS, f"synchronous = {synchronous}"))
+        _set(connection, (*WRITER_SETTINGS, f"synchronous = {sync}"))
         mode = pragma(connection, "journal_mode = WAL")
         if mode != "wal":
             raise JournalUnusable(str(path), f"its file system cannot do what WAL needs (`{mode}`)")

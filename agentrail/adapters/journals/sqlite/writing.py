@@ -70,10 +70,10 @@ LATEST: Final = 2**63 - 1
 class Writer:
     """Carries out all writing calls, in the writer's thread."""
 
-    def __init__(self, path: Path, connect: Connect, *, synchronous: str, take_over: bool) -> None:
+    def __init__(self, path: Path, connect: Connect, *, sync: str, take_over: bool) -> None:
         self._path = path
         self._connect = connect
-        self._synchronous = synchronous
+        self._sync = sync
         self._take_over = take_over
         self._ownership = Ownership(path)
         self._connection: sqlite3.Connection | None = None
@@ -138,7 +138,7 @@ class Writer:
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection, self._generation, self._slot = open_for_writing(
-                self._path, self._connect, self._ownership, synchronous=self._synchronous, take_over=self._take_over
+                self._path, self._connect, self._ownership, sync=self._sync, take_over=self._take_over
             )
         return self._connection
 
@@ -236,7 +236,7 @@ class Writer:
     @property
     def _is_synced(self) -> bool:
         """Whether each commit is synced to the disk before its jobs are answered."""
-        return self._synchronous == "FULL"
+        return self._sync == "full"
 
     def _checkpoint(self, mode: str) -> None:
         try:
