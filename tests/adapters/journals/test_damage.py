@@ -17,6 +17,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.packing import pack
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError, JournalUnusable
@@ -31,8 +32,7 @@ SPREAD = 1 if CAMPAIGN else 211
 """Every which byte is cut or changed where no last record is; no power of two, so that all kinds of places come up."""
 
 BITS = tuple(range(8)) if CAMPAIGN else (0, 6)
-PAGE = 4096
-FRAME = 24 + PAGE
+FRAME = 24 + PAGE_SIZE
 """Bytes of a page in the log, with its head."""
 
 Found = tuple[Record, ...] | JournalError
@@ -134,9 +134,9 @@ async def test_a_changed_bit_anywhere_is_never_a_hole(tmp_path: Path, whole: byt
     """All bits of the pages with the last records, and of the places that say where records are; else one of a byte."""
     outcomes: Counter[str] = Counter()
     flips = 0
-    pages = {at // PAGE for name in NAMES for at in places(whole, name)}
+    pages = {at // PAGE_SIZE for name in NAMES for at in places(whole, name)}
     for at in range(0, len(whole), SPREAD):
-        for bit in BITS if at // PAGE in pages else (at % 8,):
+        for bit in BITS if at // PAGE_SIZE in pages else (at % 8,):
             found = await look(tmp_path / "damaged.db", flipped(whole, at, bit))
             kinds = {name: kind(name, each) for name, each in found.items()}
             assert "earlier state" not in kinds.values(), (at, bit)
@@ -273,7 +273,7 @@ async def test_a_refusal_of_a_log_says_what_can_be_done(tmp_path: Path) -> None:
     with closing(sqlite3.connect(copy)) as file:
         file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     repaired = SqliteJournal(copy)
-    assert {name: len(await repaired.read(name)) for name in NAMES} == {"a": 5, "b": 5, "c": 4}
+    assert {name: len(await repaired.read(name)) for name in NAMES} == dict.fromkeys(NAMES, 4)
     await repaired.close()
 
 

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.tables import SCHEMA, STRIDE
+from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA, STRIDE
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError
@@ -25,10 +25,10 @@ from tests.adapters.journals.sampling import FOLDERS, JOURNAL
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 from tests.adapters.journals.test_sqlite import change, content, foreign
 
+OLDER_PAGE = 4096
 LENGTH = 3 * STRIDE + 10
 EDGES = sorted({1, 2, LENGTH - 1, LENGTH, *(STRIDE * n + more for n in (1, 2, 3) for more in (-1, 0, 1, 2))})
 SESSIONS = ("a", "b")
-PAGE = 4096
 
 
 @pytest.fixture
@@ -141,8 +141,8 @@ async def test_a_commit_writes_about_as_many_pages_as_its_records_fill(journal: 
         async with trio.open_nursery() as nursery:
             for number in range(sessions):
                 nursery.start_soon(write, number, head)
-    pages = (log.stat().st_size - before) / 4096
-    bodies = sum(len(record) for record in records_in(path)) / 4096
+    pages = (log.stat().st_size - before) / PAGE_SIZE
+    bodies = sum(len(record) for record in records_in(path)) / PAGE_SIZE
     assert pages < 3 * bodies  # with an index of all records it is more than three times as many
 
 
@@ -246,10 +246,10 @@ async def test_what_is_damaged_in_an_older_journal_costs_no_more_than_before_it_
     whole = await all_of(SqliteJournal(shutil.copy(older, older.with_name("copy.db"))))
     data = content(older)
     readable = dict.fromkeys(whole, 0)
-    pages = range(PAGE, len(data), PAGE)
+    pages = range(OLDER_PAGE, len(data), OLDER_PAGE)
     for at in pages:
         path = older.with_name(f"damaged-{at}.db")
-        foreign(path, data[:at] + bytes(PAGE) + data[at + PAGE :])
+        foreign(path, data[:at] + bytes(OLDER_PAGE) + data[at + OLDER_PAGE :])
         for name, records in whole.items():
             journal = SqliteJournal(path)
             try:
@@ -272,8 +272,8 @@ async def test_a_damaged_page_hides_nothing_that_stood_before_it(journal: Sqlite
     await journal.close()
     name = last_written(path)
     data = content(path)
-    last = data.rindex(f'"ref":"p{LENGTH}"'.encode()) // PAGE * PAGE
-    foreign(path, data[:last] + bytes(PAGE) + data[last + PAGE :])
+    last = data.rindex(f'"ref":"p{LENGTH}"'.encode()) // PAGE_SIZE * PAGE_SIZE
+    foreign(path, data[:last] + bytes(PAGE_SIZE) + data[last + PAGE_SIZE :])
     for other, whole in records.items():
         assert await journal.read(other, 185, 10) == whole[185:195]
     assert await journal.snapshot("a") == snapshot

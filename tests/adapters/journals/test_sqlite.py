@@ -19,7 +19,7 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.ownership import home
-from agentrail.adapters.journals.sqlite.tables import SCHEMA
+from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA
 from agentrail.adapters.journals.sqlite.worker import ThreadJob, Worker
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import Arrival
@@ -154,7 +154,7 @@ def with_a_log_of_its_own(path: Path) -> None:
 def cut(path: Path) -> None:
     whole = path.with_name("whole.db")
     trio.run(_written, whole)
-    foreign(path, whole.read_bytes()[:-4096])
+    foreign(path, whole.read_bytes()[:-PAGE_SIZE])
 
 
 async def _written(path: Path) -> None:

@@ -15,7 +15,7 @@ from agentrail.adapters.journals.sqlite.failures import RAISED, not_opened
 from agentrail.adapters.journals.sqlite.file_type import NOT_OURS
 from agentrail.adapters.journals.sqlite.open_files import FileUse
 from agentrail.adapters.journals.sqlite.ownership import Ownership, make_file
-from agentrail.adapters.journals.sqlite.tables import SCHEMA, TABLES, UPGRADES, is_ours, pragma
+from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA, TABLES, UPGRADES, is_ours, pragma
 from agentrail.adapters.journals.sqlite.wal_file import check_log
 from agentrail.errors import JournalError, JournalUnusable
 from agentrail.ports.failpoints import Failpoint, reach
@@ -32,7 +32,7 @@ Connect = Callable[..., sqlite3.Connection]
 """Function that opens a connection: `sqlite3.connect`, or one that fails on purpose in tests."""
 
 SETTINGS: Final = ("cell_size_check = ON", "trusted_schema = OFF", "fullfsync = ON", "checkpoint_fullfsync = ON")
-WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0",)
+WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0", f"page_size = {PAGE_SIZE}")
 
 
 def open_for_reading(path: Path, connect: Connect, file: FileUse) -> sqlite3.Connection | None:

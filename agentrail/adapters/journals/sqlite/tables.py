@@ -27,6 +27,9 @@ SCHEMA: Final = 2
 APPLICATION: Final = 0x41524A4C
 """The `application_id` of the file: the letters ARJL."""
 
+PAGE_SIZE: Final = 1024
+"""Bytes of a page of a new file. A commit writes whole pages: 9 kB for a short turn, and 25 kB with SQLite's 4,096."""
+
 STRIDE: Final = 64
 """One record of this many is in the index; the others are found from it. A change needs a new version of the tables."""
 
