@@ -75,14 +75,16 @@ def reunited(
     tools = tools_of(spec)
     sources = tuple(source for source in sources_of(spec) if source.name not in stored.gone_tools)
     changed, gone = _compared(stored, tools, [source.name for source in sources])
-    code = _code(stored, tools, changed, revision)
+    tool_code = _tool_code(stored, tools, changed, revision)
     around = surroundings(spec, stored.setup.working_dir)
-    outfit = SessionCode(judge, code, own, spec.services, around, LateValidator, prices, sources, recipes(spec, build))
-    outfit.revision = revision
-    for (name, number), tool in code.items():
+    code = SessionCode(
+        judge, tool_code, own, spec.services, around, LateValidator, prices, sources, recipes(spec, build)
+    )
+    code.revision = revision
+    for (name, number), tool in tool_code.items():
         judge.tool(name, number, LateValidator(tool))
-    _take_models(outfit, stored, spec, known)
-    lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in outfit.sources)
+    _take_models(code, stored, spec, known)
+    lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in code.sources)
     waiting, without = _waiting(stored, plugins, held, others, judge)
     returned = SessionReturned(
         records,
@@ -97,15 +99,15 @@ def reunited(
         waiting,
     )
     states = tuple(state for _, state in row[: len(stored.seats)])
-    return stored.but(plugin_states=states), outfit, returned
+    return stored.but(plugin_states=states), code, returned
 
 
-def _take_models(outfit: SessionCode, stored: State, spec: SessionSpec, known: Callable[[str], Model]) -> None:
-    """Register the model objects of *spec* in *outfit*; raise if a stored model of the session refuses its options."""
+def _take_models(code: SessionCode, stored: State, spec: SessionSpec, known: Callable[[str], Model]) -> None:
+    """Register the model objects of *spec* in *code*; raise if a stored model of the session refuses its options."""
     for link, _ in chain_of(spec.model, EMPTY):
-        own_model(outfit, link)
+        own_model(code, link)
     for name, options in links_of(stored):
-        check_options(outfit.models.get(name) or known(name), options)
+        check_options(code.models.get(name) or known(name), options)
 
 
 def _last_revision(stored: State) -> int:
@@ -261,7 +263,7 @@ def _compared(
     return tuple(changed), gone
 
 
-def _code(
+def _tool_code(
     stored: State, tools: Mapping[str, Tool], changed: Iterable[ToolSpec], revision: int
 ) -> dict[tuple[str, int], Tool]:
     """Return the tools by name and revision; a tool that has not changed keeps its old revision."""

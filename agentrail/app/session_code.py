@@ -114,14 +114,14 @@ def sources_of(spec: SessionSpec) -> tuple[ToolSource, ...]:
     return tuple(found.values())
 
 
-def own_model(outfit: SessionCode, model: str | Model) -> str:
-    """Return the name of *model*; a model given as an object is also registered in *outfit* under its name."""
+def own_model(code: SessionCode, model: str | Model) -> str:
+    """Return the name of *model*; a model given as an object is also registered in *code* under its name."""
     if isinstance(model, str):
         return model
     problem = why_no_model(model)
     if problem is not None:
         raise WrongType("model", problem, MODEL_WANTED)
-    if outfit.models.setdefault(model.name, model) is not model:
+    if code.models.setdefault(model.name, model) is not model:
         raise ModelExists(model.name)
     return model.name
 
@@ -143,19 +143,17 @@ class _WhyNot:
         return None
 
 
-def chosen(
-    outfit: SessionCode, known: Callable[[str], Model], model: ModelChain, options: JsonObject
-) -> SwitchModelSent:
+def chosen(code: SessionCode, known: Callable[[str], Model], model: ModelChain, options: JsonObject) -> SwitchModelSent:
     """Return the input that switches to a chain; raise an error unless all its models exist and take their options."""
     links: list[Spare] = []
     for link, own_options in chain_of(model, options):
-        name = own_model(outfit, link)
-        check_options(outfit.models.get(name) or known(name), own_options)
+        name = own_model(code, link)
+        check_options(code.models.get(name) or known(name), own_options)
         links.append(Spare(name, own_options))
     if not links:
         raise WrongType.of("model", model, MODEL_WANTED)
     first, *spares = links
-    known_prices = frozenset(link.model for link in links if outfit.prices.knows(link.model, link.options))
+    known_prices = frozenset(link.model for link in links if code.prices.knows(link.model, link.options))
     priced = known_prices or NONE_PRICED  # the shared empty set: a new one would take 216 bytes in each session
     return SwitchModelSent(first.model, first.options, tuple(spares), priced)
 

@@ -61,20 +61,20 @@ class AgentRecipe:
             _check_schema(self._returns)
 
     def make(
-        self, task: Task, path: tuple[str, ...], parent: State, outfit: SessionCode, now: int
+        self, task: Task, path: tuple[str, ...], parent: State, code: SessionCode, now: int
     ) -> tuple[State, SessionCode]:
         """Return the first state and the code of a new sub-agent; it inherits what its specification leaves out."""
-        spec, shared = self._spec(task, parent, outfit, now)
+        spec, shared = self._spec(task, parent, code, now)
         agent = self._agent
         stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE
-        state, made = self._build.new(task.child, spec, path, outfit.surroundings if stays else None)
+        state, made = self._build.new(task.child, spec, path, code.surroundings if stays else None)
         return state.but(setup=state.setup.but(shares=shared)), made
 
-    def found(self, task: Task, parent: State, outfit: SessionCode, now: int) -> FindCode:
+    def found(self, task: Task, parent: State, code: SessionCode, now: int) -> FindCode:
         """Return a function that finds the code of a stored sub-agent."""
-        return self._build.found(self._spec(task, parent, outfit, now)[0])
+        return self._build.found(self._spec(task, parent, code, now)[0])
 
-    def _spec(self, task: Task, parent: State, outfit: SessionCode, now: int) -> tuple[SessionSpec, bool]:
+    def _spec(self, task: Task, parent: State, code: SessionCode, now: int) -> tuple[SessionSpec, bool]:
         """Return the sub-agent's whole specification, and whether it shares a limit (a plugin) with the parent."""
         agent, base = self._agent, self._base
         own = parent.setup.options
@@ -88,8 +88,8 @@ class AgentRecipe:
             limits = (agent.max_turn_seconds, own.max_agent_seconds)
             figures["max_turn_seconds"] = min(limit for limit in limits if limit is not None)
         if not agent.model:
-            figures |= {"model": _chain(parent, outfit), "model_options": {}}
-        plugins, shared = _inherited(parent, outfit, now, agent.plugins)
+            figures |= {"model": _chain(parent, code), "model_options": {}}
+        plugins, shared = _inherited(parent, code, now, agent.plugins)
         spec = agent.but(
             **figures,
             working_dir=parent.setup.working_dir if agent.working_dir == HERE else agent.working_dir,
@@ -150,19 +150,19 @@ def _validator(schema: JsonObject) -> Callable[[JsonObject], str | None]:
     return validator_for(ToolSpec("answer", "the answer", schema))
 
 
-def _chain(parent: State, outfit: SessionCode) -> list[object]:
+def _chain(parent: State, code: SessionCode) -> list[object]:
     """Return the models that *parent* uses now, as a chain."""
-    return [(outfit.models.get(name, name), options) for name, options in links_of(parent)]
+    return [(code.models.get(name, name), options) for name, options in links_of(parent)]
 
 
-def _inherited(parent: State, outfit: SessionCode, now: int, own: Sequence[Attachable]) -> Inherited:
+def _inherited(parent: State, code: SessionCode, now: int, own: Sequence[Attachable]) -> Inherited:
     """Return the plugins of *parent* that must hold for its sub-agents too, under keys that *own* does not use."""
     taken = {unkeyed(given)[0] for given in own}
-    ctx = StepDraft(drafted(parent), outfit.judge, now, 0.5).context()
+    ctx = StepDraft(drafted(parent), code.judge, now, 0.5).context()
     found: list[Attachable] = []
     shared = False
     for seat, state in zip(parent.seats, parent.plugin_states, strict=True):
-        plugin = cast("Plugin[object]", outfit.judge.plugin(seat))
+        plugin = cast("Plugin[object]", code.judge.plugin(seat))
         bound = plugin.inherited(state, ctx)
         if bound is not None:
             key = seat.key

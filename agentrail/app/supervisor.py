@@ -94,8 +94,8 @@ class Supervisor:
         _check_choice("restart", restart, RESTARTS[1:])
         session_id = new_id() if id is None else id
         await bringing.bring_beside(spec)
-        state, outfit = wiring.outfitted(session_id, spec, self._sessions.house.model)
-        return await self._sessions.start(self._node, state, outfit, _Code(self._sessions, self._specs, spec), restart)
+        state, code = wiring.new_session(session_id, spec, self._sessions.shared.model)
+        return await self._sessions.start(self._node, state, code, _Code(self._sessions, self._specs, spec), restart)
 
     async def resume(
         self,
@@ -118,8 +118,8 @@ class Supervisor:
         _check_choice("recovery", recovery, RECOVERIES)
         if spec is not None:
             await bringing.bring_beside(spec)
-        code = _Code(self._sessions, self._specs, spec, pause=recovery == "pause")
-        return await self._sessions.resume(self._node, id, code, restart)
+        find_code = _Code(self._sessions, self._specs, spec, pause=recovery == "pause")
+        return await self._sessions.resume(self._node, id, find_code, restart)
 
     async def open(
         self,
@@ -162,8 +162,8 @@ class Supervisor:
             await bringing.bring_beside(spec)
         elif origin in self._sessions.tree.sessions:
             return await self.session(origin).fork(at, id)
-        code = _Code(self._sessions, self._specs, spec)
-        return await self._sessions.fork(self._node, origin, at, new_id() if id is None else id, code)
+        find_code = _Code(self._sessions, self._specs, spec)
+        return await self._sessions.fork(self._node, origin, at, new_id() if id is None else id, find_code)
 
     async def stored(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* stored sessions with ids greater than *after*, without reading records."""
@@ -245,7 +245,7 @@ class _Code:
 
     def __call__(self, stored: State, records: int) -> Found:
         spec = self._built(stored) if self._spec is None else self._spec
-        known = self._sessions.house.model
+        known = self._sessions.shared.model
         return resuming.reunited(stored, records, spec, known, wiring.Builder(known), pause=self._pause)
 
     def _built(self, stored: State) -> SessionSpec:
@@ -397,4 +397,4 @@ async def _left(roof: Roof, sessions: Sessions | None, within: float | None) -> 
     if sessions is None:
         return SupervisorStuck(trio.current_time() - began, roof.left({}))
     sessions.give_up()
-    return SupervisorStuck(trio.current_time() - began, roof.left(sessions.house.threads.working))
+    return SupervisorStuck(trio.current_time() - began, roof.left(sessions.shared.threads.working))

@@ -182,7 +182,7 @@ def wired(
     registry = Models(models, secrets)
     registry.check_limited(limits)
     own = MemoryJournal()
-    house = SharedServices(
+    shared = SharedServices(
         nursery=nursery,
         journal=own if journal is None else HeldToContract(journal),
         forget=own.forget if journal is None else None,
@@ -192,11 +192,11 @@ def wired(
         limits=limits,
         random_=random.Random(seed),  # noqa: S311 - used for random delays, not for secrets
     )
-    house.watchdog.start()
-    nursery.start_soon(house.timers.run)
-    nursery.start_soon(house.gate.run)
+    shared.watchdog.start()
+    nursery.start_soon(shared.timers.run)
+    nursery.start_soon(shared.gate.run)
     nursery.start_soon(registry.run)
-    return Sessions(SupervisorNode(Tree(house), policy), wrap)
+    return Sessions(SupervisorNode(Tree(shared), policy), wrap)
 
 
 def wrap(session: Session) -> SessionHandle:
@@ -214,7 +214,7 @@ class Builder:
         self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None
     ) -> tuple[State, SessionCode]:
         """Return the first state and the code of a new session; *shared* are the surroundings of its parent's tools."""
-        return outfitted(child, spec, self._known, path, shared)
+        return new_session(child, spec, self._known, path, shared)
 
     def found(self, spec: SessionSpec) -> FindCode:
         """Return a function that finds the code of a stored session from *spec*."""
@@ -226,7 +226,7 @@ class Builder:
         return found
 
 
-def outfitted(
+def new_session(
     session_id: str,
     spec: SessionSpec,
     known: Callable[[str], Model],
@@ -246,13 +246,13 @@ def outfitted(
         judge.seat(key, seat.revision, plugin)
     tools = tools_of(spec)
     bring(spec, tools.values())
-    code = {(name, 0): tool for name, tool in tools.items()}
+    tool_code = {(name, 0): tool for name, tool in tools.items()}
     around = surroundings(spec, spec.working_dir) if shared is None else shared
     agents = recipes(spec, Builder(known))
-    outfit = SessionCode(judge, code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
+    code = SessionCode(judge, tool_code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
     for name, tool in tools.items():
         judge.tool(name, 0, LateValidator(tool))
-    first = chosen(outfit, known, spec.model, freeze_object(spec.model_options))
+    first = chosen(code, known, spec.model, freeze_object(spec.model_options))
     state = State(
         session_id,
         Setup(
@@ -272,11 +272,11 @@ def outfitted(
         spares=first.spares,
         priced=first.priced,
     )
-    return state, outfit
+    return state, code
 
 
 def _switched(session: Session, model: ModelChain, options: JsonObject) -> SwitchModelSent:
-    return chosen(session.outfit, session.house.model, model, options)
+    return chosen(session.code, session.shared.model, model, options)
 
 
 async def _compact(messages: Sequence[Message], keep: int) -> Compacted:

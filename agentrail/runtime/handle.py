@@ -214,7 +214,7 @@ class SessionHandle:
             return
         names, closed = commands.told_apart(detach, session.state.tools, session.sources.names)
         made = tuple(self._as_tool(tool) for tool in tools)
-        given, known = session.outfit.change(made, names, replace=replace, closed=closed)
+        given, known = session.code.change(made, names, replace=replace, closed=closed)
         ending: list[RunningSource] = []
 
         def prepare() -> None:
@@ -240,7 +240,7 @@ class SessionHandle:
             raise BadOptions(key, commands.described(error)) from error
         seat = commands.updated_seat(old, self._seat(key, new), options, pin=pin)
         given = sent.UpdatePluginSent(seat, commands.plain_options(options))
-        await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, new))
+        await self._user(given, command, prepare=lambda: self._session.code.judge.seat(key, seat.revision, new))
 
     async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
         """Add a plugin as soon as no turn is open."""
@@ -248,7 +248,7 @@ class SessionHandle:
         key, bare = commands.unkeyed(plugin)
         seat = self._seat(key, bare)
         given = sent.AttachPluginSent(seat)
-        await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, bare))
+        await self._user(given, command, prepare=lambda: self._session.code.judge.seat(key, seat.revision, bare))
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Remove a plugin as soon as no turn is open."""
@@ -259,9 +259,9 @@ class SessionHandle:
             await self.wake()
 
     def _seat(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
-        outfit = self._session.outfit
-        more = bool(outfit.sources or outfit.agents)
-        seat = commands.seat_for(key, plugin, outfit.next_revision())
+        code = self._session.code
+        more = bool(code.sources or code.agents)
+        seat = commands.seat_for(key, plugin, code.next_revision())
         commands.refuse_unknown_tools(key, plugin, self._session.state.tools, more=more)
         return seat
 
@@ -271,7 +271,7 @@ class SessionHandle:
         joining = [change.seat for change in state.changes if change.kind == "attach" and change.seat is not None]
         for seat in (*state.seats, *joining):
             if seat.key == key:
-                return seat, self._session.outfit.judge.plugin(seat)
+                return seat, self._session.code.judge.plugin(seat)
         raise UnknownPlugin.among(key, (seat.key for seat in state.seats))
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
@@ -341,7 +341,7 @@ class SessionHandle:
     async def fork(self, at: int | None = None, id: str | None = None) -> SessionHandle:  # noqa: A002 - see `spawn`
         """Start a session with the past of this one, up to record *at* (default: all); running work is not copied."""
         self._session.records.check_kept()  # another session may have the id by now
-        forked = await self._session.house.fork(self.id, at, commands.new_id() if id is None else id)
+        forked = await self._session.shared.fork(self.id, at, commands.new_id() if id is None else id)
         return cast("SessionHandle", forked)
 
     async def wake(self) -> None:

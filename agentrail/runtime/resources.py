@@ -183,7 +183,7 @@ class Subagents(Agents, Protocol):
 class Recipe(Protocol):
     """Interface: how a kind of sub-agent is made, with what it inherits from its parent."""
 
-    def found(self, task: Task, parent: State, outfit: SessionCode, now: int) -> FindCode:
+    def found(self, task: Task, parent: State, code: SessionCode, now: int) -> FindCode:
         """Return the function that finds the code of a stored sub-agent."""
         ...
 
@@ -196,7 +196,7 @@ class Recipe(Protocol):
         ...
 
     def make(
-        self, task: Task, path: tuple[str, ...], parent: State, outfit: SessionCode, now: int
+        self, task: Task, path: tuple[str, ...], parent: State, code: SessionCode, now: int
     ) -> tuple[State, SessionCode]:
         """Return the initial state and the code of the session for *task*."""
         ...

@@ -59,8 +59,8 @@ CHANGES: Final = (
         "sleep_forgets_timers",
         "the timers of a session that sleeps do not wake it",
         Session._fall_asleep,
-        'self.house.timers.clear((self.session_id, "sleep"))',
-        "self.house.timers.clear_all(self.session_id)",
+        'self.shared.timers.clear((self.session_id, "sleep"))',
+        "self.shared.timers.clear_all(self.session_id)",
         "safety",
     ),
     Change(

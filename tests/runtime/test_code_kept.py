@@ -32,8 +32,8 @@ CHANGES: dict[str, Callable[[SessionHandle, int], Awaitable[None]]] = {
 
 def code_of(session: SessionHandle) -> tuple[int, int, int]:
     """Return how many plugins, validators and tools a session keeps."""
-    outfit = session._session.outfit  # noqa: SLF001 - what is kept there is the point
-    return len(outfit.judge._plugins), len(outfit.judge._validators), len(outfit.tools)  # noqa: SLF001
+    code = session._session.code  # noqa: SLF001 - what is kept there is the point
+    return len(code.judge._plugins), len(code.judge._validators), len(code.tools)  # noqa: SLF001
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -55,7 +55,7 @@ async def test_what_waits_for_the_end_of_the_turn_is_kept(world: World) -> None:
     await session.attach_tools(quick())
     assert code_of(session) == (2, 1, 1)
     await until(lambda: session.status().phase == "idle")
-    assert session._session.outfit.judge.plugin(session.inspect().seats[0]) == Plain(1)  # noqa: SLF001
+    assert session._session.code.judge.plugin(session.inspect().seats[0]) == Plain(1)  # noqa: SLF001
     assert (await session.ask("hi")).text == "again"
 
 

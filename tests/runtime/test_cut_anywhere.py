@@ -185,8 +185,8 @@ async def test_a_sub_agent_whose_roof_comes_down() -> None:
             spec = spec_of(ScriptedModel([task()]), agents={"finder": agent([stall()])})
             session = await supervisor.spawn(spec, "p")
             await session.prompt("go")
-            house = supervisor._sessions.house  # noqa: SLF001 - only a bug of ours can do this
-            house.timers.set(("mine", "bug"), trio.current_time() + seconds, bug)
+            shared = supervisor._sessions.shared  # noqa: SLF001 - only a bug of ours can do this
+            shared.timers.set(("mine", "bug"), trio.current_time() + seconds, bug)
             await trio.sleep_forever()
 
     for moment in range(10):

@@ -60,7 +60,7 @@ def saying(*texts: str, **more: object) -> SessionSpec:
 
 def kept_in(supervisor: Supervisor) -> list[str]:
     """Return the sessions of which the journal holds anything."""
-    journal = getattr(supervisor._sessions.house.forget, "__self__", None)  # noqa: SLF001 - what forgets
+    journal = getattr(supervisor._sessions.shared.forget, "__self__", None)  # noqa: SLF001 - what forgets
     assert isinstance(journal, MemoryJournal)
     return list(journal._shelves)  # noqa: SLF001 - see above
 

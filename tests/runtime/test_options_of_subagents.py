@@ -84,7 +84,7 @@ def options_of(session: SessionHandle) -> dict[str, Loose]:
     """Return the plugins of a session by their keys; check that its seats have the same options."""
     found: dict[str, Loose] = {}
     for seat in session.inspect().seats:
-        plugin = session._session.outfit.judge.plugin(seat)  # noqa: SLF001 - what rules
+        plugin = session._session.code.judge.plugin(seat)  # noqa: SLF001 - what rules
         if isinstance(plugin, Loose):
             found[seat.key] = plugin
             assert {name: seat.options[name] for name in ("one", "two")} == {"one": plugin.one, "two": plugin.two}

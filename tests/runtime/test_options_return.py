@@ -75,7 +75,7 @@ def spec(*plugins: AnyPlugin, script: tuple[str, ...] = ("one", "two", "three"))
 
 def plugin_of(session: SessionHandle) -> Loose:
     (seat,) = session.inspect().seats
-    found = session._session.outfit.judge.plugin(seat)  # noqa: SLF001 - what rules
+    found = session._session.code.judge.plugin(seat)  # noqa: SLF001 - what rules
     assert isinstance(found, Loose)
     assert {name: seat.options[name] for name in ("one", "two")} == {"one": found.one, "two": found.two}
     return found
@@ -268,7 +268,7 @@ async def test_a_change_that_waited_tells_the_plugin_of_the_options_that_it_gets
         session = await supervisor.resume("s", made_of(code, "done", "done"))
         await until(lambda: not session.status().turn_open and not session.inspect().changes)
         (seat,) = session.inspect().seats
-        assert session._session.outfit.judge.plugin(seat) == made  # noqa: SLF001 - what rules
+        assert session._session.code.judge.plugin(seat) == made  # noqa: SLF001 - what rules
         (state,) = session.inspect().plugin_states
         assert [dict(new) for new in state] == heard  # type: ignore[attr-defined]  # it is a tuple
     assert [event.dropped for event in await told(journal)] == dropped

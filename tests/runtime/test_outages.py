@@ -398,7 +398,7 @@ async def test_a_compactor_that_fails_ends_no_session(world: World, levels: int)
         await trio.lowlevel.checkpoint()
         raise deep(levels)
 
-    world.supervisor._sessions.house.compactor = broken  # noqa: SLF001 - what the app puts there
+    world.supervisor._sessions.shared.compactor = broken  # noqa: SLF001 - what the app puts there
     session = await world.spawn(["one", "two"], "s")
     assert await asked(session, "hi") == "one"
     await session.compact()
@@ -414,7 +414,7 @@ async def test_a_job_that_cannot_run_ends_no_session(world: World, levels: int, 
             raise deep(levels)
 
     session = await world.spawn(["one"], "s")
-    jobs = BackgroundJobs(world.supervisor._sessions.house.nursery)  # noqa: SLF001 - where those of sessions run
+    jobs = BackgroundJobs(world.supervisor._sessions.shared.nursery)  # noqa: SLF001 - where those of sessions run
     job = jobs.start("sleep 1", Broken())  # type: ignore[arg-type]  # no more of it is needed
     await trio.sleep(1)
     assert problem in job.problem

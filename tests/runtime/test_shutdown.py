@@ -227,8 +227,8 @@ async def test_if_the_roof_comes_down_the_body_ends_and_the_sessions_are_stopped
     async def body() -> None:
         async with open_supervisor() as supervisor:
             nursery.start_soon(watch, await supervisor.spawn(spec_of(ScriptedModel([stall()])), "mine"))
-            house = supervisor._sessions.house  # noqa: SLF001 - only a bug of ours can do this
-            house.timers.set(("mine", "bug"), trio.current_time() + 1, bug)
+            shared = supervisor._sessions.shared  # noqa: SLF001 - only a bug of ours can do this
+            shared.timers.set(("mine", "bug"), trio.current_time() + 1, bug)
             await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:

@@ -163,7 +163,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[Said]:
 
 
 def rounds_of(supervisor: Supervisor) -> Rounds:
-    found = supervisor._sessions.house.watchdog._rounds  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    found = supervisor._sessions.shared.watchdog._rounds  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert found is not None
     return found
 
@@ -275,7 +275,7 @@ def test_a_loop_is_asked_to_come_round_once_until_it_is_woken() -> None:
 def test_only_a_run_in_real_time_is_asked() -> None:
     async def asked() -> bool:
         async with open_supervisor() as supervisor:
-            return supervisor._sessions.house.watchdog._rounds is not None  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            return supervisor._sessions.shared.watchdog._rounds is not None  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     assert trio.run(asked)
     assert not trio.run(asked, clock=trio.testing.MockClock(autojump_threshold=0))

@@ -21,23 +21,23 @@ _NONE_PRICED: Final = frozenset[str]()
 class Sleep:
     """The sleep of one session: decides what stays in memory, and gives state and code back when it wakes."""
 
-    __slots__ = ("_base", "_own", "equip", "is_deep", "is_thin")
+    __slots__ = ("_base", "_own", "find_code", "is_deep", "is_thin")
 
-    def __init__(self, equip: FindCode, outfit: SessionCode) -> None:
-        self.equip = equip
-        self._base = outfit.revision
+    def __init__(self, find_code: FindCode, code: SessionCode) -> None:
+        self.find_code = find_code
+        self._base = code.revision
         self._own: SessionCode | None = None
         self.is_deep = False
         self.is_thin = False
 
-    def begin(self, state: State, outfit: SessionCode) -> tuple[State, SessionCode | None]:
+    def begin(self, state: State, code: SessionCode) -> tuple[State, SessionCode | None]:
         """Begin the sleep: return the reduced state that stays in memory, and the code that stays.
 
         The code is `None` if it can be found again, because no tools or plugins were attached at run time.
         """
         self.is_deep = self.is_thin = True
         reach(Failpoint.ASLEEP)
-        self._own = None if outfit.revision == self._base else outfit
+        self._own = None if code.revision == self._base else code
         return husk(state), self._own
 
     def summary(self, state: State) -> str:
@@ -48,14 +48,14 @@ class Sleep:
     def end(self, state: State, records: int) -> tuple[State, SessionCode]:
         """End the sleep: return *state*, which was rebuilt from the journal, fitted to the code, and the code."""
         if self._own is None:
-            state, outfit, _ = self.equip(state, records)
-            self._base = outfit.revision
+            state, code, _ = self.find_code(state, records)
+            self._base = code.revision
         else:
-            state, outfit = _with_plugins_of(self._own, state), self._own
+            state, code = _with_plugins_of(self._own, state), self._own
         self.is_deep = self.is_thin = False
         self._own = None
         reach(Failpoint.AWAKE)
-        return state, outfit
+        return state, code
 
 
 def without_code() -> Recorded:
@@ -63,9 +63,9 @@ def without_code() -> Recorded:
     return Recorded((Ruling(ON_EVENT),))
 
 
-def _with_plugins_of(outfit: SessionCode, state: State) -> State:
+def _with_plugins_of(code: SessionCode, state: State) -> State:
     """Return *state*, as read from the journal, with each plugin's state as an object of the class that it declares."""
-    plugins = [(seat.key, outfit.judge.plugin(seat)) for seat in state.seats]
+    plugins = [(seat.key, code.judge.plugin(seat)) for seat in state.seats]
     states = zip(plugins, state.plugin_states, strict=True)
     return state.but(plugin_states=tuple(revived(state.session_id, *plugin, kept) for plugin, kept in states))
 

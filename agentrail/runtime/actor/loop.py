@@ -48,10 +48,10 @@ class Session:
     __slots__ = (
         "_aborting",
         "_answers",
+        "_code",
         "_in_doubt",
         "_in_hand",
         "_left",
-        "_outfit",
         "_performer",
         "_slow",
         "_touched",
@@ -60,11 +60,11 @@ class Session:
         "down",
         "gone",
         "home",
-        "house",
         "mailbox",
         "parked",
         "records",
         "session_id",
+        "shared",
         "sleep",
         "sources",
         "state",
@@ -77,25 +77,25 @@ class Session:
         self,
         state: State,
         claim: Claim,
-        house: SharedServices,
-        outfit: SessionCode,
-        equip: FindCode,
+        shared: SharedServices,
+        code: SessionCode,
+        find_code: FindCode,
         *,
         returned: bool = False,
     ) -> None:
         self.session_id = state.session_id
         self.state = state
         self.home = trio.lowlevel.current_trio_token()
-        self.house = house
-        self._outfit: SessionCode | None = outfit
-        self.sleep = Sleep(equip, outfit)
-        self.mailbox = Mailbox(state.session_id, house.gate)
-        self.records = Records(claim, house, None if returned else state)
+        self.shared = shared
+        self._code: SessionCode | None = code
+        self.sleep = Sleep(find_code, code)
+        self.mailbox = Mailbox(state.session_id, shared.gate)
+        self.records = Records(claim, shared, None if returned else state)
         buffered = state.setup.options.event_buffer_size
         mid_turn = state.phase is not Phase.IDLE
         self.bus = Bus(self.session_id, buffered, self.records, state.seq, mid_turn=mid_turn)
         self.ties = Ties()
-        self._performer: Performer | None = Performer(self.session_id, house, outfit, self.bus, self.post, self.ties)
+        self._performer: Performer | None = Performer(self.session_id, shared, code, self.bus, self.post, self.ties)
         self.sources = Sources()
         self.waiters = Waiters()
         self.down: tuple[Slot[Gone], ...] = ()
@@ -110,18 +110,18 @@ class Session:
         self._in_hand: Letter | None = None
         self._in_doubt: Step | None = None
         self._left: tuple[Step, Letter, bool] | None = None
-        self._answers = Answers(state.session_id, house.journal, new=not returned)
+        self._answers = Answers(state.session_id, shared.journal, new=not returned)
 
     @in_brackets
     def __repr__(self) -> str:
         return self.sleep.summary(self.state)
 
     @property
-    def outfit(self) -> SessionCode:
+    def code(self) -> SessionCode:
         """Code of the session; raises `SessionAsleep` while the session hibernates."""
-        if self._outfit is None:
+        if self._code is None:
             raise SessionAsleep(self.session_id)
-        return self._outfit
+        return self._code
 
     @property
     def performer(self) -> Performer:
@@ -142,7 +142,7 @@ class Session:
             await self._wake()
         elif self.broke is not None:
             await self._come_back(inputs.ActorRestarted(self.broke))
-        self._touched = self.house.clock.now_ms()
+        self._touched = self.shared.clock.now_ms()
         self._look_after()
         while self.state.phase is not Phase.ENDED:
             await self._take(await self.mailbox.receive())
@@ -170,7 +170,7 @@ class Session:
             await self._come_back(told)
             return
         state = await self._stored()
-        arrival = inputs.Arrival(told, self.house.clock.now_ms(), self.house.random.random())
+        arrival = inputs.Arrival(told, self.shared.clock.now_ms(), self.shared.random.random())
         outcome = step(state, arrival, without_code())
         await self.records.write(arrival, outcome, None)
         self.state = outcome.state
@@ -179,14 +179,14 @@ class Session:
 
     async def _stored(self) -> State:
         """Return the state rebuilt from the journal; raise if another process has continued the session."""
-        state, head = await self.records.through(partial(rebuilt, self.house.journal, self.session_id))
+        state, head = await self.records.through(partial(rebuilt, self.shared.journal, self.session_id))
         if head != self.records.head:
             raise self.records.fenced
         return state
 
     async def _come_back(self, told: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
         """After a crash: rebuild the state, answer or put back the message in hand, and report the crash."""
-        state, head = await self.records.through(partial(rebuilt, self.house.journal, self.session_id))
+        state, head = await self.records.through(partial(rebuilt, self.shared.journal, self.session_id))
         letter, doubtful, records = self._in_hand, self._in_doubt, self.records
         if doubtful is not None and letter is not None and head == records.head + len(records.unwritten):
             self.state, self._left = doubtful.state, (doubtful, letter, True)
@@ -203,8 +203,8 @@ class Session:
         await self._take(Letter(told))
 
     async def _handle(self, letter: Letter) -> None:
-        house, performer = self.house, self.performer
-        self._touched = house.clock.now_ms()
+        shared, performer = self.shared, self.performer
+        self._touched = shared.clock.now_ms()
         if letter.command is not None and await self._was_answered(letter.command, letter):
             return
         given = letter.given
@@ -212,22 +212,22 @@ class Session:
             given = completed(letter, performer, self.mailbox, self.ties, self._slow)
         if letter.prepare is not None:
             letter.prepare()
-        arrival = inputs.Arrival(given, self._touched, house.random.random())
+        arrival = inputs.Arrival(given, self._touched, shared.random.random())
         if self.state.request is not None and type(given) not in SAYS_PARTIAL:
             arrival = with_partial(arrival, self.state, performer)
         began = time.perf_counter()
-        crumb = house.watchdog.begin(self.session_id, type(given).__name__, began)
+        crumb = shared.watchdog.begin(self.session_id, type(given).__name__, began)
         try:
-            outcome = step(self.state, arrival, self.outfit.judge)
+            outcome = step(self.state, arrival, self.code.judge)
         except IllegalInput as error:
             letter.settle(Refused(error))
             return
         finally:
-            house.watchdog.step = None
+            shared.watchdog.step = None
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
             self.mailbox.let_others_run()
-            self._slow.took(ended - began - house.watchdog.collecting(crumb, ended), self.state, given, outcome)
+            self._slow.took(ended - began - shared.watchdog.collecting(crumb, ended), self.state, given, outcome)
         performer.stop_early(outcome.effects)
         told = letter.command is not None and outcome.answer is not None  # refusals too: an id keeps its first answer
         if told or outcome.changes(self.state):
@@ -242,7 +242,7 @@ class Session:
         self.state = outcome.state
         self._show(outcome, letter)
         if letter.prepare is not None:
-            self.outfit.keep(self.state)
+            self.code.keep(self.state)
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id was answered before, give the same answer; return whether it was."""
@@ -289,8 +289,8 @@ class Session:
 
     async def open_sources(self) -> None:
         """Start the sources of tools; return when each has offered tools or failed."""
-        parts = (self.house, self.outfit, self.mailbox, lambda: self.state)
-        await self.sources.open([RunningSource(source, *parts) for source in self.outfit.sources], self.house.nursery)
+        parts = (self.shared, self.code, self.mailbox, lambda: self.state)
+        await self.sources.open([RunningSource(source, *parts) for source in self.code.sources], self.shared.nursery)
         for late in self.performer.late.release():
             self.performer.start_call(late)
 
@@ -298,8 +298,8 @@ class Session:
         """Start one more source of tools; return when it has offered tools, or raise why it could not."""
         if command is not None and await self._answers.known(command, digest_of(ChangeToolsSent(source=source.name))):
             return
-        parts = (self.house, self.outfit, self.mailbox, lambda: self.state)
-        await self.sources.join(RunningSource(source, *parts, joins=True, command=command), self.house.nursery)
+        parts = (self.shared, self.code, self.mailbox, lambda: self.state)
+        await self.sources.join(RunningSource(source, *parts, joins=True, command=command), self.shared.nursery)
 
     # Sleep
 
@@ -307,12 +307,12 @@ class Session:
         """Post `SleepDue` if the session was idle for `hibernate_after` seconds and is quiet; set the next check."""
         after = self.state.setup.options.hibernate_after
         if after is not None:
-            at = self.house.clock.moment(self._touched) + after
-            if (now := self.house.clock.now()) >= at:
+            at = self.shared.clock.moment(self._touched) + after
+            if (now := self.shared.clock.now()) >= at:
                 at = now + after
                 if self._is_quiet():
                     self.post(inputs.SleepDue())
-            self.house.timers.set((self.session_id, "sleep"), at, self._look_after)
+            self.shared.timers.set((self.session_id, "sleep"), at, self._look_after)
 
     def _is_quiet(self) -> bool:
         """Whether the session may hibernate: no work, letters, tool sources or traces, and not suspended."""
@@ -324,17 +324,17 @@ class Session:
         await self.records.keep(self.state, self.records.head)
         if not self.mailbox.is_empty:
             return False
-        self.house.timers.clear((self.session_id, "sleep"))
+        self.shared.timers.clear((self.session_id, "sleep"))
         self._performer = None
         self._answers.forget()
         self.bus.rest()
-        self.state, self._outfit = self.sleep.begin(self.state, self.outfit)
+        self.state, self._code = self.sleep.begin(self.state, self.code)
         return True
 
     async def _wake(self) -> None:
         """Rebuild state and code of a hibernating session, because a letter came, and report that it woke."""
-        self.state, self._outfit = self.sleep.end(await self._stored(), self.records.head)
-        self._performer = Performer(self.session_id, self.house, self._outfit, self.bus, self.post, self.ties)
+        self.state, self._code = self.sleep.end(await self._stored(), self.records.head)
+        self._performer = Performer(self.session_id, self.shared, self._code, self.bus, self.post, self.ties)
         await self._take(Letter(inputs.SessionWoke()))
 
     # From the handle
@@ -348,7 +348,9 @@ class Session:
         self.performer.stop_now(self.state, kill_tools)
         if self._aborting is None or self._aborting.settled:
             self._aborting = answer
-            self.house.timers.set((self.state.session_id, "abort"), self.house.clock.after(LATE_COMMIT), self._announce)
+            self.shared.timers.set(
+                (self.state.session_id, "abort"), self.shared.clock.after(LATE_COMMIT), self._announce
+            )
 
     def relieve(self) -> None:
         """Answer callers of abort and stop early if the journal cannot write."""
@@ -360,7 +362,7 @@ class Session:
     def _announce(self) -> None:
         """Emit `AbortPending` if an abort is still not journaled."""
         if self._aborting is not None and (not self._aborting.settled or self.records.stuck is not None):
-            self.bus.whisper(AbortPending(), self.house.clock.now_ms())
+            self.bus.whisper(AbortPending(), self.shared.clock.now_ms())
 
     # The end
 
@@ -382,7 +384,7 @@ class Session:
             self._performer.close()
             self._performer.started.settle(gone.error)
         self.sources.close(gone.error)
-        self.house.timers.clear_all(self.session_id)
+        self.shared.timers.clear_all(self.session_id)
         if self._in_hand is not None:
             self._in_hand.settle(Refused(gone.error))
         self.mailbox.close(Refused(gone.error))

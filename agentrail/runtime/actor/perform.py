@@ -42,12 +42,12 @@ class Performer:
         "_asks",
         "_bus",
         "_calls",
+        "_code",
         "_compaction",
-        "_house",
         "_jobs",
-        "_outfit",
         "_post",
         "_session_id",
+        "_shared",
         "_stall_waits",
         "_stream",
         "_ties",
@@ -60,16 +60,16 @@ class Performer:
     def __init__(
         self,
         session_id: str,
-        house: SharedServices,
-        outfit: SessionCode,
+        shared: SharedServices,
+        code: SessionCode,
         bus: Bus,
         post: Callable[[AnyInput], None],
         ties: Ties,
     ) -> None:
         self._session_id = session_id
-        self._house = house
-        self._outfit = outfit
-        outfit.judge.complain = house.complaints.tell
+        self._shared = shared
+        self._code = code
+        code.judge.complain = shared.complaints.tell
         self._bus = bus
         self._post = post
         self._ties = ties
@@ -144,12 +144,12 @@ class Performer:
             self._compaction.scope.cancel()
 
     def _whisper(self, event: Event) -> None:
-        self._bus.whisper(event, self._house.clock.now_ms())
+        self._bus.whisper(event, self._shared.clock.now_ms())
 
     def model(self, name: str) -> Model:
         """Return the model called *name*; `UnknownModel` if there is none."""
-        own = self._outfit.models.get(name)
-        return self._house.model(name) if own is None else own
+        own = self._code.models.get(name)
+        return self._shared.model(name) if own is None else own
 
     # The model
 
@@ -165,7 +165,7 @@ class Performer:
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
         request = effect.request
-        stream = self._stream = Stream(effect, self._house.clock, self._bus, self._post, self._price)
+        stream = self._stream = Stream(effect, self._shared.clock, self._bus, self._post, self._price)
         request_id = request.request_id
         try:
             model = self.model(request.model)
@@ -174,27 +174,27 @@ class Performer:
             self._post(StreamCut(request_id, NOTHING_YET, failure))
             return
         name = f"model {request.model} ({self._session_id})"
-        self._house.nursery.start_soon(stream.run, model, self._session_id, self._house.limits, name=name)
+        self._shared.nursery.start_soon(stream.run, model, self._session_id, self._shared.limits, name=name)
         self._watch(stream)
 
     async def _ask_model(self, request: ModelRequest, meter: UsageMeter) -> Response:
         """Make a request to a model for a plugin; its chunks are only counted by *meter*, and not published."""
         model = self.model(request.model)
-        return await self._house.limits.stream(self._session_id, model, request, meter.hear)
+        return await self._shared.limits.stream(self._session_id, model, request, meter.hear)
 
     def _price(self, request: ModelRequest, used: Usage) -> Usage:
-        return self._outfit.prices.priced(request.model, request.options, used)
+        return self._code.prices.priced(request.model, request.options, used)
 
     def _watch(self, stream: Stream) -> None:
         """Set a timer for the time when *stream* may have stalled."""
-        self._house.timers.set((self._session_id, "stall"), stream.stalls_at, self._look)
+        self._shared.timers.set((self._session_id, "stall"), stream.stalls_at, self._look)
 
     def _look(self) -> None:
         """Report a stall of the running response, if it has stalled, and set the next timer."""
         stream = self._stream
         if stream is None or stream.closed or stream.ended:
             return
-        now = self._house.clock.now()
+        now = self._shared.clock.now()
         if stream.waiting:
             stream.last = now
         elif now >= stream.stalls_at:
@@ -212,7 +212,7 @@ class Performer:
         """Forget a request whose end the machine has handled."""
         if self._stream is not None and self._stream.request.request_id == request_id:
             self._stream = None
-            self._house.timers.clear((self._session_id, "stall"))
+            self._shared.timers.clear((self._session_id, "stall"))
 
     def open_stream(self, effect: effects.OpenStream) -> None:
         """Publish the deltas of the response."""
@@ -231,21 +231,21 @@ class Performer:
 
         A call whose tool has no code yet waits for the sources of tools, if they are starting; else it fails.
         """
-        tool = self._outfit.tools.get((effect.name, effect.revision))
+        tool = self._code.tools.get((effect.name, effect.revision))
         if tool is None:
             if not self.late.takes(effect):
                 is_other = self.state is not None and effect.name in self.state.tools
                 why = "was redefined before the call ran" if is_other else "has no code here"
                 self._post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
             return
-        call = RunningCall(effect, tool, self._house.threads, self._whisper, self._call_ended)
+        call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended)
         self._calls[effect.call_id] = call
-        self._house.calls.add(call)
+        self._shared.calls.add(call)
         ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
-        self._house.nursery.start_soon(call.run, ctx, name=f"tool {effect.name} ({effect.key})")
+        self._shared.nursery.start_soon(call.run, ctx, name=f"tool {effect.name} ({effect.key})")
 
     def _call_ended(self, call: RunningCall, closing: AnyInput) -> None:
-        self._house.calls.remove(call)
+        self._shared.calls.remove(call)
         if self._calls.get(call.call_id) is call:
             del self._calls[call.call_id]
         if isinstance(closing, ToolReturned):
@@ -262,9 +262,9 @@ class Performer:
         state = self.state
         if state is None:
             return ToolContext(self._session_id, call_id, key, threads=threads)
-        surroundings = self._outfit.surroundings
+        surroundings = self._code.surroundings
         if self._jobs is None:
-            self._jobs = BackgroundJobs(self._house.nursery, closed=self.closed)
+            self._jobs = BackgroundJobs(self._shared.nursery, closed=self.closed)
         return ToolContext(
             self._session_id,
             call_id,
@@ -307,18 +307,18 @@ class Performer:
         attached = None if self.state is None else self.state.tools.get(name)
         if attached is None:
             raise UnknownTool.among(name, () if self.state is None else self.state.tools)
-        return self._outfit.tools[name, attached.revision]
+        return self._code.tools[name, attached.revision]
 
     # Time, questions, compaction
 
     def set_timer(self, effect: effects.SetTimer) -> None:
         """Set a timer that posts `TimerFired`."""
-        at = self._house.clock.moment(effect.at)
-        self._house.timers.set((self._session_id, effect.timer), at, partial(self._post, TimerFired(effect.timer)))
+        at = self._shared.clock.moment(effect.at)
+        self._shared.timers.set((self._session_id, effect.timer), at, partial(self._post, TimerFired(effect.timer)))
 
     def clear_timer(self, effect: effects.ClearTimer) -> None:
         """Delete a timer."""
-        self._house.timers.clear((self._session_id, effect.timer))
+        self._shared.timers.clear((self._session_id, effect.timer))
 
     def carry_out(self, effect: effects.CarryOut) -> None:
         """Start a task that does what a plugin asked for (action `Ask`)."""
@@ -328,10 +328,10 @@ class Performer:
             self._price,
             self._model_options,
             self._tool,
-            self._outfit.surroundings,
-            self._outfit.services,
+            self._code.surroundings,
+            self._code.services,
         )
-        threads = CallThreads(self._house.threads, type(effect.request).__name__)
+        threads = CallThreads(self._shared.threads, type(effect.request).__name__)
         ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)
 
         def post(given: AnyInput) -> None:
@@ -339,7 +339,7 @@ class Performer:
             self._post(given)
 
         name = f"question {effect.ask_id} ({self._session_id})"
-        self._house.nursery.start_soon(ask.run, effect.request, effect.model, world, ctx, post, name=name)
+        self._shared.nursery.start_soon(ask.run, effect.request, effect.model, world, ctx, post, name=name)
 
     def cancel_ask(self, effect: effects.CancelAsk) -> None:
         """Cancel the task that does what a plugin asked for."""
@@ -350,7 +350,7 @@ class Performer:
     def start_compaction(self, effect: effects.StartCompaction) -> None:
         """Start a task that compacts the context."""
         compaction = self._compaction = RunningCompaction(effect, self._post)
-        self._house.nursery.start_soon(compaction.run, self._house.compactor, name=f"compaction ({self._session_id})")
+        self._shared.nursery.start_soon(compaction.run, self._shared.compactor, name=f"compaction ({self._session_id})")
 
     def cancel_compaction(self, _: effects.CancelCompaction) -> None:
         """Cancel the task of the compaction."""

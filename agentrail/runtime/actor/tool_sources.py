@@ -41,16 +41,16 @@ class RunningSource:
     """
 
     __slots__ = (
+        "_code",
         "_command",
         "_failures",
-        "_house",
         "_joins",
         "_look",
         "_mailbox",
         "_mine",
         "_offered",
-        "_outfit",
         "_said",
+        "_shared",
         "_source",
         "closing",
         "ended",
@@ -62,8 +62,8 @@ class RunningSource:
     def __init__(
         self,
         source: ToolSource,
-        house: SharedServices,
-        outfit: SessionCode,
+        shared: SharedServices,
+        code: SessionCode,
         mailbox: Mailbox,
         look: Callable[[], State],
         *,
@@ -76,8 +76,8 @@ class RunningSource:
         self.closing = False
         self.failure: AgentrailError | None = None
         self._source = source
-        self._house = house
-        self._outfit = outfit
+        self._shared = shared
+        self._code = code
         self._mailbox = mailbox
         self._look = look
         tools = look().tools
@@ -113,7 +113,7 @@ class RunningSource:
             with self.scope:
                 while not await self._once():
                     pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 16), LONGEST_PAUSE)
-                    await trio.sleep(pause * (0.5 + self._house.random.random() / 2))
+                    await trio.sleep(pause * (0.5 + self._shared.random.random() / 2))
         finally:
             self.tried.set()
             self.ended.set()
@@ -123,7 +123,7 @@ class RunningSource:
 
         Otherwise its tools are detached, with the problem, and it is started again.
         """
-        began = self._house.clock.now()
+        began = self._shared.clock.now()
         problem = "it ended"
 
         def failed(error: BaseException) -> None:
@@ -137,7 +137,7 @@ class RunningSource:
             self.failure = SourceFailed(self.name, problem)
             return True
         log.warning("the source of tools `%s` is started again soon: %s", self._source.name, problem)
-        self._failures = 1 if self._house.clock.now() - began > STEADY else self._failures + 1
+        self._failures = 1 if self._shared.clock.now() - began > STEADY else self._failures + 1
         await self.offer((), (problem,))
         return False
 
@@ -162,12 +162,12 @@ class RunningSource:
         same = {name for name in mine if name in wanted and there[name].spec == wanted[name].spec}
         kept = set[str]() if self._joins else same  # a source that joins has new code, even if its specs are equal
         for name in kept:
-            self._outfit.know(wanted[name], mine[name])
+            self._code.know(wanted[name], mine[name])
         attach = tuple(tool for name, tool in wanted.items() if name not in kept)
         detach = tuple(name for name in mine if name not in kept)
         if not (attach or detach or self._joins) and said == self._said:
             return False
-        given, prepare = self._outfit.change(attach, detach, source=self._source.name, problems=said)
+        given, prepare = self._code.change(attach, detach, source=self._source.name, problems=said)
         answer = await self._ask(given, prepare)
         if isinstance(answer, Refused):
             self.failure = answer.error if self._joins else None
@@ -212,7 +212,7 @@ class RunningSource:
         await self.end()
         mine = () if self._joins else tuple(name for name in self._mine if self._is_mine(name))
         if mine:
-            await self._ask(*self._outfit.change((), mine, source=self.name))
+            await self._ask(*self._code.change((), mine, source=self.name))
 
     def _is_mine(self, name: str) -> bool:
         there = self._look().tools.get(name)

@@ -107,8 +107,8 @@ class SessionBody:
     def forget(self) -> None:
         """Free the memory of a session that is gone, except for its `status`, if the journal does not keep sessions."""
         session = self.session
-        if session.house.forget is not None:
-            session.house.forget(session.session_id)
+        if session.shared.forget is not None:
+            session.shared.forget(session.session_id)
             session.records.forgotten = True
             session.state = husk(session.state)
 
@@ -121,7 +121,7 @@ class SessionBody:
             suspended=session.mailbox.suspended,
             mailbox=session.mailbox.lengths,
             memory=session.state.history.size,
-            limited=session.house.limits.waiting_of(session.state.session_id),
+            limited=session.shared.limits.waiting_of(session.state.session_id),
             children=() if subagents is None else subagents.views(),
         )
 

@@ -30,14 +30,14 @@ MOST_SHOWN: Final = 200
 
 
 async def brought_back(
-    house: SharedServices, session_id: str, owner: str, equip: FindCode
+    shared: SharedServices, session_id: str, owner: str, find_code: FindCode
 ) -> tuple[Session, SessionReturned]:
     """Claim and rebuild a stored session, and return it with its first input; no record is written yet."""
-    await opening_of(house, session_id)  # raise for a missing or damaged session before claiming it
+    await opening_of(shared, session_id)  # raise for a missing or damaged session before claiming it
     reach(Failpoint.OPENING_READ)
-    claim = await house.journal.claim(session_id, owner)
+    claim = await shared.journal.claim(session_id, owner)
     reach(Failpoint.CLAIMED)
-    state, number = await rebuilt(house.journal, session_id)
+    state, number = await rebuilt(shared.journal, session_id)
     reach(Failpoint.REBUILT)
     if number != claim.head:
         raise Fenced(session_id, claim.epoch)
@@ -45,19 +45,19 @@ async def brought_back(
         raise SessionNotAlive(session_id, state.stopping or "stopped")
     if state.crashed is not None:
         raise SessionCrashed(session_id, state.crashed)
-    state, outfit, returned = equip(state, number)
+    state, code, returned = find_code(state, number)
     reach(Failpoint.CODE_FOUND)
-    session = Session(state, claim, house, outfit, equip, returned=True)
-    if outfit.sources:
+    session = Session(state, claim, shared, code, find_code, returned=True)
+    if code.sources:
         session.performer.late.expect()
     return session, returned
 
 
-async def opening_of(house: SharedServices, session_id: str) -> State:
+async def opening_of(shared: SharedServices, session_id: str) -> State:
     """Return the state with which a stored session was spawned."""
-    first = await house.journal.read(session_id, 0, 1)
+    first = await shared.journal.read(session_id, 0, 1)
     if not first:
-        raise SessionNotStored(session_id) if house.forget is None else SessionForgotten(session_id)
+        raise SessionNotStored(session_id) if shared.forget is None else SessionForgotten(session_id)
     opening = first[0].opening
     if opening is None:
         raise BadRecord(session_id, first[0].number, "it does not say what the session was spawned as")
@@ -65,20 +65,20 @@ async def opening_of(house: SharedServices, session_id: str) -> State:
 
 
 async def forked(
-    house: SharedServices, origin: str, at: int | None, session_id: str, equip: FindCode
+    shared: SharedServices, origin: str, at: int | None, session_id: str, find_code: FindCode
 ) -> tuple[State, SessionCode, SessionBranched]:
     """Return state, code and first input of a fork of *origin* after record *at* (the last one if `None`)."""
     if at is not None and at < 1:
         raise UnknownRecord(origin, at)
-    await opening_of(house, origin)  # raises if it does not exist
-    state, number = await rebuilt(house.journal, origin, at)
+    await opening_of(shared, origin)  # raises if it does not exist
+    state, number = await rebuilt(shared.journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
-    left = await _left_behind(house.journal, origin, number, state)
-    state, outfit, now = equip(branch(state, session_id), number)
+    left = await _left_behind(shared.journal, origin, number, state)
+    state, code, now = find_code(branch(state, session_id), number)
     return (
         state,
-        outfit,
+        code,
         SessionBranched(origin, number, left, now.seats, now.tools, now.gone, now.revision, now.options),
     )
 

@@ -61,9 +61,9 @@ class Sessions:
     def __init__(self, root: SupervisorNode, wrap: Callable[[Session], SessionHandle]) -> None:
         self.root = root
         self.tree: Tree = root.tree
-        self.house = root.tree.house
+        self.shared = root.tree.shared
         self._wrap = wrap
-        self.house.fork = self._fork_here
+        self.shared.fork = self._fork_here
         self._starting: dict[str, trio.Event] = {}
         self._farewell = trio.CancelScope(shield=True)  # see `close`
         self._given_up = False
@@ -84,8 +84,8 @@ class Sessions:
         self,
         node: SupervisorNode,
         state: State,
-        outfit: SessionCode,
-        equip: FindCode,
+        code: SessionCode,
+        find_code: FindCode,
         restart: str,
         above: Link | None = None,
     ) -> SessionHandle:
@@ -93,7 +93,7 @@ class Sessions:
         session_id = state.session_id
         with self._taking(node, session_id):
             claim = await self._reading(session_id, partial(self._claim, node, session_id))
-            session = Session(state, claim, self.house, outfit, equip)
+            session = Session(state, claim, self.shared, code, find_code)
             session.ties.above = above
             return await self._begun(node, session, SessionOpened(), restart)
 
@@ -101,18 +101,18 @@ class Sessions:
         """Fork a session of this tree, with its code, under the root supervisor."""
         session = session_of(self.tree.sessions.get(origin))
         if session is None:
-            raise UnknownSession(origin) if self.house.forget is None else SessionForgotten(origin)
-        return await self.fork(self.root, origin, at, session_id, session.sleep.equip)
+            raise UnknownSession(origin) if self.shared.forget is None else SessionForgotten(origin)
+        return await self.fork(self.root, origin, at, session_id, session.sleep.find_code)
 
     async def fork(
-        self, node: SupervisorNode, origin: str, at: int | None, session_id: str, equip: FindCode
+        self, node: SupervisorNode, origin: str, at: int | None, session_id: str, find_code: FindCode
     ) -> SessionHandle:
         """Start a fork of a stored session, up to a record; the original is not changed."""
         with self._taking(node, session_id):
-            fork = partial(forked, self.house, origin, at, session_id, equip)
-            state, outfit, branched = await self._reading(session_id, fork)
+            fork = partial(forked, self.shared, origin, at, session_id, find_code)
+            state, code, branched = await self._reading(session_id, fork)
             claim = await self._reading(session_id, partial(self._claim, node, session_id))
-            session = Session(state, claim, self.house, outfit, equip)
+            session = Session(state, claim, self.shared, code, find_code)
             return await self._begun(node, session, branched, "transient")
 
     async def _begun(self, node: SupervisorNode, session: Session, first: AnyInput, restart: str) -> SessionHandle:
@@ -136,14 +136,14 @@ class Sessions:
         return handle
 
     async def resume(
-        self, node: SupervisorNode, session_id: str, equip: FindCode, restart: str, above: Link | None = None
+        self, node: SupervisorNode, session_id: str, find_code: FindCode, restart: str, above: Link | None = None
     ) -> SessionHandle:
         """Rebuild a session from the journal, or return the one that runs here; raise if its code does not fit."""
         here = await self.arrived(session_id)
         if here is not None and above is None:
             return here
         with self._taking(node, session_id):
-            back = partial(brought_back, self.house, session_id, OWNER, equip)
+            back = partial(brought_back, self.shared, session_id, OWNER, find_code)
             session, returned = await self._reading(session_id, back)
             node.check(session_id)
             session.ties.above = above
@@ -195,13 +195,13 @@ class Sessions:
             yield
         finally:
             self._starting.pop(session_id).set()
-            if self.house.forget is not None and session_id not in self.tree.sessions:
-                self.house.forget(session_id)  # a session that failed to start may have claimed the id
+            if self.shared.forget is not None and session_id not in self.tree.sessions:
+                self.shared.forget(session_id)  # a session that failed to start may have claimed the id
 
     def _adopted(self, node: SupervisorNode, session: Session, restart: str) -> tuple[SessionHandle, Child]:
         """Run a session as a child of *node*."""
         session_id = session.state.session_id
-        if session.outfit.agents:
+        if session.code.agents:
             session.ties.subagents = Family(session, node, self._start_child, self._resume_child)
         handle = self._wrap(session)
         ward = Ward(session_id, restart, session=True)
@@ -212,9 +212,9 @@ class Sessions:
 
     async def stored(self, after: str, limit: int) -> tuple[StoredSession, ...]:
         """Return the journal's list of sessions, without rebuilding them."""
-        return await self.house.journal.sessions(after, limit)
+        return await self.shared.journal.sessions(after, limit)
 
-    async def bring_back(self, equip: FindCode) -> None:
+    async def bring_back(self, find_code: FindCode) -> None:
         """Resume the sessions that had work under way and whose code is known; set timers for the others."""
 
         def told(error: BaseException) -> None:
@@ -228,17 +228,17 @@ class Sessions:
                     if stored.ended or stored.problem:
                         continue
                     if stored.at_work:
-                        await self._bring_back(stored.session_id, equip, attempts=1)
+                        await self._bring_back(stored.session_id, find_code, attempts=1)
                     elif stored.due is not None:
-                        self._bring_back_when_due(stored.session_id, stored.due, equip)
+                        self._bring_back_when_due(stored.session_id, stored.due, find_code)
 
-    def _bring_back_when_due(self, session_id: str, due: int, equip: FindCode) -> None:
+    def _bring_back_when_due(self, session_id: str, due: int, find_code: FindCode) -> None:
         def is_due() -> None:
-            self.house.nursery.start_soon(self._bring_back, session_id, equip)
+            self.shared.nursery.start_soon(self._bring_back, session_id, find_code)
 
-        self.house.timers.set((session_id, "due"), self.house.clock.moment(due), is_due)
+        self.shared.timers.set((session_id, "due"), self.shared.clock.moment(due), is_due)
 
-    async def _bring_back(self, session_id: str, equip: FindCode, attempts: int | None = None) -> None:
+    async def _bring_back(self, session_id: str, find_code: FindCode, attempts: int | None = None) -> None:
         """Resume one session; any error is logged, and does not keep others from being resumed.
 
         If the journal fails *attempts* times, continue in the background.
@@ -246,36 +246,36 @@ class Sessions:
 
         def told(error: BaseException) -> None:
             if isinstance(error, JournalUnavailable):
-                self.house.nursery.start_soon(self._bring_back, session_id, equip)
+                self.shared.nursery.start_soon(self._bring_back, session_id, find_code)
                 return
             log.error("session %s cannot be brought back: %s", session_id, _said(error))
 
         with Contained(told):  # specifications are built by code of users
-            await patiently(partial(self._bring_back_once, session_id, equip), attempts=attempts)
+            await patiently(partial(self._bring_back_once, session_id, find_code), attempts=attempts)
 
-    async def _bring_back_once(self, session_id: str, equip: FindCode) -> None:
-        if not (await opening_of(self.house, session_id)).setup.path:  # a sub-agent is resumed by its parent
-            await self.resume(self.root, session_id, equip, "transient")
+    async def _bring_back_once(self, session_id: str, find_code: FindCode) -> None:
+        if not (await opening_of(self.shared, session_id)).setup.path:  # a sub-agent is resumed by its parent
+            await self.resume(self.root, session_id, find_code, "transient")
 
     async def _start_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:
         """Start a sub-agent of *parent*, with the plugins and limits it inherits from the parent as it is now."""
-        task, now = link.task, self.house.clock.now_ms()
+        task, now = link.task, self.shared.clock.now_ms()
         path = (*parent.state.setup.path, parent.state.session_id, task.call_id)
         link.base = parent.state.usage.plus(parent.state.elsewhere)
-        recipe = parent.outfit.agents[task.agent]
-        state, outfit = recipe.make(task, path, parent.state, parent.outfit, now)
+        recipe = parent.code.agents[task.agent]
+        state, code = recipe.make(task, path, parent.state, parent.code, now)
 
-        def equip(stored: State, records: int) -> Found:  # used by forks only: a sub-agent never hibernates
-            return recipe.found(task, parent.state, parent.outfit, self.house.clock.now_ms())(stored, records)
+        def find_code(stored: State, records: int) -> Found:  # used by forks only: a sub-agent never hibernates
+            return recipe.found(task, parent.state, parent.code, self.shared.clock.now_ms())(stored, records)
 
-        await self.start(node, state, outfit, equip, "temporary", link)
+        await self.start(node, state, code, find_code, "temporary", link)
         return self._child(task.child)
 
     async def _resume_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:
         """Rebuild a sub-agent of *parent* from its journal."""
-        task, now = link.task, self.house.clock.now_ms()
-        equip = parent.outfit.agents[task.agent].found(task, parent.state, parent.outfit, now)
-        await self.resume(node, task.child, equip, "temporary", link)
+        task, now = link.task, self.shared.clock.now_ms()
+        find_code = parent.code.agents[task.agent].found(task, parent.state, parent.code, now)
+        await self.resume(node, task.child, find_code, "temporary", link)
         return self._child(task.child)
 
     def _child(self, child: str) -> Session:
@@ -286,11 +286,11 @@ class Sessions:
 
     async def _reading(self, session_id: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do what a new or stored session needs of the journal; a cancelled caller leaves it if it never ends."""
-        return await leavable(self.house.nursery, f"opening {session_id}", work)
+        return await leavable(self.shared.nursery, f"opening {session_id}", work)
 
     async def _claim(self, node: SupervisorNode, session_id: str) -> Claim:
         """Claim a new session's id in the journal; raise if it exists, as claiming it would stop its owner."""
-        journal = self.house.journal
+        journal = self.shared.journal
         if await journal.read(session_id, 0, 1):
             raise SessionStored(session_id)
         claim = await journal.claim(session_id, OWNER)
@@ -318,7 +318,7 @@ class Sessions:
             # tests/runtime/test_stuck.py::test_a_journal_that_hangs_while_it_is_closed_is_named_and_then_cancelled
             with self._farewell:  # even if the time is over: quick unless the disk hangs
                 await self._close_journal()  # noqa: ASYNC102 - it is cancelled when the time of the end is over
-            self.house.watchdog.close()
+            self.shared.watchdog.close()
 
     def cut_short(self) -> None:
         """Cancel everything, because the time to end in order is over."""
@@ -327,7 +327,7 @@ class Sessions:
 
     def give_up(self) -> None:
         """Tell callers that sessions which do not end are gone, and do not wait for the journal to close."""
-        self.house.watchdog.close()
+        self.shared.watchdog.close()
         self.root.gone(None)
         self._given_up = True
         self._farewell.cancel()
@@ -335,18 +335,18 @@ class Sessions:
     async def _close_journal(self) -> None:
         """Close the journal; an error is only logged, as everything is already written."""
         try:
-            await self.house.journal.close()
+            await self.shared.journal.close()
         except JournalUnavailable:
             return
 
     async def _see_off_calls(self) -> None:
         """Wait a moment for cancelled tools, and log the names of those that still run."""
-        calls = self.house.calls
+        calls = self.shared.calls
         with trio.move_on_after(STRAGGLER_AFTER):
             await calls.wait_empty()
-        left = self.house.threads.names()
+        left = self.shared.threads.names()
         if left:
-            places = ", ".join(f"{name} at {place}" for name, place in threads_among((), self.house.threads.working))
+            places = ", ".join(f"{name} at {place}" for name, place in threads_among((), self.shared.threads.working))
             log.warning("threads of tools that do not end are left behind: %s", places or ", ".join(left))
         stubborn = calls.names(left)
         if stubborn:

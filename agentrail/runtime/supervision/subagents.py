@@ -138,12 +138,12 @@ class Family:
     async def answered(self, ref: str, letter: Letter) -> Answer | None:
         """Return the answer that a sub-agent gave to a command id before it ended; `None` if none is known."""
         child = ref.rpartition(":")[0]
-        house = self._parent.house
+        shared = self._parent.shared
         if letter.command is None or not child.startswith(f"{self._parent.session_id}."):
             return None
-        if house.forget is not None:
+        if shared.forget is not None:
             return Refused(SessionNotAlive(child, "what it has answered is forgotten"))
-        return await Answers(child, house.journal).known(letter.command, letter.digest)
+        return await Answers(child, shared.journal).known(letter.command, letter.digest)
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with all that the sub-agent has reported since."""
@@ -169,7 +169,7 @@ class Family:
         """Start to resume the sub-agents that an earlier process ran; *state* is the parent's."""
         for known in state.subagents:
             asked = asked_for(state, known.call_id)
-            recipe = self._parent.outfit.agents.get(known.agent)
+            recipe = self._parent.code.agents.get(known.agent)
             if known.child not in children:
                 continue
             if recipe is None or asked is None:
@@ -220,13 +220,13 @@ class Family:
         problem = self._problem()
         if problem is not None:
             return err(problem)
-        return self._launch(Run(task, prompt, self._parent.outfit.agents[task.agent], Link(task, self._parent.post)))
+        return self._launch(Run(task, prompt, self._parent.code.agents[task.agent], Link(task, self._parent.post)))
 
     def _launch(self, run: Run) -> Run:
         self._runs[run.task.child] = run
         for family in self._line():
             family.living += 1
-        self._parent.house.nursery.start_soon(self._live, run, name=f"sub-agent {run.task.child}")
+        self._parent.shared.nursery.start_soon(self._live, run, name=f"sub-agent {run.task.child}")
         return run
 
     def _problem(self) -> str | None:
@@ -291,7 +291,7 @@ class Family:
         except SessionStored as error:
             stored = error
         task, parent = run.task, self._parent.state
-        opening = await patiently(partial(opening_of, self._parent.house, task.child))
+        opening = await patiently(partial(opening_of, self._parent.shared, task.child))
         if opening.setup.path != (*parent.setup.path, parent.session_id, task.call_id):
             raise stored
         run.comes_back = True
@@ -300,10 +300,10 @@ class Family:
 
     async def _past(self, run: Run) -> tuple[int, Outcome | None]:
         """Read from the journal how often a resumed sub-agent was prompted, and its answer if it has ended."""
-        house, child = self._parent.house, run.task.child
+        shared, child = self._parent.shared, run.task.child
         number, asked, ended = 0, 0, False
         outcome: Outcome | None = None
-        while records := await patiently(partial(house.journal.read, child, number, PAGE)):
+        while records := await patiently(partial(shared.journal.read, child, number, PAGE)):
             number = records[-1].number
             for envelope in (envelope for record in records for envelope in record.events):
                 end = told(envelope.event)

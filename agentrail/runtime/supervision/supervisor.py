@@ -157,7 +157,7 @@ class SupervisorNode:
     def _begin(self, child: Child, pause: float) -> None:
         """Start one run of *child* in a task of its own, after a *pause*."""
         name = f"{child.body.kind} {'/'.join((*self.path, child.key))}"
-        self.tree.house.nursery.start_soon(self._live, child, pause, name=name)
+        self.tree.shared.nursery.start_soon(self._live, child, pause, name=name)
 
     async def _live(self, child: Child, pause: float) -> None:
         """Body of a child's task; exceptions are handled here, except those that must end the process."""
@@ -168,7 +168,7 @@ class SupervisorNode:
                     child.state = "waiting"
                     await trio.sleep(pause)
                     child.state = "starting"
-                child.scope.deadline = self.tree.house.clock.deadline_in(child.start_timeout)
+                child.scope.deadline = self.tree.shared.clock.deadline_in(child.start_timeout)
                 await child.body.run(child.is_ready)
         except BaseException as crash:  # noqa: ASYNC103 - what is ours is raised again
             # Its scope is shielded: a `Cancelled` that a service kept from elsewhere is a crash as any other.
@@ -218,7 +218,7 @@ class SupervisorNode:
             isinstance(error, Fenced),
             isinstance(error, CommitUnknown),
         )
-        at, chance = self.tree.house.clock.now(), self.tree.house.random.random()
+        at, chance = self.tree.shared.clock.now(), self.tree.shared.random.random()
         decided = decide(self._policy, self._wards, self._restarts, child.key, ending, at=at, chance=chance)
         self._restarts = decided.restarts
         if error is not None:
@@ -227,7 +227,7 @@ class SupervisorNode:
             child.ward = self._wards[child.key] = decided.ward
         if decided.fails:
             self._busy = True
-            self.tree.house.nursery.start_soon(self._give_up, error or StartTooSlow(child.key, 0.0))
+            self.tree.shared.nursery.start_soon(self._give_up, error or StartTooSlow(child.key, 0.0))
         elif decided.ward is None:
             self._forget(child, error)
         elif decided.set_aside and body is not None and error is not None:
@@ -235,10 +235,10 @@ class SupervisorNode:
             child.begin()
             child.state = "stopping"
             kind = ending.input.partition(" ")[0] if decided.same_input else ""
-            self.tree.house.nursery.start_soon(self._set_aside, child, body, kind, error)
+            self.tree.shared.nursery.start_soon(self._set_aside, child, body, kind, error)
         elif decided.stop or decided.start != (child.key,):
             self._busy = True
-            self.tree.house.nursery.start_soon(self._regroup, decided, error)
+            self.tree.shared.nursery.start_soon(self._regroup, decided, error)
         else:
             self._begin_again(child, "it ended" if error is None else described(error), decided.pause)
 
@@ -283,7 +283,7 @@ class SupervisorNode:
         """Quarantine a session: it is not restarted, but can be read. If the journal fails, this is only logged."""
         try:
             with child.scope:
-                child.scope.deadline = self.tree.house.clock.deadline_in(child.shutdown)
+                child.scope.deadline = self.tree.shared.clock.deadline_in(child.shutdown)
                 await body.session.set_aside(described(error), kind)
         except Exception as problem:  # noqa: BLE001 - whatever broke the actor may break this too
             log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))  # noqa: TRY400
@@ -307,7 +307,7 @@ class SupervisorNode:
         view = child.view()
         done = "failed" if decided.fails else "given_up" if decided.ward is None else "restarted"
         done = "set_aside" if decided.set_aside else done
-        at = self.tree.house.clock.now_ms()
+        at = self.tree.shared.clock.now_ms()
         report = CrashReport(path, child.body.kind, reason_of(error), done, child.restarts, input_, view.mailbox, at)
         self.tree.reports.append(report)
         log.error(

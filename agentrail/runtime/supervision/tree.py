@@ -23,11 +23,11 @@ MAX_ASIDE: Final = 100
 class Tree:
     """State that all supervisors of a tree share."""
 
-    __slots__ = ("_aside", "closing", "house", "parks", "reports", "sessions")
+    __slots__ = ("_aside", "closing", "parks", "reports", "sessions", "shared")
 
-    def __init__(self, house: SharedServices) -> None:
-        self.house = house
-        self.parks = house.forget is None
+    def __init__(self, shared: SharedServices) -> None:
+        self.shared = shared
+        self.parks = shared.forget is None
         self.sessions: dict[str, Child] = {}
         self.reports: deque[CrashReport] = deque(maxlen=MAX_REPORTS)
         self.closing = False
