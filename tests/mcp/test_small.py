@@ -1,6 +1,7 @@
 """A small server, over its pipes and over HTTP: what it offers, what it answers, and what becomes of it."""
 
 import base64
+import json
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ from agentrail.errors import SourceFailed
 from agentrail.values.content import Image
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolExecutionUpdate, ToolsUpdated
 from agentrail.values.tools import EffectClass
+from tests.adapters.models.server import Asked, Play, refusing, serving
 from tests.mcp.rig import (
     AT_ONCE,
     NO_EXTRA,
@@ -158,6 +160,33 @@ async def test_a_server_by_http_that_is_killed_comes_back(world: World, by_http:
     await by_http.start()
     await until(lambda: session.inspect().tools)
     assert (await use(session, "small__add", a=1, b=2)).text == "3"
+
+
+def keeps_a_session(request: Asked) -> Play:
+    """Answer as a server of an older protocol, which keeps a session for each client until that ends it."""
+    if request.method != "POST":
+        return refusing(200 if request.method == "DELETE" else 405, b"")
+    told = request.json
+    result: dict[str, object] = {"tools": []}
+    if told["method"] == "initialize":
+        info = {"name": "small", "version": "1"}
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    elif told["method"] != "tools/list":
+        return refusing(202 if "id" not in told else 404, b"")
+    body = json.dumps({"jsonrpc": "2.0", "id": told["id"], "result": result}).encode()
+    return refusing(200, body, "mcp-session-id: of the client")
+
+
+@pytest.mark.parametrize("end", ["stop", "leave"])
+async def test_a_server_by_http_is_told_that_the_session_is_over(end: str) -> None:
+    async with serving(keeps_a_session) as server:
+        async with open_world() as world:
+            session = await world.spawn(obedient(), tools=[McpServer(url=f"{server.url}/mcp", name="small")])
+            assert "DELETE" not in [request.method for request in server.asked]
+            if end == "stop":
+                await session.stop()
+        ends = [request.headers["mcp-session-id"] for request in server.asked if request.method == "DELETE"]
+    assert ends == ["of the client"]
 
 
 @pytest.mark.parametrize("end", ["stop", "leave"])

@@ -148,7 +148,41 @@ def test_a_coroutine_that_is_closed_ends_and_what_it_raises_itself_is_told() -> 
     assert list(map(str, told)) == ["of its own"]
 
 
+async def breaks_when_it_is_cancelled() -> NoReturn:
+    try:
+        await trio.sleep_forever()
+    finally:
+        raise ValueError("one")
+
+
+async def test_a_cancellation_in_a_group_ends_the_task_and_the_errors_beside_it_are_told() -> None:
+    told: list[BaseException] = []
+    went_on: list[str] = []
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        with Contained(told.append):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(breaks_when_it_is_cancelled)
+                await trio.sleep_forever()
+        went_on.append("after it")
+    assert scope.cancelled_caught
+    assert (list(map(repr, told)), went_on) == (["ValueError('one')"], [])
+
+
 # What is logged
+
+
+class WhileInterruptedError(Exception):
+    """An error while whose causes are read Ctrl-C is pressed."""
+
+    @property
+    def __cause__(self) -> NoReturn:  # type: ignore[override]
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_an_error_is_logged_ends_the_program() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        tell(logging.getLogger("agentrail.tests"), WhileInterruptedError("one"), "it broke")
 
 
 @contextmanager

@@ -102,6 +102,7 @@ class Connection:
     async def keep_by_http(self, nursery: trio.Nursery) -> None:
         """Own the client of a server at a URL; if cancelled, first tell the server that the session is over."""
         # Shielded: a client that is cancelled at once could not send that.
+        # tests/mcp/test_small.py::test_a_server_by_http_is_told_that_the_session_is_over
         with trio.CancelScope(shield=True) as talking:  # `_leave_when_cancelled` sets its deadline
             nursery.start_soon(self._leave_when_cancelled, talking)
             async with httpx2.AsyncClient(headers=self._server.headers, timeout=TIMES) as http:

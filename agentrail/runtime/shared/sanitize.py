@@ -82,6 +82,7 @@ class Contained:
         if passing is None or passing is error:
             return passing is None
         # Foreign nurseries wrap Trio's cancellation in a group. It must not be swallowed: the task would go on.
+        # tests/runtime/test_hostile_errors.py::test_a_cancellation_in_a_group_ends_the_task_and_the_errors_beside_it_are_told  # noqa: E501
         raise passing from None
 
 
