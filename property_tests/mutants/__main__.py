@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -56,7 +57,10 @@ def main(words: Sequence[str]) -> int:
     ]
     fates = tested([edit for edit in chosen if edit.name not in why], asked)
     left = report({edit: fate_of(edit, why, fates) for edit in chosen})
-    print(f"in {time.monotonic() - began:.0f} s")
+    spent = sum(fates[edit.name].seconds for edit in chosen if edit.name in fates)
+    used, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - began
+    print(f"{spent / 60:.0f} CPU minutes for these edits, in this run or an earlier one")
+    print(f"{(used.ru_utime + used.ru_stime) / 60:.0f} CPU minutes for this run, in {wall / 60:.0f} minutes")
     return int(left > 0 or not chosen)
 
 

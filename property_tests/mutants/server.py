@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 import traceback
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -27,7 +28,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Final, TypeAlias
 
 import pytest
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from property_tests.mutants.operators import ROOT, Edit
 from property_tests.mutants.reach import BUILD, OPTIONS
@@ -43,6 +44,8 @@ BROKEN: Final = 4
 IMPORTED: Final = "import"
 """What has noticed an edit with which the module, or a test, cannot be imported."""
 HOW: Final = {0: "survived", UNKNOWN: "unknown"}
+TWICE: Final = ("fails", "hangs")
+"""What a test may do by chance."""
 
 Place: TypeAlias = tuple[str, int, str]
 """Path, first line and qualified name of a function, which tell it from all others."""
@@ -52,6 +55,8 @@ Functions: TypeAlias = Mapping[Place, list[FunctionType]]
 
 PATIENCE: Final = 8.0
 """Seconds of sleep after which a test hangs."""
+_KILLERS: Final[defaultdict[str, Counter[str]]] = defaultdict(Counter)
+"""How many edits of a module each test has killed in this process."""
 MEMORY: Final = 3 * 1024**3
 """Bytes that a process may take."""
 
@@ -67,7 +72,7 @@ class Fate:
     tests: int
     """How many tests were run."""
     seconds: float
-    """How long that took."""
+    """CPU time of that, of all processes."""
 
 
 # Putting an edit into this process
@@ -198,20 +203,30 @@ class Watcher:
 
 
 def fate(job: Job, run: Run) -> Fate:
-    """Test *job*; a test that fails has to fail twice, for one that reads a clock may fail on a busy machine."""
-    tests = job.tests
+    """Test *job*, by the tests that killed its neighbours first.
+
+    A test that fails or hangs has to do so twice, for on a busy machine one that reads a clock may.
+    """
+    killers = _KILLERS[job.edit.module]
+    tests = sorted(job.tests, key=lambda test: -killers[test])
+    left, spent = len(tests), 0.0
     while tests:
         found = _once(tests, run)
-        if found.how != "fails" or found.by not in tests or _once((found.by,), run).by is not None:
-            return found
-        tests = tuple(test for test in tests if test != found.by)
-    return Fate("unreached" if not job.tests else "survived", None, len(job.tests), 0.0)
+        spent += found.seconds
+        if found.how not in TWICE or found.by not in tests:
+            return evolve(found, seconds=spent)
+        again = _once((found.by,), run)
+        spent += again.seconds
+        if again.by is not None:
+            killers[found.by] += 1
+            return evolve(found, seconds=spent)
+        tests.remove(found.by)
+    return Fate("unreached" if not job.tests else "survived", None, left, spent)
 
 
 def _once(tests: Sequence[str], run: Run) -> Fate:
     """Fork, let *run* test the edit there, and watch: it returns the exit code."""
     reading, writing = os.pipe()
-    began = time.monotonic()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
@@ -228,10 +243,10 @@ def _once(tests: Sequence[str], run: Run) -> Fate:
     told, hangs = _watched(pid, reading)
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
+    _, status, used = os.wait4(pid, 0)
     os.close(reading)
     names = told.decode().split("\n")[:-1]
-    seconds = round(time.monotonic() - began, 2)
+    seconds = round(used.ru_utime + used.ru_stime, 2)
     last = names[-1] if names else IMPORTED
     if hangs or os.WIFSIGNALED(status):
         return Fate("hangs" if hangs else signal.Signals(os.WTERMSIG(status)).name, last, len(names), seconds)
