@@ -13,7 +13,7 @@ from property_tests.mutants.explained import EXPLAINED
 SAMPLE = '''"""A module."""
 
 MOST = 3
-KINDS = {"a": 1, **OTHERS}
+KINDS = {"a": one, "b": two, **OTHERS}
 WORDS = ("x", "y")
 
 
@@ -39,8 +39,10 @@ class Lane:
 
 EDITS = """
 : 3 → 4
-: "a": 1 → **{}
-: 1 → 2
+: "a": one → **{}
+: one → two
+: "b": two → **{}
+: two → one
 : "x" → *()
 : "y" → *()
 Lane: 0 → 1

@@ -204,14 +204,18 @@ def _of_operation(node: ast.expr) -> Iterator[Change]:
 
 
 def _of_display(node: ast.expr) -> Iterator[Change]:
-    """Leave out each element of a table at the top of a module."""
+    """Leave out each element of a table at the top of a module, and give each key the value of another one."""
     match node:
         case ast.Dict():
-            for key, value in zip(node.keys, node.values, strict=True):
-                if key is not None:
-                    pair = ast.copy_location(ast.Tuple([], ast.Load()), key)
-                    pair.end_lineno, pair.end_col_offset = value.end_lineno, value.end_col_offset
-                    yield pair, "**{}"
+            pairs = [(key, value) for key, value in zip(node.keys, node.values, strict=True) if key is not None]
+            texts = [ast.unparse(value) for _, value in pairs]
+            for place, (key, value) in enumerate(pairs):
+                pair = ast.copy_location(ast.Tuple([], ast.Load()), key)
+                pair.end_lineno, pair.end_col_offset = value.end_lineno, value.end_col_offset
+                yield pair, "**{}"
+                other = next((text for text in texts[place:] + texts[:place] if text != texts[place]), None)
+                if other is not None:
+                    yield value, other
         case ast.Tuple() | ast.Set() | ast.List():
             for left in node.elts:
                 yield left, "*()"

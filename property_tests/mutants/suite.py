@@ -1,26 +1,22 @@
-"""Runs the tests against a broken package, and stops at the first that fails."""
+"""Runs the tests of the machine in this process, one by one, without pytest."""
 
 from __future__ import annotations
 
 import importlib
-import resource
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
-from pathlib import Path
 from types import ModuleType
 from typing import Final, TypeAlias
+
+from property_tests.mutants.operators import ROOT
 
 Test: TypeAlias = tuple[str, Callable[[], None]]
 """The name of a test, and the test."""
 
 SECONDS: Final = 10.0
 """Seconds of CPU time that a test may take."""
-MEMORY: Final = 2 * 1024**3
-"""Bytes of memory that a process may take."""
-
-ROOT: Final = Path(__file__).parents[2]
 
 
 class EndlessError(BaseException):
@@ -42,52 +38,17 @@ def limited() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
 
 
-def little_memory() -> None:
-    """Limit the memory of this process to `MEMORY`, so that an endless mutant fails."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-
-
-def notice(likeliest: tuple[str, ...] = ()) -> str | None:
-    """Run the tests, those of the *likeliest* modules first, until one fails, and return its name."""
-    for folder, name in sorted(modules(), key=lambda found: _place(found[1], likeliest)):
-        try:
-            with limited():
-                module = importlib.import_module(f"{folder.replace('/', '.')}.{name}")
-        except (Exception, EndlessError):  # noqa: BLE001 - a module that cannot be imported counts as failed
-            return f"{folder}/{name}.py"
-        for test, run in tests_of(module):
-            if fails(run):
-                return test
-    return None
-
-
-def _place(name: str, likeliest: tuple[str, ...]) -> int:
-    known = name.removeprefix("test_")
-    return likeliest.index(known) if known in likeliest else len(likeliest)
-
-
-def modules() -> list[tuple[str, str]]:
-    """Return the modules of tests that are run, by folder and name."""
-    return [
-        (folder, path.stem)
-        for folder in ("tests/cells", "tests/core", "tests/hooks")
-        for path in sorted((ROOT / folder).glob("test_*.py"))
-    ]
-
-
 def steps() -> Iterator[Test]:
     """Yield each test of the machine: its name, and a function that runs it."""
-    for module in load("tests/cells", "tests/core"):
-        yield from tests_of(module)
+    for folder in ("tests/cells", "tests/core"):
+        for module in load(folder):
+            yield from tests_of(module)
 
 
-def load(*wanted: str) -> list[ModuleType]:
-    """Import all test modules in the *wanted* folders; importing a module of `tests/cells` registers its cells."""
-    return [
-        importlib.import_module(f"{folder.replace('/', '.')}.{name}")
-        for folder, name in modules()
-        if not wanted or folder in wanted
-    ]
+def load(folder: str) -> list[ModuleType]:
+    """Import all test modules in *folder*; importing a module of `tests/cells` registers its cells."""
+    names = (path.stem for path in sorted((ROOT / folder).glob("test_*.py")))
+    return [importlib.import_module(f"{folder.replace('/', '.')}.{name}") for name in names]
 
 
 def tests_of(module: ModuleType) -> Iterator[Test]:

@@ -1,54 +1,49 @@
-"""Changes tables of the core and of the pipeline cell by cell, in memory: `python -m property_tests.mutants.tables`."""
+"""Changes in memory the two tables that no source spells out, cell by cell: `python -m property_tests.mutants.tables`.
+
+These are the matrix of hooks and actions, and the transition table. Any other table is edited in its source.
+"""
 
 from __future__ import annotations
 
-import multiprocessing
+import resource
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import TypeAlias
 
-from property_tests.mutants.choices import accepted, all_choices
-from property_tests.mutants.rows import outcomes
-from property_tests.mutants.suite import little_memory, load, notice
-
-Line: TypeAlias = tuple[str, str, str | None]
-"""Group, mutant, and the test that fails; `None` if none does."""
+from agentrail.hooks import actions, pipeline, plugin
+from property_tests.mutants.rows import Outcome, outcomes, replace
+from property_tests.mutants.server import MEMORY
+from property_tests.mutants.suite import fails, load
+from tests.cells import registry
 
 
 def main() -> int:
-    """Test all mutants of tables, and print how many of each group are killed; return the exit code."""
+    """Test all mutants of both tables, and print how many of each group are killed; return the exit code."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     counts: Counter[tuple[str, bool]] = Counter()
-    for group, name, by in everything():
-        counts[group, by is not None] += 1
-        if by is None:
-            print(f"survived: {group}: {name}", flush=True)
+    for outcome in (*accepted(), *outcomes()):
+        counts[outcome.group, outcome.by is not None] += 1
+        if outcome.by is None:
+            print(f"survived: {outcome.group}: {outcome.name}", flush=True)
     print(f"{'table':<28}{'mutants':>10}{'killed':>10}{'left':>10}")
     for group in sorted({group for group, _ in counts}):
         killed, left = counts[group, True], counts[group, False]
         print(f"{group:<28}{killed + left:>10}{killed:>10}{left:>10}")
+    print(f"{time.process_time() / 60:.0f} CPU minutes")
     return int(any(not killed for _, killed in counts) or not counts)
 
 
-def everything() -> Iterator[Line]:
-    """Yield the result of each mutant; those of the transition table are tested concurrently with the others."""
-    load()
-    with multiprocessing.get_context("fork").Pool(2, little_memory, maxtasksperchild=1) as pool:
-        table = pool.apply_async(fates_of_rows)
-        yield from pool.imap_unordered(fate_of_choice, range(len(all_choices())), chunksize=1)
-        yield from table.get()
-
-
-def fate_of_choice(place: int) -> Line:
-    """Apply a mutant of data in this process, which runs nothing else, and run the tests."""
-    mutant = all_choices()[place]
-    mutant.apply()
-    return mutant.group, mutant.name, notice(mutant.tests)
-
-
-def fates_of_rows() -> list[Line]:
-    """Test the mutants of the matrix of actions and of the transition table."""
-    return [*accepted(), *((outcome.group, outcome.name, outcome.by) for outcome in outcomes())]
+def accepted() -> Iterator[Outcome]:
+    """Reverse for each cell of the matrix whether the hook accepts the action."""
+    load("tests/cells")
+    whole = plugin.MATRIX
+    for hook, kinds in whole.items():
+        for kind in actions.ACTIONS:
+            replace(pipeline, "MATRIX", {**whole, hook: kinds ^ {kind}})
+            noticed = next((case.name for case in registry.MATRIX[hook, kind.kind] if fails(case.run)), None)
+            replace(pipeline, "MATRIX", whole)
+            yield Outcome("matrix", f"{hook} × {kind.kind}", noticed)
 
 
 if __name__ == "__main__":
