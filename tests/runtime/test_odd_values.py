@@ -38,6 +38,7 @@ from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.ports.tool import ToolContext
+from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.clock import Clock, Steady
 from agentrail.runtime.shared.journal_contract import HeldToContract
@@ -537,6 +538,40 @@ async def test_a_snapshot_of_another_session_is_not_believed() -> None:
         other = Snapshot("another", 1, session.inspect())
         held = HeldToContract(OddJournal("snapshot", other))
         assert await held.snapshot(session.id) is None
+
+
+async def test_the_beginning_of_another_session_is_not_believed() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
+        (first, *_) = await journal.read(session.id)
+        assert first.opening is not None
+        odd = first.but(opening=first.opening.but(session_id="another"))
+        held = HeldToContract(OddJournal("read", (odd,)))
+        with pytest.raises(BadRecord, match="the beginning of another session"):
+            await held.read(session.id)
+
+
+async def test_records_without_their_beginning_and_no_records_at_all_cannot_be_replayed() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
+        (first, *more) = await journal.read(session.id)
+        journal = OddJournal("read", (first.but(opening=None), *more))
+        with pytest.raises(ReplayDiffers, match="its beginning, which is not there"):
+            await rebuilt(journal, session.id)
+        journal.odd = ()
+        with pytest.raises(ReplayDiffers, match="there are no records"):
+            await rebuilt(journal, session.id)
+
+
+async def test_states_of_plugins_that_are_not_those_of_the_records_cannot_be_taken_over() -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([]), plugins=[BudgetGuard(max_rounds=1)]))
+        live = session.inspect()
+        assert with_plugins_of(live, live, 1) == live
+        with pytest.raises(ReplayDiffers, match="the states of its plugins"):
+            with_plugins_of(live.but(plugin_states=(7,)), live, 1)
 
 
 class OddInt(int):

@@ -98,6 +98,7 @@ async def test_a_session_that_sleeps_has_no_task_and_shows_its_state(world: Worl
     assert [child.memory for child in world.supervisor.tree().children] == [len("hi") + len("one")]
     await fall_asleep(session)
     assert trio.lowlevel.current_statistics().tasks_living == before - 1
+    assert repr(world.supervisor._sessions.shared.timers).endswith("no owner>")  # noqa: SLF001 - it costs no timer either
     assert (session.status().phase, session.status().usage) == ("idle", usage)
     (child,) = world.supervisor.tree().children
     assert (child.state, child.memory) == ("asleep", 0)

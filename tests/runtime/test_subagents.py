@@ -4,7 +4,15 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.errors import BadSpec, SessionParked, ToolExists, TurnAborted, UnknownSession, UnknownTask
+from agentrail.errors import (
+    BadSpec,
+    SessionCrashed,
+    SessionParked,
+    ToolExists,
+    TurnAborted,
+    UnknownSession,
+    UnknownTask,
+)
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import MAX_ID
@@ -178,6 +186,22 @@ async def test_an_actor_that_crashes_finds_its_sub_agents_at_work() -> None:
         stored = await world.journal.read("p.c3", 0, 100)
         told = [envelope.event for record in stored for envelope in record.events]
         assert inner(world, session) == told
+
+
+async def test_sub_agents_end_with_a_parent_that_is_not_started_again() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        finder = agent([say("late", delay=1000.0)])
+        spec = spec_of(ScriptedModel([task(background=True), "meanwhile"]), agents={"finder": finder})
+        session = await world.supervisor.spawn(spec, "p", restart="temporary")
+        assert (await session.ask("go")).text == "meanwhile"
+        assert ids(world) == ["p", "p.c3"]
+        journal.failing = times(1)
+        with pytest.raises(SessionCrashed):
+            await session.ask("and?")
+        await trio.sleep(1)
+        assert ids(world) == []
+    assert (await rebuilt(journal, "p.c3")).stopping == "its task was stopped"
 
 
 # Limits

@@ -8,7 +8,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import UnknownSession
-from agentrail.plugins import HumanApproval
+from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.ports.journal import Claim, Journal, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
@@ -18,7 +18,7 @@ from agentrail.values.events import SubagentEnd, SubAgentEvent, SubagentStart
 from agentrail.values.events.envelope import Event
 from agentrail.values.messages import AssistantMessage, ToolMessage
 from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.usage import Usage
+from agentrail.values.usage import NOTHING_USED, Usage
 from tests.runtime.counting import counting
 from tests.runtime.families import task
 from tests.runtime.journals import TestJournal
@@ -185,6 +185,25 @@ async def test_a_task_in_the_background_comes_back_too() -> None:
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("p", spec(background=True))
         assert "found" in str(await session.task_result("p.c3"))
+
+
+async def test_what_was_used_before_it_came_back_is_not_counted_against_it_again() -> None:
+    journal = TestJournal()
+    works = say(calls=[call("slow")], usage=TEN)
+    whole = spec()
+    finder = whole.agents["finder"].but(model=Next("child", works, works, say("found", usage=TEN)))
+    bounded = whole.but(plugins=(BudgetGuard(max_tokens=1000),), agents={"finder": finder})
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(bounded, "p")
+        await session.prompt("go")
+        await until(lambda: len(supervisor.sessions()) == 2)
+        await trio.sleep(0.5)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("p", bounded)
+        await over(session)
+    child = await rebuilt(journal, "p.c3")
+    assert child.setup.shares
+    assert (child.usage, child.elsewhere) == (TEN.plus(TEN).plus(TEN), NOTHING_USED)
 
 
 async def test_one_that_is_stopped_after_it_has_come_back() -> None:
