@@ -24,7 +24,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterTurn
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Journal
+from agentrail.ports.journal import Journal, StoredSession
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -466,6 +466,35 @@ async def test_what_was_under_way_is_brought_back_by_itself() -> None:
         again = await supervisor.resume("busy")
         await until(lambda: again.inspect().turn is None)
         assert [message.text for message in again.messages()] == ["hi", "here I am"]
+
+
+class Listing(TestJournal):
+    """A journal that lists each session as one with work under way, and those that it cannot read with a *problem*."""
+
+    problem = ""
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        found = await super().sessions(after, limit)
+        return tuple(one.but(at_work=True, problem=self.problem) for one in found)
+
+
+@pytest.mark.parametrize("problem", ["", "its file is damaged"])
+async def test_one_that_has_ended_or_cannot_be_read_is_left_alone(
+    problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = Listing()
+    spec = SessionSpec(model=ScriptedModel([stall()]), name="helper")
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.prompt("hi")
+        await settle()
+        if not problem:
+            await session.stop()
+    journal.problem = problem
+    async with open_supervisor(journal=journal, specs={"helper": lambda: spec}) as supervisor:
+        await settle()
+        assert supervisor.sessions() == ()
+    assert caplog.text == ""
 
 
 async def test_one_that_cannot_come_back_is_named_and_hinders_no_other(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,7 @@ from agentrail import open_supervisor
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.app.shutdown_time import ending
 from agentrail.app.supervisor import Supervisor
-from agentrail.errors import SessionParked, SupervisorStuck, WrongType
+from agentrail.errors import SessionParked, SupervisorClosed, SupervisorStuck, WrongType
 from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
@@ -358,6 +358,13 @@ async def test_a_journal_that_hangs_while_it_is_closed_is_named_and_then_cancell
     assert said.startswith(f"the end of the supervisor at {HERE}")
     await settle()
     assert trio.lowlevel.current_statistics().tasks_living == before
+
+
+async def test_one_whose_time_is_over_before_its_end_has_begun_starts_nothing_more() -> None:
+    async with open_supervisor(journal=TestJournal()) as supervisor:
+        supervisor._sessions.cut_short()  # noqa: SLF001 - whether that comes before the end begins is up to Trio
+        with pytest.raises(SupervisorClosed):
+            await supervisor.spawn(spec_of(ScriptedModel([])))
 
 
 @pytest.mark.parametrize("within", [-1, float("nan"), "10", True])
