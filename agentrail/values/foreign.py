@@ -40,6 +40,9 @@ MAX_FACTS: Final = 1_000
 CHARACTERS_OF_A_FACT: Final = 100
 """In a text among an error's arguments, so many characters count as one item."""
 
+MAX_LED: Final = 100
+"""The most errors that led to an error, or are in its groups, for all to be logged with their texts."""
+
 MAX_SHOWN: Final = 3
 """The most exceptions of a group that are described."""
 
@@ -77,6 +80,14 @@ _TRACE: Final = cast("Callable[[object], TracebackType | None]", vars(BaseExcept
 _HELD: Final = cast("Callable[[object], tuple[BaseException, ...]]", vars(BaseExceptionGroup)["exceptions"].__get__)
 """Getter of a group's exceptions that a subclass cannot override."""
 
+_LINKS: Final = tuple(
+    cast("Callable[[object], BaseException | None]", vars(BaseException)[name].__get__)
+    for name in ("__cause__", "__context__")
+)
+"""Getters of the errors that led to an exception; a subclass cannot override them."""
+
+_ATTRIBUTES: Final = cast("Callable[[object], dict[str, object]]", vars(BaseException)["__dict__"].__get__)
+"""Getter of an exception's attributes, its notes among them, that a subclass cannot override."""
 
 _MISSPELT: Final = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argument '(?P<argument>\w+)'")
 """Matches Python's message for an argument of a name that a function does not take."""
@@ -212,22 +223,46 @@ def words(error: BaseException) -> str:
     return "it cannot even be shown" if said is None else mended(said[:MOST_WORDS])
 
 
+def _facts(error: BaseException) -> tuple[object, ...]:
+    """Return what the text of *error* is made of: its arguments, and of a group the first one alone."""
+    facts = _FACTS(error)
+    return facts[:1] if type(error).__str__ is BaseExceptionGroup.__str__ else facts
+
+
 def _holds_much(error: BaseException) -> bool:
     """Whether the text of *error* might be huge, as its arguments hold more than `MAX_FACTS` items."""
-    facts = _FACTS(error)
-    if type(error).__str__ is BaseExceptionGroup.__str__:
-        facts = facts[:1]  # its text tells how many errors it holds, and nothing of them
-    left = MAX_FACTS - len(facts)
-    waiting: list[object] = [*facts[:MAX_FACTS]]
+    facts = _facts(error)
     if type(error).__str__ is not KeyError.__str__ and len(facts) == 1 and issubclass(type(facts[0]), str):
         return False  # `str` of the error is this text itself, which is cut later
+    return _are_many(facts)
+
+
+def _are_many(found: tuple[object, ...]) -> bool:
+    """Whether the items of *found*, nested ones included, are more than `MAX_FACTS`."""
+    left = MAX_FACTS - len(found)
+    waiting: list[object] = [*found[:MAX_FACTS]]
     while waiting and left >= 0:
-        found = waiting.pop()
-        count, items = _held(found)
+        count, items = _held(waiting.pop())
         left -= count
         if left >= 0:
             waiting += items
     return left < 0
+
+
+def is_short(error: BaseException) -> bool:
+    """Whether *error* can be logged whole: it, its notes, what led to it and what it groups are few and hold little."""
+    waiting, seen = [error], dict[int, BaseException]()
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen:
+            continue
+        seen[id(found)] = found
+        notes = _ATTRIBUTES(found).get("__notes__", ())
+        if len(seen) > MAX_LED or _are_many((*_facts(found), notes)):
+            return False
+        waiting += inside(found)
+        waiting += filter(None, (link(found) for link in _LINKS))
+    return True
 
 
 def _held(found: object) -> tuple[int, Iterable[object]]:

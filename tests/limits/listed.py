@@ -235,6 +235,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "values.foreign.MAX_CHARACTERS": (80, ("characters_of_a_value_in_an_error",)),
     "values.foreign.CHARACTERS_OF_A_FACT": (100, ("characters_of_a_text_in_an_error",)),
     "values.foreign.MAX_FACTS": (1000, ("facts_of_an_error",)),
+    "values.foreign.MAX_LED": (100, ("errors_that_led_to_one_another",)),
     "values.foreign.MAX_SHOWN": (3, ("errors_of_a_group_in_words",)),
     "values.foreign.MOST_TOKENS": (1_099_511_627_776, ("tokens_of_a_response",)),
     "values.foreign.MOST_USD": (1000000000.0, ("dollars_of_a_response",)),
@@ -416,6 +417,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "tools.builtin.web_fetch.web_fetch.tool(timeout=45)",
     ),
     "a factor, a weight or an estimate": (
+        "adapters.journals.sqlite.tables.PAGE_SIZE",
         "adapters.journals.sqlite.writing.PAGE",
         "adapters.models.anthropic.thinking.USUAL_TEMPERATURE",
         "adapters.sandboxes.globs.CHARACTERS",

@@ -539,6 +539,17 @@ def facts_of_an_error(count: int) -> bool:
     return foreign.words(ValueError(*range(count))) != "it holds more than can be shown"
 
 
+@scene("values.foreign.MAX_LED")
+def errors_that_led_to_one_another(count: int) -> bool:
+    error: BaseException | None = None
+    for _ in range(count):
+        found = ValueError()
+        found.__cause__ = found.__context__ = error
+        error = found
+    assert error is not None
+    return foreign.is_short(error)
+
+
 @scene("values.foreign.CHARACTERS_OF_A_FACT", 99_899)
 def characters_of_a_text_in_an_error(size: int) -> bool:
     """Two facts are the list and what it holds; up to 99 characters more count as none."""

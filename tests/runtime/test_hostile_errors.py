@@ -16,7 +16,9 @@ from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.testing import call, say
+from agentrail.values.content import Text
 from agentrail.values.events.life import SessionRestarted
+from tests.opcodes import counted_opcodes
 from tests.runtime.world import World
 
 
@@ -212,3 +214,38 @@ def test_an_error_is_in_a_log_whatever_it_is(
     assert text.endswith(" 100% of it\n")
     assert "Logging error" not in capsys.readouterr().err
     assert caplog.records[0].exc_info is not None
+
+
+def among(facts: tuple[Text, ...]) -> BaseException:
+    return ValueError(*facts)
+
+
+def as_cause(facts: tuple[Text, ...]) -> BaseException:
+    error = ValueError("short")
+    error.__cause__ = ValueError(*facts)
+    return error
+
+
+def in_a_group(facts: tuple[Text, ...]) -> BaseException:
+    return ExceptionGroup("short", [KeyError("short"), ValueError(*facts)])
+
+
+def as_notes(facts: tuple[Text, ...]) -> BaseException:
+    error = ValueError("short")
+    vars(error)["__notes__"] = list(facts)
+    return error
+
+
+@pytest.mark.parametrize("made", [among, as_cause, in_a_group, as_notes])
+def test_an_error_that_would_be_long_to_tell_is_logged_by_its_class(
+    made: Callable[[tuple[Text, ...]], BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its text is not even made: 50,000 values took 57 ms of the loop."""
+    log = logging.getLogger("agentrail.tests")
+    for count, is_told in ((100, True), (2_000, False)):
+        with counted_opcodes() as counted:
+            tell(log, made((Text("x"),) * count), "it broke")
+        text = caplog.records[-1].exc_text or ""
+        assert ("Text('x')" in text or "Text(text='x')" in text) == is_told
+        assert text.startswith("ValueError") or is_told or made is in_a_group
+        assert counted[0] < 100_000

@@ -30,7 +30,7 @@ from agentrail.errors import (
 )
 from agentrail.values import fitting
 from agentrail.values.content import Data, Image, Part, Text
-from agentrail.values.foreign import inside, mended, named, pass_interrupt, seconds, trace, words
+from agentrail.values.foreign import inside, is_short, mended, named, pass_interrupt, seconds, trace, words
 from agentrail.values.json import freeze
 from agentrail.values.stream import Chunk, Failure, FailureKind, Response
 
@@ -145,7 +145,9 @@ def tell(
 
 
 def _led_to(error: BaseException) -> str:
-    """Return the traceback of *error* with its causes as text, as far as they can be formatted."""
+    """Return the traceback of *error* with its causes as text, as far as that can be made and is no great work."""
+    if not is_short(error):
+        return traced(error)
     try:
         return mended("".join(format_exception(error)).rstrip("\n"))
     except BaseException as worse:  # noqa: BLE001, ASYNC103 - nested too deep for `traceback`, or its class is hostile
