@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import Chunk, ModelRequest, Response
+from agentrail.values.usage import Usage
 from agentrail.values.value import Value
 
 EmitChunk = Callable[[Chunk], None]
@@ -53,6 +54,18 @@ def times_beginning(model: Model) -> bool:
     """
     found: object = getattr(model, "times_beginning", False)
     return found is True
+
+
+class Prices(Protocol):
+    """Interface: looks up what models cost."""
+
+    def knows(self, model: str, options: JsonObject) -> bool:
+        """Whether the price of *model* with *options* is known."""
+        ...
+
+    def priced(self, model: str, options: JsonObject, usage: Usage) -> Usage:
+        """Return *usage* with its cost, which is `None` if no price is known."""
+        ...
 
 
 class Compacted(Value):

@@ -16,7 +16,7 @@ from agentrail.errors import SupervisorClosed
 from agentrail.hooks.live import Live, Validator
 from agentrail.ports.agents import Agents, Task
 from agentrail.ports.journal import Journal
-from agentrail.ports.model import Compactor, Model
+from agentrail.ports.model import Compactor, Model, Prices
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service, Tool, ToolSource
 from agentrail.ports.tool import Surroundings as ToolSurroundings
@@ -33,9 +33,8 @@ from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.work.tool_call import Calls
-from agentrail.values.json import JsonObject
 from agentrail.values.tools import Ok
-from agentrail.values.usage import Limit, Usage
+from agentrail.values.usage import Limit
 
 
 async def _no_fork(origin: str, _at: int | None, _session_id: str) -> object:
@@ -92,18 +91,6 @@ class SharedServices:
         self.timers = Timers(self.clock)
         self.watchdog = Watchdog(self.threads.working)
         self.limits = ProviderLimits(limits, self.timers)
-
-
-class Prices(Protocol):
-    """Interface: looks up what models cost."""
-
-    def knows(self, model: str, options: JsonObject) -> bool:
-        """Whether the price of *model* with *options* is known."""
-        ...
-
-    def priced(self, model: str, options: JsonObject, usage: Usage) -> Usage:
-        """Return *usage* with its cost, which is `None` if no price is known."""
-        ...
 
 
 class SharedSurroundings(ToolSurroundings):

@@ -126,8 +126,8 @@ SNAPSHOT_EVERY: Final = 200
 """After how many records a snapshot is stored, so that a rebuild is quick."""
 
 
-def _relieve_nobody() -> None:
-    """No-op callback, used until the session sets its own."""
+def relieve_nobody() -> None:
+    """No-op callback, used until the session sets its own, and after its end."""
 
 
 class Records:
@@ -157,7 +157,7 @@ class Records:
         self.unwritten: tuple[Record, ...] = ()
         self.began: str | None = None
         self.stuck: JournalUnavailable | None = None
-        self.relieve: Callable[[], None] = _relieve_nobody
+        self.relieve: Callable[[], None] = relieve_nobody
         self.forgotten = False
         self._doubtful = False
         self.wrote = False  # no record written since the start: the caller of `spawn` or `resume` may still wait

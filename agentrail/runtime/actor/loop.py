@@ -21,7 +21,7 @@ from agentrail.runtime.actor.completed_inputs import COMPLETED, SAYS_PARTIAL, co
 from agentrail.runtime.actor.early_release import relieve
 from agentrail.runtime.actor.end_reason import Gone, why_gone
 from agentrail.runtime.actor.hibernation import Sleep, without_code
-from agentrail.runtime.actor.journal_log import Records, begun, rebuilt, with_plugins_of
+from agentrail.runtime.actor.journal_log import Records, begun, rebuilt, relieve_nobody, with_plugins_of
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
@@ -95,7 +95,7 @@ class Session:
         mid_turn = state.phase is not Phase.IDLE
         self.bus = Bus(self.session_id, buffered, self.records, state.seq, mid_turn=mid_turn)
         self.ties = Ties()
-        self._performer: Performer | None = Performer(self.session_id, shared, code, self.bus, self.post, self.ties)
+        self._performer: Performer | None = Performer(self.session_id, shared, code, self.bus, self.mailbox, self.ties)
         self.sources = Sources()
         self.waiters = Waiters()
         self.down: tuple[Slot[Gone], ...] = ()
@@ -131,10 +131,6 @@ class Session:
         return self._performer
 
     # The loop
-
-    def post(self, given: inputs.AnyInput) -> None:
-        """Post a result of the session's own work to its mailbox."""
-        self.mailbox.post_result(Letter(given))
 
     async def run(self) -> None:
         """Run the actor until the session ends or falls asleep; after a crash (`broke`), recover first."""
@@ -311,7 +307,7 @@ class Session:
             if (now := self.shared.clock.now()) >= at:
                 at = now + after
                 if self._is_quiet():
-                    self.post(inputs.SleepDue())
+                    self.mailbox.post(inputs.SleepDue())
             self.shared.timers.set((self.session_id, "sleep"), at, self._look_after)
 
     def _is_quiet(self) -> bool:
@@ -334,7 +330,7 @@ class Session:
     async def _wake(self) -> None:
         """Rebuild state and code of a hibernating session, because a letter came, and report that it woke."""
         self.state, self._code = self.sleep.end(await self._stored(), self.records.head)
-        self._performer = Performer(self.session_id, self.shared, self._code, self.bus, self.post, self.ties)
+        self._performer = Performer(self.session_id, self.shared, self._code, self.bus, self.mailbox, self.ties)
         await self._take(Letter(inputs.SessionWoke()))
 
     # From the handle
@@ -392,6 +388,7 @@ class Session:
         self.bus.close()
         self.traces.end()
         self.ties.gone(gone.error)
+        self.records.relieve = relieve_nobody  # a session that is gone is freed without the garbage collector
         waiting, self.down = self.down, ()
         for slot in waiting:
             slot.settle(gone)

@@ -18,6 +18,7 @@ from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
@@ -28,7 +29,6 @@ from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
-from agentrail.values.usage import Usage
 
 log = logging.getLogger("agentrail.plugin")
 
@@ -45,7 +45,7 @@ class Performer:
         "_code",
         "_compaction",
         "_jobs",
-        "_post",
+        "_mailbox",
         "_session_id",
         "_shared",
         "_stall_waits",
@@ -63,7 +63,7 @@ class Performer:
         shared: SharedServices,
         code: SessionCode,
         bus: Bus,
-        post: Callable[[AnyInput], None],
+        mailbox: Mailbox,
         ties: Ties,
     ) -> None:
         self._session_id = session_id
@@ -71,7 +71,7 @@ class Performer:
         self._code = code
         code.judge.complain = shared.complaints.tell
         self._bus = bus
-        self._post = post
+        self._mailbox = mailbox
         self._ties = ties
         self._stream: Stream | None = None
         self._stall_waits = False
@@ -165,13 +165,13 @@ class Performer:
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
         request = effect.request
-        stream = self._stream = Stream(effect, self._shared.clock, self._bus, self._post, self._price)
+        stream = self._stream = Stream(effect, self._shared.clock, self._bus, self._mailbox.post, self._code.prices)
         request_id = request.request_id
         try:
             model = self.model(request.model)
         except AgentrailError as error:
             failure = Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
-            self._post(StreamCut(request_id, NOTHING_YET, failure))
+            self._mailbox.post(StreamCut(request_id, NOTHING_YET, failure))
             return
         name = f"model {request.model} ({self._session_id})"
         self._shared.nursery.start_soon(stream.run, model, self._session_id, self._shared.limits, name=name)
@@ -181,9 +181,6 @@ class Performer:
         """Make a request to a model for a plugin; its chunks are only counted by *meter*, and not published."""
         model = self.model(request.model)
         return await self._shared.limits.stream(self._session_id, model, request, meter.hear)
-
-    def _price(self, request: ModelRequest, used: Usage) -> Usage:
-        return self._code.prices.priced(request.model, request.options, used)
 
     def _watch(self, stream: Stream) -> None:
         """Set a timer for the time when *stream* may have stalled."""
@@ -199,7 +196,7 @@ class Performer:
             stream.last = now
         elif now >= stream.stalls_at:
             if not self._stall_waits:
-                self._post(stream.stalled(now))
+                self._mailbox.post(stream.stalled(now))
                 self._stall_waits = True
             stream.reported = now
         self._watch(stream)
@@ -236,7 +233,7 @@ class Performer:
             if not self.late.takes(effect):
                 is_other = self.state is not None and effect.name in self.state.tools
                 why = "was redefined before the call ran" if is_other else "has no code here"
-                self._post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
+                self._mailbox.post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
             return
         call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended)
         self._calls[effect.call_id] = call
@@ -250,7 +247,7 @@ class Performer:
             del self._calls[call.call_id]
         if isinstance(closing, ToolReturned):
             closing = self._with_jobs(closing)
-        self._post(closing)
+        self._mailbox.post(closing)
 
     def _with_jobs(self, closing: ToolReturned) -> ToolReturned:
         """Return *closing* with the names of the commands that run in the background, if the state has other ones."""
@@ -292,12 +289,12 @@ class Performer:
                 call.scope.cancel()
             late = self.late.drop(call_id)
             if late is not None:
-                self._post(ToolStopped(call_id, late.attempt))
+                self._mailbox.post(ToolStopped(call_id, late.attempt))
 
     def resume_subagents(self, effect: effects.ResumeSubagents) -> None:
         """Begin to resume sub-agents after a restart; the task of each posts an input when it has ended."""
         if self.state is not None:
-            self._ties.resume(effect.children, self.state, self._post)
+            self._ties.resume(effect.children, self.state, self._mailbox.post)
 
     def stop_subagents(self, effect: effects.StopSubagents) -> None:
         """Begin to stop sub-agents; the task of each posts an input when it has ended."""
@@ -313,8 +310,8 @@ class Performer:
 
     def set_timer(self, effect: effects.SetTimer) -> None:
         """Set a timer that posts `TimerFired`."""
-        at = self._shared.clock.moment(effect.at)
-        self._shared.timers.set((self._session_id, effect.timer), at, partial(self._post, TimerFired(effect.timer)))
+        fire = partial(self._mailbox.post, TimerFired(effect.timer))
+        self._shared.timers.set((self._session_id, effect.timer), self._shared.clock.moment(effect.at), fire)
 
     def clear_timer(self, effect: effects.ClearTimer) -> None:
         """Delete a timer."""
@@ -325,7 +322,7 @@ class Performer:
         ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
         world = AskWorld(
             self._ask_model,
-            self._price,
+            self._code.prices,
             self._model_options,
             self._tool,
             self._code.surroundings,
@@ -336,7 +333,7 @@ class Performer:
 
         def post(given: AnyInput) -> None:
             self._asks.pop(ask.ask_id, None)
-            self._post(given)
+            self._mailbox.post(given)
 
         name = f"question {effect.ask_id} ({self._session_id})"
         self._shared.nursery.start_soon(ask.run, effect.request, effect.model, world, ctx, post, name=name)
@@ -349,7 +346,7 @@ class Performer:
 
     def start_compaction(self, effect: effects.StartCompaction) -> None:
         """Start a task that compacts the context."""
-        compaction = self._compaction = RunningCompaction(effect, self._post)
+        compaction = self._compaction = RunningCompaction(effect, self._mailbox.post)
         self._shared.nursery.start_soon(compaction.run, self._shared.compactor, name=f"compaction ({self._session_id})")
 
     def cancel_compaction(self, _: effects.CancelCompaction) -> None:

@@ -57,10 +57,25 @@ Start = Callable[[SupervisorNode, Session, Link], Awaitable[Session]]
 class Family:
     """The sub-agents of one session."""
 
-    __slots__ = ("_back", "_closed", "_kept", "_node", "_parent", "_resume", "_runs", "_spread", "_start", "living")
+    __slots__ = (
+        "_back",
+        "_closed",
+        "_kept",
+        "_node",
+        "_of",
+        "_path",
+        "_resume",
+        "_runs",
+        "_shared",
+        "_spread",
+        "_start",
+        "living",
+    )
 
     def __init__(self, parent: Session, node: SupervisorNode, start: Start, resume: Start) -> None:
-        self._parent = parent
+        self._of: Session | None = parent
+        self._shared = parent.shared
+        self._path = (*parent.state.setup.path, parent.session_id)
         self._node = SupervisorNode(node.tree, Policy(), (*node.path, parent.state.session_id))
         self._start = start
         self._resume = resume
@@ -70,6 +85,13 @@ class Family:
         self._closed = False
         self._spread: tuple[Usage, Usage] = (NOTHING_USED, NOTHING_USED)
         self.living = 0
+
+    @property
+    def _parent(self) -> Session:
+        """Session that these are the sub-agents of; raise `SessionNotAlive` once it is gone, with all of them."""
+        if self._of is None:
+            raise SessionNotAlive(self._path[-1], "it has ended")
+        return self._of
 
     # For tools
 
@@ -133,17 +155,16 @@ class Family:
         session = session_of(self._node.tree.sessions.get(ref.rpartition(":")[0]))
         if session is None:
             return None
-        return session.mailbox if self._parent.state.session_id in session.state.setup.path[::2] else None
+        return session.mailbox if self._path[-1] in session.state.setup.path[::2] else None
 
     async def answered(self, ref: str, letter: Letter) -> Answer | None:
         """Return the answer that a sub-agent gave to a command id before it ended; `None` if none is known."""
         child = ref.rpartition(":")[0]
-        shared = self._parent.shared
-        if letter.command is None or not child.startswith(f"{self._parent.session_id}."):
+        if letter.command is None or not child.startswith(f"{self._path[-1]}."):
             return None
-        if shared.forget is not None:
+        if self._shared.forget is not None:
             return Refused(SessionNotAlive(child, "what it has answered is forgotten"))
-        return await Answers(child, shared.journal).known(letter.command, letter.digest)
+        return await Answers(child, self._shared.journal).known(letter.command, letter.digest)
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with all that the sub-agent has reported since."""
@@ -163,7 +184,7 @@ class Family:
                 continue
             others = total.minus(run.link.base).minus(counted.get(run.task.child, NOTHING_USED))
             if run.link.used_elsewhere(others):
-                session.post(ElsewhereUsed(others))
+                session.mailbox.post(ElsewhereUsed(others))
 
     def resume(self, children: tuple[str, ...], state: State) -> None:
         """Start to resume the sub-agents that an earlier process ran; *state* is the parent's."""
@@ -173,11 +194,12 @@ class Family:
             if known.child not in children:
                 continue
             if recipe is None or asked is None:
-                self._parent.post(SubagentEnded(known.child, err(f"there is no agent `{known.agent}` any more")))
+                problem = err(f"there is no agent `{known.agent}` any more")
+                self._parent.mailbox.post(SubagentEnded(known.child, problem))
                 continue
             description, prompt = asked
             task = Task(known.child, known.agent, description, known.call_id, known.background)
-            run = Run(task, prompt, recipe, Link(task, self._parent.post))
+            run = Run(task, prompt, recipe, Link(task, self._parent.mailbox.post))
             run.link.back(known)
             run.link.base = state.usage.plus(state.elsewhere).minus(known.used)
             run.comes_back = True
@@ -196,6 +218,12 @@ class Family:
         """Start to stop all sub-agents, and refuse new ones."""
         self._closed = True
         self.stop(tuple(self._runs))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Drop the parent if nothing can run for it any more: so it is freed without the garbage collector."""
+        if self._closed and not self._runs:
+            self._of = None
 
     def views(self) -> tuple[ChildView, ...]:
         """Return the sub-agents' entries in `tree()`."""
@@ -209,7 +237,7 @@ class Family:
 
     def _name(self, call_id: str) -> str:
         """Return the session id of a call's sub-agent: derived from the parent's, and shortened if too long."""
-        name = f"{self._parent.state.session_id}.{call_id}"
+        name = f"{self._path[-1]}.{call_id}"
         if len(name) <= MAX_ID:
             return name
         digest = hashlib.sha256(name.encode()).hexdigest()[:DIGEST_CHARS]
@@ -220,19 +248,20 @@ class Family:
         problem = self._problem()
         if problem is not None:
             return err(problem)
-        return self._launch(Run(task, prompt, self._parent.code.agents[task.agent], Link(task, self._parent.post)))
+        link = Link(task, self._parent.mailbox.post)
+        return self._launch(Run(task, prompt, self._parent.code.agents[task.agent], link))
 
     def _launch(self, run: Run) -> Run:
         self._runs[run.task.child] = run
         for family in self._line():
             family.living += 1
-        self._parent.shared.nursery.start_soon(self._live, run, name=f"sub-agent {run.task.child}")
+        self._shared.nursery.start_soon(self._live, run, name=f"sub-agent {run.task.child}")
         return run
 
     def _problem(self) -> str | None:
-        options = self._parent.state.setup.options
         if self._closed:
             return "no sub-agent can be started: the session ends"
+        options = self._parent.state.setup.options
         if options.max_agent_depth < 1:
             return "no sub-agent can be started here: sub-agents are nested as deep as they may be; do it yourself"
         for family in self._line():
@@ -249,7 +278,7 @@ class Family:
     def _line(self) -> Iterator[Family]:
         """Yield this family and those of all parents above it."""
         yield self
-        for name in reversed(self._parent.state.setup.path[::2]):
+        for name in reversed(self._path[:-1:2]):
             above = session_of(self._node.tree.sessions.get(name))
             subagents = None if above is None else above.ties.subagents
             if isinstance(subagents, Family):
@@ -291,7 +320,7 @@ class Family:
         except SessionStored as error:
             stored = error
         task, parent = run.task, self._parent.state
-        opening = await patiently(partial(opening_of, self._parent.shared, task.child))
+        opening = await patiently(partial(opening_of, self._shared, task.child))
         if opening.setup.path != (*parent.setup.path, parent.session_id, task.call_id):
             raise stored
         run.comes_back = True
@@ -300,7 +329,7 @@ class Family:
 
     async def _past(self, run: Run) -> tuple[int, Outcome | None]:
         """Read from the journal how often a resumed sub-agent was prompted, and its answer if it has ended."""
-        shared, child = self._parent.shared, run.task.child
+        shared, child = self._shared, run.task.child
         number, asked, ended = 0, 0, False
         outcome: Outcome | None = None
         while records := await patiently(partial(shared.journal.read, child, number, PAGE)):
@@ -342,6 +371,7 @@ class Family:
                 del self._kept[next(iter(self._kept))]
         run.link.end(run.answer)
         run.end()
+        self._let_go()
 
 
 def asked_for(state: State, call_id: str) -> tuple[str, str] | None:

@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.errors import ModelError
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.model import Model, times_beginning
+from agentrail.ports.model import Model, Prices, times_beginning
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits
@@ -81,7 +81,6 @@ class UsageMeter:
         return used.but(output_tokens=used.output_tokens + written, estimated=True) if written else used
 
 
-Price = Callable[[ModelRequest, Usage], Usage]
 Post = Callable[[AnyInput], None]
 
 log = logging.getLogger("agentrail.model")
@@ -100,7 +99,7 @@ class Stream:
         "_meter",
         "_open",
         "_post",
-        "_price",
+        "_prices",
         "_tags",
         "_text",
         "_thinking",
@@ -121,10 +120,10 @@ class Stream:
         clock: Clock,
         bus: Bus,
         post: Post,
-        price: Price,
+        prices: Prices,
     ) -> None:
         self._post = post
-        self._price = price
+        self._prices = prices
         self._tags = TagFilter() if started.inline_tags else None
         self._clock = clock
         self._bus = bus
@@ -156,8 +155,11 @@ class Stream:
 
     def partial(self, *, cut: bool = False) -> Partial:
         """Return the response received so far, with usage estimated where the provider has not counted."""
-        usage = self._price(self.request, self._meter.used(cut=cut))
+        usage = self._priced(self._meter.used(cut=cut))
         return Partial("".join(self._text), "".join(self._thinking or ()), usage)
+
+    def _priced(self, used: Usage) -> Usage:
+        return self._prices.priced(self.request.model, self.request.options, used)
 
     def emit(self, chunk: Chunk) -> None:
         """Take a chunk from the model: publish it, or buffer it until `open`; raise `BadResponse` if invalid."""
@@ -248,7 +250,7 @@ class Stream:
                 response = await limits.stream(session_id, model, self.request, self.emit, self.sent)
                 if self._tags is not None and not self.closed:
                     self._write(self._tags.end())
-                usage = self._price(self.request, response.usage)
+                usage = self._priced(response.usage)
                 closing = StreamEnded(request_id, response if usage is response.usage else response.but(usage=usage))
         finally:
             self.ended = True

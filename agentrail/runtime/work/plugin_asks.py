@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final
 
 import trio
@@ -13,7 +14,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnd
 from agentrail.errors import NotReadable
 from agentrail.hooks.actions import Answered, AskAnswer, AskRequest, CallModel, CallService, Failed, ReadFile, RunTool
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.model import Compactor
+from agentrail.ports.model import Compactor, Prices
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
 from agentrail.reprs import in_brackets
@@ -69,19 +70,19 @@ MAX_READ: Final = 1024 * KIB
 class AskWorld:
     """What plugins of a session can use through `Ask`: models, tools, files, services."""
 
-    __slots__ = ("ask_model", "options", "price", "services", "surroundings", "tool")
+    __slots__ = ("ask_model", "options", "prices", "services", "surroundings", "tool")
 
     def __init__(
         self,
         ask_model: Callable[[ModelRequest, UsageMeter], Awaitable[Response]],
-        price: Callable[[ModelRequest, Usage], Usage],
+        prices: Prices,
         options: Callable[[str], JsonObject],
         tool: Callable[[str], Tool],
         surroundings: Surroundings,
         services: Mapping[str, Service],
     ) -> None:
         self.ask_model = ask_model
-        self.price = price
+        self.prices = prices
         self.options = options
         self.tool = tool
         self.surroundings = surroundings
@@ -129,9 +130,10 @@ class RunningAsk:
         prompt = (UserMessage((Text(request.prompt),)),)
         asked = ModelRequest(model, prompt, request.system, may_call=False, options=world.options(model))
         meter = UsageMeter(asked)
-        self._used = lambda: world.price(asked, meter.used(cut=self.scope.cancel_called))
+        priced = partial(world.prices.priced, asked.model, asked.options)
+        self._used = lambda: priced(meter.used(cut=self.scope.cancel_called))
         response = await world.ask_model(asked, meter)
-        self._used = lambda: world.price(asked, response.usage)
+        self._used = lambda: priced(response.usage)
         return Answered(text_of(response.parts))
 
 
