@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final, TypeAlias, TypeVar
@@ -18,6 +16,7 @@ import trio
 
 from agentrail.app.shutdown_time import ending
 from agentrail.errors import SupervisorStuck, WrongType
+from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.runtime.shared.sanitize import tell
 from agentrail.values.foreign import leaves, seconds, shown
 from agentrail.values.spelling import checked
@@ -35,9 +34,6 @@ GAVE_UP: Final = 70
 ENDING: Final = ("SIGTERM", "SIGINT", "SIGHUP")
 """The names of the signals that stop a program in an orderly way; some systems do not have all of them."""
 
-FULL_COLLECTION_AFTER: Final = 100
-"""Third threshold of `gc.set_threshold`: collections of the middle generation between two full ones (default 10)."""
-
 
 @checked
 def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | None:
@@ -48,7 +44,7 @@ def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | N
     The program has *stop_within* seconds to end, from the signal or from the end of *main* on. Its supervisors end
     within that time, and name what is stuck. After that time, or at a second signal, the process is ended with exit
     status 70, whatever still runs. If *main* raises `SupervisorStuck`, that happens at once: `trio.run` returns only
-    after all its tasks. While *main* runs, full garbage collections are rarer: see `fewer_full_collections`.
+    after all its tasks. While *main* runs, full garbage collections are rarer, as while a supervisor is open.
     """
     within = seconds(stop_within)
     if within is None:
@@ -89,20 +85,6 @@ class _LastResort:
                 pass
         except Empty:
             _leave("it did not end in time")
-
-
-@contextmanager
-def fewer_full_collections() -> Generator[None]:
-    """Make full garbage collections rarer within this block: each one blocks the event loop, longer with more sessions.
-
-    The young generations are collected as before. A higher threshold that the process has set already is kept.
-    """
-    young, middle, old = gc.get_threshold()
-    gc.set_threshold(young, middle, max(old, FULL_COLLECTION_AFTER))
-    try:
-        yield
-    finally:
-        gc.set_threshold(young, middle, old)
 
 
 async def _guarded(main: Callable[[], Awaitable[T]], last_resort: _LastResort) -> T | None:

@@ -192,11 +192,13 @@ def wired(
         limits=limits,
         random_=random.Random(seed),  # noqa: S311 - used for random delays, not for secrets
     )
+    tree = Tree(shared)
     shared.watchdog.start()
+    shared.collector.begin(tree.sessions)
     nursery.start_soon(shared.timers.run)
     nursery.start_soon(shared.gate.run)
     nursery.start_soon(registry.run)
-    return Sessions(SupervisorNode(Tree(shared), policy), wrap)
+    return Sessions(SupervisorNode(tree, policy), wrap)
 
 
 def wrap(session: Session) -> SessionHandle:

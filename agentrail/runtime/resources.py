@@ -28,6 +28,7 @@ from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.collector import FewerCollections
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.threads import WorkerThreads
@@ -49,6 +50,7 @@ class SharedServices:
     __slots__ = (
         "calls",
         "clock",
+        "collector",
         "compactor",
         "complaints",
         "forget",
@@ -78,6 +80,7 @@ class SharedServices:
     ) -> None:
         self.nursery = nursery
         self.clock = Clock()
+        self.collector = FewerCollections()
         self.journal: Journal = SteadyJournal(journal, self.clock)
         self.forget = forget
         self.model = model

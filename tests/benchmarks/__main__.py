@@ -17,8 +17,8 @@ from typing import TypeVar
 
 import trio
 
-from agentrail.app.process import fewer_full_collections
 from agentrail.hooks.plugin import Attachable
+from agentrail.runtime.shared.collector import fewer_full_collections
 from tests.benchmarks.crowd import bare_crowd, crowd
 from tests.benchmarks.load import aborts_beside_bursts, aborts_in_a_busy_house, percentile, steers
 from tests.benchmarks.rig import cpu_of_bare_turn, cpu_of_function, cpu_of_growth, cpu_per_turn, idle_plugins, note

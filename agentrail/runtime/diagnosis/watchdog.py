@@ -19,6 +19,7 @@ import trio
 
 from agentrail.runtime.diagnosis.loop_probe import Rounds, in_real_time
 from agentrail.runtime.diagnosis.stacks import Scratch, called, threads_among, with_source
+from agentrail.runtime.shared.collector import OLDEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,9 +46,6 @@ LATE: Final = 0.5
 CLOSING: Final = 5.0
 """Seconds that closing waits for the watchdog's thread to end; a slow log handler may hold it up."""
 
-OLDEST: Final = 2
-"""The oldest generation of the garbage collector: its collections look at all objects."""
-
 HELD_UP: Final = "%s has held up the loop for %d ms\n%s"
 
 KEPT: Final = "%s has kept the interpreter, and held up the loop, for %d ms or more\n%s"
@@ -56,7 +54,7 @@ NO_TIME: Final = "an unknown thread, or the system, which gave the process no ti
 
 COLLECTED: Final = (
     "the garbage collector, or what it finalized, has held up the loop for %d ms, while %s; "
-    "have it come less often, by `agentrail.run` or `gc.set_threshold`, and look at fewer objects, by `gc.freeze`"
+    "have it come less often, by `gc.set_threshold`, and look at fewer objects, by `gc.freeze`"
 )
 
 Crumb: TypeAlias = tuple[str, str, float, float]

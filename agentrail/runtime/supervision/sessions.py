@@ -318,7 +318,7 @@ class Sessions:
             # tests/runtime/test_stuck.py::test_a_journal_that_hangs_while_it_is_closed_is_named_and_then_cancelled
             with self._farewell:  # even if the time is over: quick unless the disk hangs
                 await self._close_journal()  # noqa: ASYNC102 - it is cancelled when the time of the end is over
-            self.shared.watchdog.close()
+            self._let_go()
 
     def cut_short(self) -> None:
         """Cancel everything, because the time to end in order is over."""
@@ -327,10 +327,15 @@ class Sessions:
 
     def give_up(self) -> None:
         """Tell callers that sessions which do not end are gone, and do not wait for the journal to close."""
-        self.shared.watchdog.close()
+        self._let_go()
         self.root.gone(None)
         self._given_up = True
         self._farewell.cancel()
+
+    def _let_go(self) -> None:
+        """End what the supervisor has begun in the process: the watchdog, and its say in garbage collections."""
+        self.shared.collector.end()
+        self.shared.watchdog.close()
 
     async def _close_journal(self) -> None:
         """Close the journal; an error is only logged, as everything is already written."""

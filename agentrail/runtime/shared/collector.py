@@ -1,0 +1,131 @@
+"""Python's garbage collector while supervisors run: full collections come less often, and look at fewer objects.
+
+A full collection looks at all objects of the process, and nothing else runs meanwhile. With many sessions nearly all of
+them are what sessions keep for long: it is frozen, that is, taken out of the collector's sight. A session that has
+ended is freed without the collector, frozen or not: tests/runtime/test_cycles.py.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Generator, Mapping, Sized
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import trio
+
+FULL_COLLECTION_AFTER: Final = 100
+"""Third threshold of `gc.set_threshold`: collections of the middle generation between two full ones (default 10)."""
+
+MANY: Final = 1000
+"""How many sessions must live in the process so that objects are frozen; with fewer, a full collection is short."""
+
+OLDEST: Final = 2
+"""The oldest generation of the garbage collector: its collections look at all objects."""
+
+
+class FewerCollections:
+    """Asks for rarer and shorter full collections, from `begin` to `end`.
+
+    The collector belongs to the process: however many ask, the thresholds are set once, and put back when the last one
+    ends.
+    """
+
+    __slots__ = ("sessions",)
+
+    def __init__(self) -> None:
+        self.sessions: Sized = ()
+
+    def begin(self, sessions: Sized = ()) -> None:
+        """Have full collections come less often; if there are `MANY` *sessions*, with those of others, freeze objects.
+
+        A third threshold of the process that is higher is kept.
+        """
+        self.sessions = sessions
+        _PROCESS.join(self)
+
+    def end(self) -> None:
+        """Put back what `begin` has changed, if nobody else asks for it. No-op if it has ended already."""
+        _PROCESS.leave(self)
+
+
+class _Process:
+    """The garbage collector of this process, and who has asked for fewer collections."""
+
+    __slots__ = ("_asking", "_before", "_frozen", "_kept", "_lock", "_thresholds", "_whole")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # there may be one event loop in each of several threads
+        self._asking: tuple[FewerCollections, ...] = ()
+        self._before = self._thresholds = gc.get_threshold()
+        self._frozen = False
+        self._whole = True
+        self._kept = 0
+
+    def join(self, asking: FewerCollections) -> None:
+        """Add one who asks; the first one has the thresholds set."""
+        with self._lock:
+            self._asking = (*self._asking, asking)
+            if len(self._asking) == 1:
+                young, middle, old = self._before = gc.get_threshold()
+                self._thresholds = (young, middle, max(old, FULL_COLLECTION_AFTER))
+                gc.set_threshold(*self._thresholds)
+                gc.callbacks.append(self._collected)
+
+    def leave(self, asking: FewerCollections) -> None:
+        """Remove one who asked; after the last one everything is as it was, unless other code has changed it since."""
+        with self._lock:
+            if not any(other is asking for other in self._asking):
+                return
+            self._asking = tuple(other for other in self._asking if other is not asking)
+            if self._asking:
+                return
+            if gc.get_threshold() == self._thresholds:
+                gc.set_threshold(*self._before)
+            with suppress(ValueError):  # other code may have removed it
+                gc.callbacks.remove(self._collected)
+            self._thaw()
+
+    @trio.lowlevel.enable_ki_protection  # Python drops what a gc callback raises, even a `KeyboardInterrupt`
+    def _collected(self, phase: str, info: Mapping[str, int]) -> None:
+        """Callback of the garbage collector: after a full collection, take what it has left out of its sight.
+
+        What is frozen and later becomes garbage in a cycle stays, until everything is looked at again: when twice as
+        much is frozen as was left the last time. So that happens seldom, and at most half of what is frozen is garbage.
+        """
+        if phase != "stop" or info["generation"] != OLDEST:
+            return
+        if sum(len(asking.sessions) for asking in self._asking) < MANY:
+            self._thaw()
+            return
+        gc.freeze()
+        self._frozen = True
+        count = gc.get_freeze_count()
+        if self._whole:
+            self._whole, self._kept = False, count
+        elif count > 2 * self._kept:
+            self._thaw()
+
+    def _thaw(self) -> None:
+        """Have the next full collection look at everything."""
+        if self._frozen:
+            gc.unfreeze()
+            self._frozen, self._whole = False, True
+
+
+_PROCESS: Final = _Process()
+
+
+@contextmanager
+def fewer_full_collections() -> Generator[None]:
+    """Make full garbage collections rarer within this block: each one blocks the event loop, longer with more sessions.
+
+    The young generations are collected as before. A higher threshold that the process has set already is kept.
+    """
+    asking = FewerCollections()
+    asking.begin()
+    try:
+        yield
+    finally:
+        asking.end()
