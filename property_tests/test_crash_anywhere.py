@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agentrail import SessionHandle, SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.codec import data_of, encode_text, to_text
-from agentrail.core.machine.step import redo
+from agentrail.core.audit import differences
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, TransientModelError
 from agentrail.hooks.actions import Continue
@@ -27,7 +27,7 @@ from agentrail.hooks.moments import AfterTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import Claim, Record, Snapshot
+from agentrail.ports.journal import Claim, Record, Snapshot, folded
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import call
@@ -232,7 +232,8 @@ def check_states(past: Past) -> None:
     state = past.records[0].opening
     assert state is not None
     for number, record in enumerate(past.records, 1):
-        state = redo(state, record.arrival, record.rulings, record.events, record.began, number)
+        before, state = state, folded(state, record)
+        assert not differences(before, state, record)
         then = past.states.get(number)
         if then is not None:
             assert [to_text(data_of(s)) for s in state.plugin_states] == [

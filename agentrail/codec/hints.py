@@ -16,6 +16,7 @@ import attrs
 
 from agentrail.codec.misfit import MisfitError
 from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.changes import ChangedStates
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest
 from agentrail.hooks.ruling import Ruling
@@ -48,6 +49,7 @@ class Field(NamedTuple):
 
 CLOSER: Final[Mapping[tuple[type[object], str], object]] = {
     (State, "plugin_states"): tuple[PluginState, ...],
+    (ChangedStates, "put"): tuple[tuple[int, PluginState], ...],
     (Ruling, "states"): tuple[tuple[int, PluginState], ...],
     (BeforeRequest, "messages"): History,
     (BeforeCompaction, "messages"): History,

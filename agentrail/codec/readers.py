@@ -388,6 +388,7 @@ _LEAF_KINDS: Final[Mapping[Leaf, tuple[type[object], ...]]] = {
     Leaf.OBJECT: (dict,),
     Leaf.STATE: (dict,),
     Leaf.ERROR: (dict,),
+    Leaf.UNSET: (),
 }
 
 _anything: Final = LEAVES[Leaf.JSON]("")

@@ -8,6 +8,8 @@ from enum import Enum, Flag
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Final, Literal, NamedTuple, NewType, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
+from msgspec import UnsetType
+
 from agentrail.codec.hints import PluginState, is_class
 from agentrail.codec.misfit import MisfitError, one
 from agentrail.codec.states import SCALARS
@@ -32,6 +34,7 @@ class Leaf(Enum):
     OBJECT = "a JSON object"
     STATE = "the state of a plugin"
     ERROR = "an error"
+    UNSET = "nothing that is written"
 
 
 class Chosen(NamedTuple):
@@ -106,6 +109,7 @@ _LEAVES: Final[Mapping[object, Leaf]] = {
     JsonObject: Leaf.OBJECT,
     PluginState: Leaf.STATE,
     AgentrailError: Leaf.ERROR,
+    UnsetType: Leaf.UNSET,
 }
 
 _ARRAYS: Final[Mapping[object, type[object]]] = {
@@ -179,6 +183,8 @@ def _unwrapped(hint: object) -> object:
 def _choice(members: Iterable[Shape]) -> Shape:
     flat: list[Shape] = []
     for member in members:
+        if member is Leaf.UNSET:
+            continue  # a field that is `UNSET` is never written
         if isinstance(member, Choice):
             flat.extend(member.shapes)
             flat.extend([Leaf.NOTHING] if member.optional else [])

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, cast
 
+from msgspec import UNSET
+
 from agentrail.codec.classes import Alone, ByType, Part, Written, written_by
 from agentrail.codec.envelopes import row_writer
 from agentrail.codec.faults import ERRORS, facts_of
@@ -22,6 +24,7 @@ from agentrail.codec.misfit import TAG, MisfitError, one, shortened
 from agentrail.codec.shapes import SEQUENCES, Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
 from agentrail.codec.states import CONSTANTS, MAPPINGS, SCALARS, in_order, kept
 from agentrail.codec.text import from_text, to_text
+from agentrail.core.vocabulary.changes import NO_CHANGE
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import AgentrailError
 from agentrail.hooks.ruling import NOTHING_GATHERED, START
@@ -35,7 +38,10 @@ from agentrail.values.usage import NOTHING_USED
 
 KNOWN_EVENTS: Final = frozenset(cls.__name__ for cls in EVENTS)
 
-_VOID: Final = (None, False, 0, 0.0, "", (), frozenset[object](), NOTHING_GATHERED, NOTHING_USED, NOTHING_YET, START)
+_VOID: Final = (
+    *(None, False, 0, 0.0, "", (), frozenset[object]()),
+    *(NO_CHANGE, NOTHING_GATHERED, NOTHING_USED, NOTHING_YET, START),
+)
 _IN_FULL: Final = frozenset[type[object]]({Options})
 """Classes whose fields are written even at their defaults, because a later version may change those defaults."""
 
@@ -63,7 +69,9 @@ def writer_for(hint: object, at: str = "") -> Writer:
 
 
 def is_void(default: object) -> bool:
-    """Whether *default* is an empty or zero value, which no later version changes, so that it need not be written."""
+    """Whether *default* need not be written: `UNSET`, or an empty or zero value, which no later version changes."""
+    if default is UNSET:
+        return True
     if isinstance(default, History | Mapping):
         return not default
     return any(type(default) is type(void) and default == void for void in _VOID)
@@ -326,6 +334,7 @@ _LEAF_TYPES: Final[Mapping[Leaf, tuple[type[object], ...]]] = {
     Leaf.OBJECT: (*MAPPINGS, dict),
     Leaf.STATE: (),
     Leaf.ERROR: (),
+    Leaf.UNSET: (),
 }
 
 

@@ -1,4 +1,4 @@
-"""Journals, which store sessions: two built-in ones, the protocol for one of your own, and archives of one session."""
+"""Journals, which store sessions: two built-in ones, the protocol for your own; archives and audits of one session."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from agentrail.lazy import lazily
 if TYPE_CHECKING:
     from agentrail.adapters.journals.archive import export_session as export_session
     from agentrail.adapters.journals.archive import import_session as import_session
+    from agentrail.adapters.journals.auditing import audit as audit
     from agentrail.adapters.journals.memory import MemoryJournal as MemoryJournal
     from agentrail.adapters.journals.sqlite import SqliteJournal as SqliteJournal
+    from agentrail.core.audit import Difference as Difference
     from agentrail.ports.journal import NO_LEASE as NO_LEASE
     from agentrail.ports.journal import Claim as Claim
     from agentrail.ports.journal import Journal as Journal
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Claim": "agentrail.ports.journal",
+    "Difference": "agentrail.core.audit",
     "Journal": "agentrail.ports.journal",
     "Lease": "agentrail.ports.journal",
     "MemoryJournal": "agentrail.adapters.journals.memory",
@@ -31,6 +34,7 @@ _HOMES = {
     "SqliteJournal": "agentrail.adapters.journals.sqlite",
     "StoredAnswer": "agentrail.ports.journal",
     "StoredSession": "agentrail.ports.journal",
+    "audit": "agentrail.adapters.journals.auditing",
     "export_session": "agentrail.adapters.journals.archive",
     "import_session": "agentrail.adapters.journals.archive",
 }

@@ -50,7 +50,7 @@ class Failpoint(Enum):
     OPENING_READ = "what a stored session was spawned as was read"
     CLAIMED = "a stored session was claimed"
     SNAPSHOT_READ = "the snapshot of a session was looked for"
-    RECORDS_REDONE = "some records of a session were done again"
+    RECORDS_FOLDED = "some records of a session were folded"
     REBUILT = "a stored session has its state"
     CODE_FOUND = "a stored session has its code"
     RETURNED = "a stored session is back, and its caller was not told"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from agentrail.core.vocabulary.changes import NO_CHANGE, Change, fold
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
@@ -18,14 +19,16 @@ from agentrail.errors import BadRecord, SessionHeld
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
+from agentrail.values.foreign import crash
 from agentrail.values.value import Value
-
-MACHINE_VERSION = 1
-"""Version of the machine that made a record; raised with each change of `core.machine.step` that alters an outcome."""
 
 
 class Record(Value, gc=True):
-    """One step of one session: its input, what plugins decided, and what came of it; written in one commit."""
+    """One step of one session: its input, what plugins decided, and what came of it; written in one commit.
+
+    A session is brought back by folding the changes of its records. Its inputs and rulings tell why, and lead to the
+    same once more in an audit.
+    """
 
     session_id: str
     """Session that made the step."""
@@ -34,11 +37,13 @@ class Record(Value, gc=True):
     arrival: Arrival
     """The input of the step, its time, and the random number that was drawn for it."""
     rulings: tuple[Ruling, ...] = ()
-    """What plugins and validators decided in the step; on replay, they are not asked again."""
+    """What plugins and validators decided in the step; an audit does not ask them again."""
     events: tuple[Envelope, ...] = ()
     """The durable events of the step, as they were published."""
-    timers: tuple[tuple[str, int], ...] = ()
-    """The timers that are set after the step: name, and time in milliseconds since 1970."""
+    effects: tuple[str, ...] = ()
+    """Names of the effects that the step asked for, in order."""
+    change: Change = NO_CHANGE
+    """The fields of the state that the step changed."""
     began: str | None = None
     """Id of the model request whose first chunk came before this step, if any: that has no record of its own."""
     command: str | None = None
@@ -47,10 +52,10 @@ class Record(Value, gc=True):
     """The answer to that command."""
     opening: State | None = None
     """In the first record only: the state with which the session began."""
+    due: int | None = None
+    """When the first timer that is set after the step is due, in milliseconds since 1970; `None` if none is set."""
     at_work: bool = False
     """Whether a request, call, compaction, sub-agent or plugin's request is under way, which a recovery must settle."""
-    version: int = MACHINE_VERSION
-    """Version of the machine that made the step."""
 
 
 class Claim(Value):
@@ -128,7 +133,7 @@ class StoredSession(Value):
 
 
 class Snapshot(Value):
-    """State of a session after one of its records: a cache, so that a resume replays fewer records."""
+    """State of a session after one of its records: a cache, so that a resume reads fewer records."""
 
     session_id: str
     """Session of the state."""
@@ -136,20 +141,37 @@ class Snapshot(Value):
     """Number of the last record that the state includes."""
     state: State
     """State of the session after that record."""
-    version: int = MACHINE_VERSION
-    """Version of the machine that made the state."""
 
 
 def stored_session(record: Record) -> StoredSession:
     """Return the summary of the session whose last record is *record*."""
-    due = min(at for _, at in record.timers) if record.timers else None
     ended = bool(record.events) and isinstance(record.events[-1].event, SessionEnded)  # always a session's last
-    return StoredSession(record.session_id, record.number, due, record.at_work, ended)
+    return StoredSession(record.session_id, record.number, record.due, record.at_work, ended)
 
 
 def last_seq(record: Record, before: int) -> int:
     """Return the number of the last durable event up to *record*; *before*: the same for the previous record."""
     return record.events[-1].seq if record.events else before
+
+
+def opening_of(record: Record) -> State:
+    """Return the state with which a session began, from its first record."""
+    if record.opening is None:
+        raise BadRecord(record.session_id, record.number, "it does not say what the session was spawned as")
+    return record.opening
+
+
+def folded(state: State, record: Record) -> State:
+    """Return *state* after the step in *record*; raise `BadRecord` if its change does not fit the state."""
+    try:
+        after = fold(state, record.change)
+    except BaseException as error:  # whatever the values of a damaged record raise, the error names the record
+        problem = f"its change does not fit the records before it: {crash(error)}"
+        raise BadRecord(record.session_id, record.number, problem) from error  # noqa: ASYNC104 - nothing is awaited
+    if after.seq != last_seq(record, state.seq):
+        problem = f"after its change the last event is {after.seq}, and by its events {last_seq(record, state.seq)}"
+        raise BadRecord(record.session_id, record.number, problem)
+    return after
 
 
 def check_numbers(claim: Claim, expected: int, records: Sequence[Record]) -> None:
@@ -168,8 +190,8 @@ def check_snapshot(claim: Claim, snapshot: Snapshot, head: int) -> None:
 
 
 def is_usable(snapshot: Snapshot, head: int) -> bool:
-    """Whether *snapshot* was made by this machine version and is not newer than the session's last record, *head*."""
-    return snapshot.version == MACHINE_VERSION and snapshot.number <= head
+    """Whether *snapshot* is not newer than the session's last record, *head*."""
+    return snapshot.number <= head
 
 
 class Journal(Protocol):
@@ -235,7 +257,7 @@ class Journal(Protocol):
     async def snapshot(self, session_id: str) -> Snapshot | None:
         """Return the stored snapshot of a session; `None` if there is none that can be used.
 
-        One that is newer than the last record, or was made by another version of the machine, cannot be used.
+        One that is newer than the last record cannot be used.
         """
         ...
 

@@ -8,14 +8,13 @@ from typing import Final, final
 import attrs
 import trio
 
-from agentrail.core.machine.step import step
+from agentrail.core.machine.step import redo
 from agentrail.core.vocabulary.effects import CarryOut, StartRequest
-from agentrail.core.vocabulary.inputs import AnyInput, Arrival, AskSettled, StreamBegan, StreamCut, StreamEnded
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, StreamCut, StreamEnded
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import ContextTooLong, ModelError, PermanentModelError, TransientModelError
 from agentrail.hooks.actions import Answered, CallModel
-from agentrail.hooks.judge import Recorded
-from agentrail.ports.journal import Journal, Record
+from agentrail.ports.journal import Journal, Record, folded, opening_of
 from agentrail.ports.model import EmitChunk
 from agentrail.reprs import in_brackets
 from agentrail.values.content import Text, Thinking
@@ -118,11 +117,7 @@ def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list
     told: dict[str, list[str]] = {}
     state: State | None = None
     for record in records:
-        state = record.opening if state is None else state
-        if state is None:
-            break
-        if record.began is not None:
-            state = step(state, Arrival(StreamBegan(record.began), record.arrival.at), Recorded(())).state
+        state = opening_of(record) if state is None else state
         given: AnyInput = record.arrival.input
         match given:
             case StreamEnded(request_id=request_id) | StreamCut(request_id=request_id):
@@ -132,13 +127,13 @@ def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list
                 told.setdefault(asked[ask_id], []).append(str(answer))
             case _:
                 pass
-        done = step(state, record.arrival, Recorded(record.rulings, record.session_id, record.number))
+        done = redo(state, record.arrival, record.rulings, record.began, record.number)
         for effect in done.effects:
             if isinstance(effect, StartRequest):
                 found[effect.request.request_id] = Exchange(effect.request)
             elif isinstance(effect, CarryOut) and isinstance(effect.request, CallModel):
                 asked[effect.ask_id] = effect.request.prompt
-        state = done.state
+        state = folded(state, record)
     return list(found.values()), told
 
 

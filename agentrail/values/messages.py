@@ -163,6 +163,10 @@ class History(Sequence[Message]):
         grown._log, grown._sizes, grown._length = log, sizes, len(log)  # noqa: SLF001  # another history on the same log
         return grown
 
+    def continues(self, other: History) -> bool:
+        """Whether the history was made by appending to *other*, and shares its log."""
+        return self._log is other._log and self._length >= other._length
+
     def __len__(self) -> int:
         return self._length
 

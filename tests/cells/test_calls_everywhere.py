@@ -54,7 +54,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.state import Attached, Change
+from agentrail.core.vocabulary.state import Attached, PluginChange
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, UnknownPlugin, UnknownTool
 from agentrail.hooks.actions import Answered
 from agentrail.hooks.attachments import seat_for
@@ -186,7 +186,7 @@ def test_new_options_wait_until_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state](other())
         new = bench.seat(other(), 1)
-        change = Change("update", "Other", new, FrozenObject(level=2))
+        change = PluginChange("update", "Other", new, FrozenObject(level=2))
         bench.send(UpdatePluginSent(new, FrozenObject(level=2))).expect_only(answer=DONE, changes=(change,))
 
 
@@ -209,7 +209,7 @@ def test_a_plugin_joins_when_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state]()
         seat = bench.seat(other())
-        bench.send(AttachPluginSent(seat)).expect_only(answer=DONE, changes=(Change("attach", "Other", seat),))
+        bench.send(AttachPluginSent(seat)).expect_only(answer=DONE, changes=(PluginChange("attach", "Other", seat),))
         bench.send(AttachPluginSent(seat)).expect_only(answer=Refused(PluginExists("Other")))
 
 
@@ -230,7 +230,7 @@ def test_a_plugin_leaves_at_once() -> None:
 def test_a_plugin_leaves_when_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state](other())
-        bench.send(DetachPluginSent("Other")).expect_only(answer=DONE, changes=(Change("detach", "Other"),))
+        bench.send(DetachPluginSent("Other")).expect_only(answer=DONE, changes=(PluginChange("detach", "Other"),))
         there = "`Holds`" if state == "resting" else "none"
         bench.send(DetachPluginSent("Other")).expect_only(answer=Refused(UnknownPlugin("Other", there)))
 

@@ -8,7 +8,7 @@ from agentrail.core.vocabulary.commands import (
     StopSent,
     UpdatePluginSent,
 )
-from agentrail.core.vocabulary.state import Change
+from agentrail.core.vocabulary.state import PluginChange
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.plugin import AnyPlugin, Plugin
@@ -78,8 +78,8 @@ def test_the_last_options_of_each_plugin_win_and_apply_after_the_turn() -> None:
     bench.send(UpdatePluginSent(other, LEVEL))
     bench.send(UpdatePluginSent(second, LEVEL))
     assert bench.state.changes == (
-        Change("update", "Other", other, LEVEL),
-        Change("update", "Counts", second, LEVEL),
+        PluginChange("update", "Other", other, LEVEL),
+        PluginChange("update", "Counts", second, LEVEL),
     )
     bench.prompt("next")
     bench.answers("bye")

@@ -1,11 +1,9 @@
-"""A session is rebuilt from its records; if the result differs from what was recorded, it is refused."""
+"""A session is brought back by what its steps changed; an audit makes the steps again, and tells what differs."""
 
-import pytest
-
-from agentrail.core.machine.step import redo
+from agentrail.core.audit import Difference, differences
+from agentrail.core.vocabulary.changes import Change, change, fold
 from agentrail.core.vocabulary.effects import OpenStream
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import ReplayDiffers
 from agentrail.testing.world.plausible import World, WorldRecord
 from tests.core.driving import back, begin, hello, session
 
@@ -18,9 +16,19 @@ def recorded() -> tuple[World, State, WorldRecord]:
     return world, before, world.records[-1]
 
 
+def audited(before: State, record: WorldRecord) -> tuple[State, tuple[Difference, ...]]:
+    after = fold(before, record.change)
+    return after, differences(before, after, record)
+
+
+def test_a_change_has_a_field_for_each_of_the_state() -> None:
+    assert Change.__struct_fields__ == State.__struct_fields__
+
+
 def test_a_record_leads_to_the_state_that_was() -> None:
     world, before, record = recorded()
-    assert redo(before, record.arrival, record.rulings, record.events) == world.state
+    assert fold(before, record.change) == world.state
+    assert audited(before, record) == (world.state, ())
 
 
 def test_a_stream_that_had_begun_is_begun_again() -> None:
@@ -30,20 +38,33 @@ def test_a_stream_that_had_begun_is_begun_again() -> None:
     (stream,) = began.effects
     assert isinstance(stream, OpenStream)
     world.apply(back(world))
-    record = world.records[-1]
-    again = redo(before, record.arrival, record.rulings, record.events, stream.request_id)
-    assert again == world.state
+    record = world.records[-1].but(began=stream.request_id, change=change(before, world.state))
+    assert audited(before, record) == (world.state, ())
 
 
-def test_other_events_than_then_are_refused() -> None:
+def test_other_events_than_then_are_found() -> None:
+    world, before, record = recorded()
+    state, (difference,) = audited(before, record.but(events=record.events[:-1]))
+    assert state == world.state
+    assert (difference.record, difference.what) == (2, "events")
+    assert "RequestStart" in difference.now
+    assert "RequestStart" not in difference.recorded
+
+
+def test_rulings_that_nobody_asks_for_are_found() -> None:
     _, before, record = recorded()
-    with pytest.raises(ReplayDiffers) as refused:
-        redo(before, record.arrival, record.rulings, record.events[:-1], number=2)
-    assert refused.value == ReplayDiffers("s", 2, "its events")
+    _, found = audited(before, record.but(rulings=(*record.rulings, record.rulings[-1])))
+    hooks = ", ".join(ruling.hook for ruling in (*record.rulings, record.rulings[-1]))
+    assert found == (Difference(2, "rulings", hooks, "its rulings: some were not asked for"),)
 
 
-def test_rulings_that_nobody_asks_for_are_refused() -> None:
+def test_another_field_of_the_state_is_found() -> None:
     _, before, record = recorded()
-    with pytest.raises(ReplayDiffers) as refused:
-        redo(before, record.arrival, (*record.rulings, record.rulings[-1]), record.events, number=2)
-    assert refused.value == ReplayDiffers("s", 2, "its rulings: some were not asked for")
+    state, found = audited(before, record.but(change=record.change.but(serial=77)))
+    assert (state.serial, [(one.what, one.recorded) for one in found]) == (77, [("state.serial", "77")])
+
+
+def test_a_step_that_cannot_be_made_any_more_is_found() -> None:
+    _, before, record = recorded()
+    _, (difference,) = audited(before.but(phase=None), record)
+    assert (difference.what, difference.recorded, difference.now) == ("step", "PromptSent", "KeyError: None")

@@ -499,7 +499,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.journals.sqlite.wal_file.OF_HEAD",
         "adapters.journals.sqlite.wal_file.TORN",
         "adapters.journals.sqlite.wal_file._WORD",
-        "adapters.journals.sqlite.opening.NO_TABLES",
+        "adapters.journals.sqlite.tables.NO_TABLES",
         "adapters.journals.sqlite.ownership.ONLY_ITS_OWNER",
         "adapters.journals.sqlite.ownership.ONLY_ITS_OWNERS_FILE",
         "adapters.journals.sqlite.tables.APPLICATION",

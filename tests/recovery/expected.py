@@ -104,7 +104,7 @@ TOLD: Final = (
     Told(Failpoint.OPENING_READ, "come back", 1, "1 worked", "1 worked", "0 unknown"),
     Told(Failpoint.CLAIMED, "come back", 1, "1 worked", "1 worked", "0 unknown"),
     Told(Failpoint.SNAPSHOT_READ, "come back", 1, "1 worked", "1 worked", "0 unknown"),
-    Told(Failpoint.RECORDS_REDONE, "come back", 1, "1 worked", "1 worked", "0 unknown"),
+    Told(Failpoint.RECORDS_FOLDED, "come back", 1, "1 worked", "1 worked", "0 unknown"),
     Told(Failpoint.REBUILT, "come back", 1, "1 worked", "1 worked", "0 unknown"),
     Told(Failpoint.CODE_FOUND, "come back", 1, "1 worked", "1 worked", "0 unknown"),
     Told(Failpoint.RETURNED, "come back", 1, "2 worked", "1 worked", "0 unknown"),

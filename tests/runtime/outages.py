@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 APPEND = "journal_log.Records._append"
 READS = "journal_log.Records.read"
-OPENING = "recovery.opening_of"
+OPENING = "recovery.read_opening"
 REBUILT = "journal_log.rebuilt"
 BACK = "recovery.brought_back"
 LEAVABLE = "root_nursery.leavable.<locals>.run"

@@ -15,7 +15,9 @@ from agentrail import SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.supervisor import open_supervisor
 from agentrail.app.wiring import policy, service
+from agentrail.core.vocabulary.changes import Appended, Change, ChangedCalls, ChangedStates, Range, Rearranged
 from agentrail.core.vocabulary.commands import Accepted, PromptSent
+from agentrail.core.vocabulary.tool_calls import Call
 from agentrail.errors import (
     BadJournal,
     BadPlugin,
@@ -33,7 +35,6 @@ from agentrail.hooks.actions import Ask, CallService, Continue, HoldTool, Replac
 from agentrail.hooks.context import Context, MoneyLimit
 from agentrail.hooks.moments import BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Log, Plugin
-from agentrail.hooks.ruling import Ruling
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import EmitChunk, Model
@@ -462,9 +463,9 @@ async def test_a_journal_that_lists_sessions_out_of_order_or_twice_is_refused(id
 
 
 class Exits:
-    """Raises `SystemExit` when its truth value is asked for."""
+    """Raises `SystemExit` when an attribute of it is asked for."""
 
-    def __bool__(self) -> bool:
+    def __getattr__(self, name: str) -> object:
         raise SystemExit
 
 
@@ -488,16 +489,19 @@ class OtherInside(MemoryJournal):
 
 INSIDES: list[tuple[str, object]] = [
     *((name, odd) for name in sorted(Record.__struct_fields__) for odd in (42.5, object(), [], {}, (None,), math.nan)),
-    *((name, odd) for name in ("arrival", "events", "rulings", "timers") for odd in (None, "text", ((),), 10**400)),
+    *((name, odd) for name in ("arrival", "events", "rulings", "effects") for odd in (None, "text", ((),), 10**400)),
     ("arrival", lambda one: one.arrival.but(at=math.nan)),
     ("arrival", lambda one: one.arrival.but(at=-1)),
     ("arrival", lambda one: one.arrival.but(at="7")),
     ("arrival", lambda one: one.arrival.but(random=math.inf)),
     ("arrival", lambda one: one.arrival.but(input=None)),
-    ("arrival", lambda one: one.arrival.but(input=PromptSent((Text(42),)))),  # type: ignore[arg-type]
-    ("arrival", lambda one: one.arrival.but(input=PromptSent(None))),  # type: ignore[arg-type]
-    ("rulings", lambda _: (Ruling(object()),)),  # type: ignore[arg-type]
-    ("rulings", lambda one: tuple(ruling.but(states=Exits()) for ruling in one.rulings) or (None,)),
+    ("change", lambda _: Change(history=Appended(None))),  # type: ignore[arg-type]
+    ("change", lambda _: Change(history=Appended((42,)))),  # type: ignore[arg-type]
+    ("change", lambda _: Change(history=Exits())),  # type: ignore[arg-type]
+    ("change", lambda _: Change(history=Rearranged((Range(5, 900),)))),
+    ("change", lambda _: Change(batch=ChangedCalls((Call("c1", "read", EMPTY),)))),
+    ("change", lambda _: Change(plugin_states=ChangedStates(3, ((0, 1),)))),
+    ("change", lambda one: one.change.but(seq=one.events[-1].seq + 1 if one.events else None)),
     ("events", lambda one: one.events[1:] or (None,)),
     ("events", lambda one: one.events * 2 or (None,)),
     ("events", lambda one: tuple(reversed(one.events)) if len(one.events) > 1 else (None,)),

@@ -10,12 +10,13 @@ from attrs import define, field
 
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.codec import data_of, to_text
-from agentrail.core.machine.step import redo, step
+from agentrail.codec import data_of, encode_text, to_text
+from agentrail.core.audit import differences
+from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.judge import Recorded
-from agentrail.ports.journal import Journal
+from agentrail.ports.journal import Journal, Snapshot, folded
 from agentrail.ports.model import Model
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel
@@ -136,8 +137,10 @@ async def rebuilt(journal: Journal, session_id: str) -> State:
     state = records[0].opening
     for number, record in enumerate(records, 1):
         assert record.number == number
-        state = redo(state, record.arrival, record.rulings, record.events, record.began, number)
-        assert (state.timers, state.at_work) == (record.timers, record.at_work)
+        before, state = state, folded(state, record)
+        assert not differences(before, state, record)
+        due = min((at for _, at in state.timers), default=None)
+        assert (due, state.at_work) == (record.due, record.at_work)
     return state
 
 
@@ -152,6 +155,7 @@ async def check_records(journal: Journal, handle: SessionHandle) -> None:
     for name in State.__struct_fields__:
         assert getattr(state, name) == getattr(live, name), name
     assert state == live
+    assert encode_text(Snapshot(handle.id, 1, state)) == encode_text(Snapshot(handle.id, 1, live))
 
 
 async def check_heard(journal: Journal, handle: SessionHandle, heard: Heard) -> None:

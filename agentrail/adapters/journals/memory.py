@@ -139,7 +139,7 @@ class MemoryJournal:
         shelf.snapshot = _packed(snapshot) if self._encode else snapshot
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session; `None` if there is none, or it is of another machine version or too new."""
+        """Return the snapshot of a session; `None` if there is none that can be used."""
         shelf = self._shelves.get(session_id)
         if shelf is None or shelf.snapshot is None:
             return None

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import commands
-from agentrail.core.vocabulary.state import Attached, Change, Phase
+from agentrail.core.vocabulary.state import Attached, Phase, PluginChange
 from agentrail.errors import PluginExists, ToolExists, UnknownPlugin, UnknownTool
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.moments import BeforePluginOptsUpdate, Hook
@@ -77,20 +77,20 @@ def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) ->
 
 def on_update_plugin(w: StepDraft, sent: commands.UpdatePluginSent) -> None:
     """Handle `update_plugin`: queue new options for a plugin; later ones replace earlier ones."""
-    _queue(w, Change("update", sent.seat.key, sent.seat, sent.options))
+    _queue(w, PluginChange("update", sent.seat.key, sent.seat, sent.options))
 
 
 def on_attach_plugin(w: StepDraft, sent: commands.AttachPluginSent) -> None:
     """Handle `attach_plugin`: queue a plugin to add."""
-    _queue(w, Change("attach", sent.seat.key, sent.seat))
+    _queue(w, PluginChange("attach", sent.seat.key, sent.seat))
 
 
 def on_detach_plugin(w: StepDraft, sent: commands.DetachPluginSent) -> None:
     """Handle `detach_plugin`: queue a plugin to remove."""
-    _queue(w, Change("detach", sent.key))
+    _queue(w, PluginChange("detach", sent.key))
 
 
-def _queue(w: StepDraft, change: Change) -> None:
+def _queue(w: StepDraft, change: PluginChange) -> None:
     s = w.s
     there = _keys_to_be(w)
     if change.kind == "attach" and change.key in there:

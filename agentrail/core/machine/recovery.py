@@ -15,7 +15,7 @@ from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, give_up
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
-from agentrail.core.vocabulary.state import Attached, Change, Due, Phase, Suspension
+from agentrail.core.vocabulary.state import Attached, Due, Phase, PluginChange, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, can_be_probed
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.attachments import AttachedPlugin
@@ -157,7 +157,7 @@ def _renew_changes(w: StepDraft, seats: tuple[AttachedPlugin, ...]) -> None:
     w.s.changes = tuple(change for change in changes if change is not None)
 
 
-def _renewed(change: Change, seats: Mapping[tuple[str, int], AttachedPlugin]) -> Change | None:
+def _renewed(change: PluginChange, seats: Mapping[tuple[str, int], AttachedPlugin]) -> PluginChange | None:
     """Return *change* as the code of now describes it, without options that it overrides; `None` if none is left."""
     seat = None if change.seat is None else seats.get((change.seat.key, change.seat.revision))
     if seat is None:

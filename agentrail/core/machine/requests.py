@@ -83,10 +83,10 @@ def finish_before_request(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) 
         w.say(*added)
         w.emit(Intervention(text, "before_request"))
     messages = s.history if gathered.messages is None else (*gathered.messages, *added)
-    used = (turn.model, turn.options)
-    if s.used_model is not None and s.used_model != used:
+    before, used = s.used_model, (turn.model, turn.options)
+    if before is not None and before != used:
         w.emit(ModelEffective(turn.model))
-    s.used_model = used
+    s.used_model = before if before == used else used
     request_id = w.make_id("r")
     s.request = Request(request_id)
     w.emit(RequestStart(request_id, turn.model, len(messages), turn.attempt))

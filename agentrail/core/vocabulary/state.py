@@ -191,7 +191,7 @@ class Due(Value):
     """Id of the call or text that the hook or stage is about; empty if there is none."""
 
 
-class Change(Value):
+class PluginChange(Value):
     """A change of the session's plugins, queued until no turn is open."""
 
     kind: str
@@ -255,7 +255,7 @@ class State(Draftable):
     seats: tuple[AttachedPlugin, ...] = ()
     plugin_states: tuple[object, ...] = ()
     deafness: tuple[tuple[str, int], ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PluginChange, ...] = ()
     phase: Phase = Phase.NEW
     opening: bool = True
     seq: int = 0

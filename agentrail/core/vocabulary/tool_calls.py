@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from itertools import chain
+from itertools import chain, compress
+from operator import is_not
 from typing import Final, overload
 
 from agentrail.hooks.ruling import NOTHING_GATHERED, Gathered, Place
@@ -168,6 +169,13 @@ class CallList(Sequence[Call]):
         made._statuses = statuses = self._statuses.copy()  # noqa: SLF001
         statuses[place] = _CODES[changed.status]
         return made
+
+    def changed_since(self, before: CallList) -> tuple[Call, ...] | None:
+        """Return the calls that are other objects than in the list *before*; `None` if it lists other calls."""
+        if self._places is not before._places:
+            return None
+        pages = compress(zip(before._pages, self._pages, strict=True), map(is_not, before._pages, self._pages))
+        return tuple([call for old, new in pages for call in compress(new, map(is_not, old, new))])
 
     def count(self, status: CallStatus) -> int:
         """Return how many calls have this *status*."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import trio
 
-from agentrail.core.machine.step import Step, redo, step
-from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.changes import Change, change, fold
+from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
     AgentrailError,
@@ -22,24 +23,22 @@ from agentrail.errors import (
     ReplayDiffers,
     SessionForgotten,
 )
-from agentrail.hooks.judge import Recorded
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.journal import Claim, Journal, Record, Snapshot
+from agentrail.ports.journal import Claim, Journal, Record, Snapshot, folded, opening_of
 from agentrail.runtime.resources import SharedServices
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.sanitize import traced
-from agentrail.values.foreign import crash
 from agentrail.values.json import Json, canonical
 
 PAGE = 100
-"""How many records are replayed before other tasks may run."""
+"""How many records are folded before other tasks may run."""
 
 
 async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) -> tuple[State, int]:
     """Rebuild a session's state from its snapshot and records, up to record *upto* or all.
 
-    Returns the state and the number of the last record replayed.
+    Returns the state and the number of the last record that it includes.
     """
     snapshot = await journal.snapshot(session_id)
     reach(Failpoint.SNAPSHOT_READ)
@@ -53,31 +52,12 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
         more = len(records) == wanted > 0
         for record in records:
             number = record.number
-            state = record.opening if state is None else state
-            if state is None:
-                raise ReplayDiffers(session_id, number, "its beginning, which is not there")
-            state = _redone(state, record)
+            state = folded(opening_of(record) if state is None else state, record)
         await trio.lowlevel.checkpoint()
-        reach(Failpoint.RECORDS_REDONE)
+        reach(Failpoint.RECORDS_FOLDED)
     if state is None:
-        raise ReplayDiffers(session_id, number, "its beginning: there are no records")
+        raise BadRecord(session_id, number, "there are no records")
     return state, number
-
-
-def _redone(state: State, record: Record) -> State:
-    """Return *state* after the step in *record*; raise `BadRecord` if the record cannot be replayed."""
-    try:
-        return redo(state, record.arrival, record.rulings, record.events, record.began, record.number)
-    except (BadRecord, ReplayDiffers):
-        raise
-    except BaseException as error:  # whatever the values of a damaged record raise, the error names the record
-        problem = f"its step breaks: {crash(error)}"
-        raise BadRecord(record.session_id, record.number, problem) from error  # noqa: ASYNC104 - nothing is awaited
-
-
-def begun(state: State, request_id: str) -> State:
-    """Return *state* after the first chunk of a response, a step that has no record of its own yet."""
-    return step(state, Arrival(StreamBegan(request_id), 0), Recorded(())).state
 
 
 def _texts(found: Iterable[Json]) -> list[str]:
@@ -130,16 +110,27 @@ def relieve_nobody() -> None:
     """No-op callback, used until the session sets its own, and after its end."""
 
 
+class Begun(NamedTuple):
+    """The first chunk of a response: a step that has no record of its own, but is part of the next one."""
+
+    request_id: str
+    """Id of the request."""
+    before: State
+    """State before the step."""
+    change: Change
+    """What the step changed."""
+
+
 class Records:
     """Writer of a session's journal; *opening* is the state it is spawned with, stored by the first record."""
 
     __slots__ = (
+        "_begun",
         "_claim",
         "_doubtful",
         "_house",
         "_kept",
         "_opening",
-        "began",
         "forgotten",
         "head",
         "relieve",
@@ -155,7 +146,7 @@ class Records:
         self._kept = claim.head
         self.head: int = claim.head
         self.unwritten: tuple[Record, ...] = ()
-        self.began: str | None = None
+        self._begun: Begun | None = None
         self.stuck: JournalUnavailable | None = None
         self.relieve: Callable[[], None] = relieve_nobody
         self.forgotten = False
@@ -186,35 +177,42 @@ class Records:
             return 0
         return await self._house.journal.place(self._claim.session_id, seq)
 
-    async def write(self, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        """Write the record of a step; while the session is starting, records are kept until it has started."""
+    def begin(self, request_id: str, before: State, outcome: Step) -> None:
+        """Note that the response to a request has begun; the next record says so."""
+        self._begun = Begun(request_id, before, change(before, outcome.state))
+
+    async def write(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        """Write the record of a step from the state *before*; while the session is starting, records are kept."""
+        after, begun = outcome.state, self._begun
         record = Record(
             self._claim.session_id,
             self.head + len(self.unwritten) + 1,
             arrival,
             outcome.rulings,
             outcome.events,
-            outcome.state.timers,
-            self.began,
+            tuple([type(effect).__name__ for effect in outcome.effects]),
+            change(before if begun is None else begun.before, after),
+            None if begun is None else begun.request_id,
             command,
             outcome.answer,
             self._opening,
-            outcome.state.at_work,
+            min([at for _, at in after.timers]) if after.timers else None,
+            after.at_work,
         )
-        self.began = self._opening = None
+        self._opening = None
         self.unwritten = (*self.unwritten, record)
-        if outcome.state.opening:
+        if after.opening:
             return
         try:
             self.head = await self._append()
         except JournalUnavailable as error:
             self.head = await self.through(self._append, None if self.wrote else ATTEMPTS, error)
-        self.unwritten = ()
+        self.unwritten, self._begun = (), None
         self.wrote = True
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
             name = f"snapshot ({self._claim.session_id})"
-            self._house.nursery.start_soon(self.keep, outcome.state, self.head, name=name)
+            self._house.nursery.start_soon(self.keep, after, self.head, name=name)
 
     async def through(
         self, call: Callable[[], Awaitable[T]], attempts: int | None = None, failed: JournalUnavailable | None = None
@@ -245,15 +243,18 @@ class Records:
         reach(Failpoint.APPENDED)
         return head
 
-    def come_back(self, head: int) -> str | None:
-        """After a crash, drop what is not written and go on after record *head*, the last in the journal.
+    def come_back(self, state: State, head: int) -> State:
+        """After a crash, drop what is not written and go on after record *head*, the last in the journal, at *state*.
 
-        Return the id of the request whose response has begun since then, which no record says yet; `None` if none has.
+        Return the state to go on with: with the first chunk of the response that has begun since then, if one has.
         """
-        if head == self.head and self.unwritten:
-            self.began = self.unwritten[0].began
+        if head != self.head:
+            self._begun = None
         self.head, self.unwritten, self._doubtful = head, (), False
-        return self.began
+        if self._begun is None:
+            return state
+        self._begun = self._begun._replace(before=state)
+        return fold(state, self._begun.change)
 
     async def keep(self, state: State, number: int) -> None:
         """Store a snapshot of the state; a failure is only logged."""

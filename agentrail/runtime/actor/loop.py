@@ -21,7 +21,7 @@ from agentrail.runtime.actor.completed_inputs import COMPLETED, SAYS_PARTIAL, co
 from agentrail.runtime.actor.early_release import relieve
 from agentrail.runtime.actor.end_reason import Gone, why_gone
 from agentrail.runtime.actor.hibernation import Sleep, without_code
-from agentrail.runtime.actor.journal_log import Records, begun, rebuilt, relieve_nobody, with_plugins_of
+from agentrail.runtime.actor.journal_log import Records, rebuilt, relieve_nobody, with_plugins_of
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
@@ -168,7 +168,7 @@ class Session:
         state = await self._stored()
         arrival = inputs.Arrival(told, self.shared.clock.now_ms(), self.shared.random.random())
         outcome = step(state, arrival, without_code())
-        await self.records.write(arrival, outcome, None)
+        await self.records.write(state, arrival, outcome, None)
         self.state = outcome.state
         self.sleep.is_thin = False
         self.bus.publish(outcome.events)
@@ -189,9 +189,7 @@ class Session:
         elif head != records.head:
             raise records.fenced
         self._in_doubt = None
-        began = records.come_back(head)
-        state = state if began is None else begun(state, began)
-        self.state = with_plugins_of(state, self.state, head)
+        self.state = records.come_back(with_plugins_of(state, self.state, head), head)
         if self._left is not None:
             self._show(*self._left)
         elif letter is not None and type(letter.given) not in TOLD:
@@ -228,10 +226,11 @@ class Session:
         told = letter.command is not None and outcome.answer is not None  # refusals too: an id keeps its first answer
         if told or outcome.changes(self.state):
             if isinstance(given, inputs.StreamBegan):
-                self.records.began = given.request_id
+                self.records.begin(given.request_id, self.state, outcome)
             elif not self._never_was(outcome):
                 self._in_doubt = outcome
-                await self.records.write(arrival, outcome, letter.command)  # durable before it is published or answered
+                # Durable before it is published or answered.
+                await self.records.write(self.state, arrival, outcome, letter.command)
                 self._in_doubt = None
         if self.traces:
             self.traces.show(self.state, arrival, outcome)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, cast, get_args
 
+from agentrail.core.vocabulary.changes import Change
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
@@ -30,9 +31,6 @@ T = TypeVar("T")
 
 INPUTS: Final = frozenset(get_args(AnyInput))
 ANSWERS: Final = frozenset(get_args(Answer))
-
-PAIR: Final = 2
-"""Items of a timer in a record: its name and its time."""
 
 log = logging.getLogger("agentrail.journal")
 
@@ -173,13 +171,6 @@ def _text(found: object) -> bool:
     return found is None or type(found) is str
 
 
-def _timer(found: object) -> bool:
-    if type(found) is not tuple:
-        return False
-    pair = cast("tuple[object, ...]", found)
-    return len(pair) == PAIR and type(pair[0]) is str and _time(pair[1])
-
-
 def _event(found: object) -> bool:
     if type(found) is not Envelope or not _is(found.n, 0):
         return False
@@ -198,15 +189,16 @@ FIELDS: Final[tuple[tuple[str, Callable[[object], bool]], ...]] = (
     ("arrival", _arrival),
     ("rulings", _each(lambda found: type(found) is Ruling)),
     ("events", _each(_event)),
-    ("timers", _each(_timer)),
+    ("effects", _each(lambda found: type(found) is str)),
+    ("change", lambda found: type(found) is Change),
     ("began", _text),
     ("command", _text),
     ("answer", lambda found: found is None or type(found) in ANSWERS),
     ("opening", lambda found: found is None or type(found) is State),
+    ("due", lambda found: found is None or _time(found)),
     ("at_work", lambda found: type(found) is bool),
-    ("version", _time),
 )
-"""Check of each field of a record, but its number and session; deeper errors are found by the replay."""
+"""Check of each field of a record, but its number and session; deeper errors are found when its change is folded."""
 
 
 def _can_be_written(stored: StoredAnswer) -> bool:

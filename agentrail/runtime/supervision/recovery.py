@@ -17,7 +17,7 @@ from agentrail.errors import (
     UnknownRecord,
 )
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.journal import Journal
+from agentrail.ports.journal import Journal, opening_of
 from agentrail.runtime.actor.journal_log import PAGE, rebuilt
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
@@ -33,7 +33,7 @@ async def brought_back(
     shared: SharedServices, session_id: str, owner: str, find_code: FindCode
 ) -> tuple[Session, SessionReturned]:
     """Claim and rebuild a stored session, and return it with its first input; no record is written yet."""
-    await opening_of(shared, session_id)  # raise for a missing or damaged session before claiming it
+    await read_opening(shared, session_id)  # raise for a missing or damaged session before claiming it
     reach(Failpoint.OPENING_READ)
     claim = await shared.journal.claim(session_id, owner)
     reach(Failpoint.CLAIMED)
@@ -53,15 +53,12 @@ async def brought_back(
     return session, returned
 
 
-async def opening_of(shared: SharedServices, session_id: str) -> State:
+async def read_opening(shared: SharedServices, session_id: str) -> State:
     """Return the state with which a stored session was spawned."""
     first = await shared.journal.read(session_id, 0, 1)
     if not first:
         raise SessionNotStored(session_id) if shared.forget is None else SessionForgotten(session_id)
-    opening = first[0].opening
-    if opening is None:
-        raise BadRecord(session_id, first[0].number, "it does not say what the session was spawned as")
-    return opening
+    return opening_of(first[0])
 
 
 async def forked(
@@ -70,7 +67,7 @@ async def forked(
     """Return state, code and first input of a fork of *origin* after record *at* (the last one if `None`)."""
     if at is not None and at < 1:
         raise UnknownRecord(origin, at)
-    await opening_of(shared, origin)  # raises if it does not exist
+    await read_opening(shared, origin)  # raises if it does not exist
     state, number = await rebuilt(shared.journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)

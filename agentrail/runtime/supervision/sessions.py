@@ -37,7 +37,7 @@ from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import Contained, traced
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
-from agentrail.runtime.supervision.recovery import brought_back, forked, opening_of
+from agentrail.runtime.supervision.recovery import brought_back, forked, read_opening
 from agentrail.runtime.supervision.root_nursery import leavable
 from agentrail.runtime.supervision.subagents import Family
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -254,7 +254,7 @@ class Sessions:
             await patiently(partial(self._bring_back_once, session_id, find_code), attempts=attempts)
 
     async def _bring_back_once(self, session_id: str, find_code: FindCode) -> None:
-        if not (await opening_of(self.shared, session_id)).setup.path:  # a sub-agent is resumed by its parent
+        if not (await read_opening(self.shared, session_id)).setup.path:  # a sub-agent is resumed by its parent
             await self.resume(self.root, session_id, find_code, "transient")
 
     async def _start_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:

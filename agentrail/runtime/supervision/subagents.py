@@ -28,7 +28,7 @@ from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import Contained
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
-from agentrail.runtime.supervision.recovery import opening_of
+from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.values.content import Text
 from agentrail.values.events.life import PromptReceived, SessionEnded
@@ -320,7 +320,7 @@ class Family:
         except SessionStored as error:
             stored = error
         task, parent = run.task, self._parent.state
-        opening = await patiently(partial(opening_of, self._shared, task.child))
+        opening = await patiently(partial(read_opening, self._shared, task.child))
         if opening.setup.path != (*parent.setup.path, parent.session_id, task.call_id):
             raise stored
         run.comes_back = True

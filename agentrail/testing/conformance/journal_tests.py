@@ -20,6 +20,7 @@ import random
 
 import trio
 
+from agentrail.core.vocabulary.changes import Appended, Change
 from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.core.vocabulary.state import Phase, Setup, State
@@ -65,7 +66,9 @@ class JournalConformance(ClaimConformance):
         """Each field of a record is read as it was written, also the state in the first record."""
         setup = Setup("be brief", user_data=FrozenObject({"tenant": "é"}))
         more: dict[str, object] = {
-            "timers": (("retry", 5), ("hold:c1", 7)),
+            "effects": ("SetTimer", "StartCall"),
+            "change": Change(phase=Phase.IDLE, history=Appended((UserMessage((Text("é"),)),)), stopping=None),
+            "due": 5,
             "began": "r1",
             "command": "c",
             "answer": Accepted("p1", "started"),
@@ -215,7 +218,7 @@ class JournalConformance(ClaimConformance):
         """`sessions` lists page by page, with what a supervisor needs to know before it reads the records."""
         ended: Event = SessionEnded("stopped")
         records = {
-            "a": prompted("a", 1, timers=(("x", 9), ("y", 4)), at_work=True),
+            "a": prompted("a", 1, due=4, at_work=True),
             "B": prompted("B", 1, events=(Envelope("B", 1, 0, 0, 0, 0, ended),)),
             "a-1": prompted("a-1", 1),
         }
@@ -247,12 +250,10 @@ class JournalConformance(ClaimConformance):
         assert await journal.snapshot("s") == kept
         assert await journal.snapshot("t") is None
 
-    async def test_a_snapshot_that_cannot_be_used_is_none(self, journal: Journal) -> None:
-        """A snapshot of another machine version is not returned; one of a missing record is refused."""
+    async def test_a_snapshot_of_no_record_is_refused(self, journal: Journal) -> None:
+        """A snapshot of a missing record, or of another session, is refused."""
         claim = await opened(journal, "s")
         state = State("s", Setup(), "demo")
-        await journal.keep(claim, Snapshot("s", 3, state, version=0))
-        assert await journal.snapshot("s") is None
         for wrong in (Snapshot("s", 4, state), Snapshot("s", 0, state), Snapshot("t", 3, state)):
             await refused(BadRecord, journal.keep(claim, wrong))
 
@@ -279,7 +280,8 @@ class StrictConformance:
             prompted("s", 5, "half a pair: \ud800"),
             good.but(number=5, arrival=Arrival(TimerFired("t"), 1, math.nan)),
             good.but(number=5, arrival=Arrival(TimerFired("t"), 2**64)),
-            good.but(number=5, timers=((7, 7),)),
+            good.but(number=5, effects=(7,)),
+            good.but(number=5, change=Change(crashed="half a pair: \ud800")),
         ):
             await refused(AgentrailError, journal.append(claim, 3, (good, bad)))
         assert await journal.append(claim, 3, [good]) == 4

@@ -14,6 +14,7 @@ import trio
 
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import COMMANDS
+from agentrail.core.vocabulary.changes import fold
 from agentrail.core.vocabulary.commands import (
     AbortSent,
     Accepted,
@@ -143,8 +144,8 @@ class Auditor:
         demand(record.number == book.records, "numbers", f"{record.number} is written as record {book.records}")
         if book.state is None:
             book.state = record.opening
-        before = book.state
-        if before is None:
+        before = start = book.state
+        if before is None or start is None:
             demand(False, "replay", f"the first record of `{book.session_id}` has no beginning")
             return
         given = record.arrival.input
@@ -154,7 +155,10 @@ class Auditor:
         done = self._step(book, before, record.arrival, judge)
         demand(done.events == record.events, "replay", f"record {record.number} of `{book.session_id}`: other events")
         demand(judge.left == 0, "replay", f"record {record.number} of `{book.session_id}`: rulings are left over")
-        book.state = done.state
+        folded = fold(start, record.change)
+        demand(folded == done.state, "replay", f"record {record.number} of `{book.session_id}`: another change")
+        demand(_due(folded) == record.due, "replay", f"record {record.number} of `{book.session_id}`: other timers")
+        book.state = folded
         book.states.append(done.state)
         for envelope in record.events:
             book.events.append(envelope)
@@ -249,6 +253,10 @@ class Auditor:
         if budget.max_usd is not None:
             text = f"`{book.session_id}` has spent ${cost:.6f} of ${budget.max_usd}"
             self._verdict.demand(cost <= budget.max_usd + book.dearest + 1e-9, "budget", text)
+
+
+def _due(state: State) -> int | None:
+    return min((at for _, at in state.timers), default=None)
 
 
 def _closed(out: Outstanding, given: AnyInput) -> None:

@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, TypeAlias, get_args
 
+from agentrail.core.audit import differences
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import TABLE
-from agentrail.core.vocabulary.commands import ChangeToolsSent, Command
+from agentrail.core.vocabulary.changes import Change, change, fold
+from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Command
 from agentrail.core.vocabulary.effects import WriteLog
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Phase, Setup, State
 from agentrail.errors import IllegalInput
 from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
-from agentrail.hooks.judge import Recorded
 from agentrail.hooks.live import Live
 from agentrail.hooks.pipeline import Storable
 from agentrail.hooks.plugin import AnyPlugin
@@ -97,15 +98,25 @@ COMMANDS: Final = frozenset(get_args(Command))
 """The inputs that are calls of users; an ended session refuses them."""
 
 
-class WorldRecord(Value):
+class WorldRecord(Value, gc=True):
     """One step as a journal keeps it."""
 
+    number: int
+    """Number of the record."""
     arrival: Arrival
     """The input."""
     rulings: tuple[Ruling, ...]
     """What the plugins decided in the step."""
     events: tuple[Envelope, ...]
     """The events of the step."""
+    effects: tuple[str, ...]
+    """Names of the effects of the step."""
+    change: Change
+    """What the step changed in the state."""
+    answer: Answer | None
+    """The answer to the caller."""
+    began: str | None = None
+    """Always `None`: the first chunk of a response has a record of its own here."""
 
 
 class World:
@@ -186,7 +197,9 @@ class World:
         done = step(before, arrival, self.judge)
         same = all(getattr(before, name) is getattr(kept, name) for name in State.__struct_fields__)
         demand(same and len(before.history) == length and dict(before.tools) == tools, "the state given was changed")
-        self.records.append(WorldRecord(arrival, done.rulings, done.events))
+        names = tuple(type(effect).__name__ for effect in done.effects)
+        made, number = change(before, done.state), len(self.records) + 1
+        self.records.append(WorldRecord(number, arrival, done.rulings, done.events, names, made, done.answer))
         self.tally.note(before, type(given), done)
         for effect in done.effects:
             self.out.perform(effect, self.now)
@@ -231,14 +244,12 @@ class World:
     # Records
 
     def replay(self, upto: int | None = None) -> State:
-        """Rebuild the state from the first *upto* records, or from all; raise if a replayed step differs."""
+        """Fold the first *upto* records, or all, and return the state; raise if an audit finds a difference."""
         state = self.first
-        for number, record in enumerate(self.records[:upto]):
-            judge = Recorded(record.rulings, state.session_id, number)
-            again = step(state, record.arrival, judge)
-            demand(again.events == record.events, f"the events of record {number} differ at the replay")
-            demand(judge.left == 0, f"record {number} has rulings that the replay did not ask for")
-            state = again.state
+        for record in self.records[:upto]:
+            before, state = state, fold(state, record.change)
+            found = differences(before, state, record)
+            demand(not found, f"the audit of record {record.number} finds {found}")
         return state
 
     def check_replay(self) -> None:

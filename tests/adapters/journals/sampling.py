@@ -1,4 +1,4 @@
-"""A stored journal and a stored session, as each format was written.
+"""A stored journal and a stored session, as each format was written: the first three are refused, the others read.
 
 `python -m tests.adapters.journals.sampling` makes those of the newest format and never touches what is there: a sample
 that no longer loads means that the journals of users no longer load.
@@ -15,7 +15,13 @@ from agentrail.codec import FORMAT
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 
-FOLDERS = [Path(__file__).parent / "samples" / f"v{number}" for number in range(1, FORMAT + 1)]
+SAMPLES = Path(__file__).parent / "samples"
+OLDER = [SAMPLES / f"v{number}" for number in range(1, 4)]
+"""Samples of formats that are refused."""
+
+READ = [folder for number in range(4, FORMAT + 1) if (folder := SAMPLES / f"v{number}").exists()]
+"""Samples of formats that are read, for ever."""
+
 SESSION = "session.jsonl"
 JOURNAL = "journal.db"
 LONG = "word " * 14_000
@@ -49,7 +55,7 @@ async def make(folder: Path) -> None:
 
 def main() -> None:
     """Make what is missing."""
-    newest = FOLDERS[-1]
+    newest = SAMPLES / f"v{FORMAT}"
     if not newest.exists():
         newest.mkdir()
         trio.run(make, newest)

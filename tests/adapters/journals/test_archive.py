@@ -23,7 +23,7 @@ async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
 
 async def test_a_session_is_the_same_in_another_journal(journal: Journal, tmp_path: Path) -> None:
     claim = await journal.claim("s", "test")
-    first = prompted("s", 1, opening=State("s", Setup("brief"), "demo"), timers=(("t", 5),), at_work=True)
+    first = prompted("s", 1, opening=State("s", Setup("brief"), "demo"), due=5, at_work=True)
     records = (first, prompted("s", 2, "word 🙂 " * 50_000), *run_of("s", 3, 250))
     await journal.append(claim, 0, records)
     await opened(journal, "other")

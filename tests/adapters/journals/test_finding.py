@@ -1,11 +1,10 @@
-"""Where records lie, and how they are found: without an index of all, and in journals of older versions."""
+"""Where records lie, and how they are found without an index of all."""
 
 from __future__ import annotations
 
 import errno
 import os
 import random
-import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -15,17 +14,15 @@ import pytest
 import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA, STRIDE
+from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, STRIDE
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError
 from agentrail.ports.journal import Record, Snapshot
 from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
-from tests.adapters.journals.sampling import FOLDERS, JOURNAL
-from tests.adapters.journals.sick import Connection, connecting, sqlite_error
+from tests.adapters.journals.sick import Connection, connecting
 from tests.adapters.journals.test_sqlite import change, content, foreign
 
-OLDER_PAGE = 4096
 LENGTH = 3 * STRIDE + 10
 EDGES = sorted({1, 2, LENGTH - 1, LENGTH, *(STRIDE * n + more for n in (1, 2, 3) for more in (-1, 0, 1, 2))})
 SESSIONS = ("a", "b")
@@ -170,95 +167,6 @@ async def test_where_the_way_back_is_damaged_nothing_is_lost(journal: SqliteJour
     claim = await journal.claim("a", "test")
     assert await journal.append(claim, LENGTH, run_of("a", LENGTH + 1, 2)) == LENGTH + 2
     assert await journal.read("a", LENGTH - 2) == run_of("a", LENGTH - 1, 4)
-
-
-# Journals of older versions
-
-
-@pytest.fixture
-def older(tmp_path: Path) -> Path:
-    path = tmp_path / "older.db"
-    shutil.copy(FOLDERS[0] / JOURNAL, path)
-    assert version(path) == 1
-    return path
-
-
-async def test_an_older_journal_is_made_new_by_who_writes(older: Path) -> None:
-    journal = SqliteJournal(older)
-    claim = await opened(journal, "s", LENGTH)
-    assert version(older) == SCHEMA
-    assert await journal.read("s") == run_of("s", 1, LENGTH)
-    sample = (await all_of(journal))["sample"]
-    assert [record.number for record in sample] == list(range(1, len(sample) + 1))
-    assert claim.epoch == 1
-    await journal.close()
-
-
-async def test_an_older_journal_is_made_new_by_who_reads_while_others_write(older: Path) -> None:
-    journal = SqliteJournal(older)
-    found: list[str] = []
-
-    async def look() -> None:
-        found.extend(stored.session_id for stored in await journal.sessions())
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(look)
-        nursery.start_soon(opened, journal, "zz")
-    assert found[:2] == ["other", "sample"]
-    assert version(older) == SCHEMA
-    await journal.close()
-
-
-STEPS = ("ALTER TABLE record", "ALTER TABLE session", "PRAGMA user_version = ", "COMMIT")
-
-
-@pytest.mark.parametrize("statement", STEPS)
-async def test_an_older_journal_stays_as_it_is_until_all_of_it_is_new(older: Path, statement: str) -> None:
-    class Sick(Connection):
-        pass
-
-    def failing(sql: str) -> Exception | None:
-        return sqlite_error("SQLITE_READONLY") if sql.startswith(statement) else None
-
-    Sick.failing = staticmethod(failing)
-    before = await all_of(SqliteJournal(shutil.copy(older, older.with_name("copy.db"))))
-    sick = SqliteJournal(older, connect=connecting(Sick))
-    for doing in (sick.sessions(), sick.claim("sample", "test")):
-        await refused(JournalError, doing)
-    await sick.close()
-    assert version(older) == 1
-    well = SqliteJournal(older)
-    assert await all_of(well) == before
-    await well.close()
-
-
-async def test_an_older_journal_is_read_as_before_when_sqlite_has_put_it_in_order(older: Path) -> None:
-    journal = SqliteJournal(older)
-    before = await all_of(journal)
-    await opened(journal, "s", 5)
-    await journal.close()
-    change(older, "VACUUM")
-    assert await all_of(journal) == {**before, "s": run_of("s", 1, 5)}
-    await journal.close()
-
-
-async def test_what_is_damaged_in_an_older_journal_costs_no_more_than_before_it_is_made_new(older: Path) -> None:
-    whole = await all_of(SqliteJournal(shutil.copy(older, older.with_name("copy.db"))))
-    data = content(older)
-    readable = dict.fromkeys(whole, 0)
-    pages = range(OLDER_PAGE, len(data), OLDER_PAGE)
-    for at in pages:
-        path = older.with_name(f"damaged-{at}.db")
-        foreign(path, data[:at] + bytes(OLDER_PAGE) + data[at + OLDER_PAGE :])
-        for name, records in whole.items():
-            journal = SqliteJournal(path)
-            try:
-                assert await journal.read(name) == records
-                readable[name] += 1
-            except JournalError:
-                pass
-            await journal.close()
-    assert (len(pages), readable) == (32, {"other": 26, "sample": 4})  # with the code of the first version too
 
 
 # Damaged pages

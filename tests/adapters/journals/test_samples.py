@@ -1,5 +1,6 @@
-"""What each format was written as is read, and leads to the same sessions."""
+"""What is stored in the newest format is read, and goes on; an older one is refused, and not changed."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,21 +8,39 @@ import pytest
 
 from agentrail.adapters.journals.archive import import_session
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.packing import Packed, UnpackError, unpack
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.codec import from_text, to_text
 from agentrail.codec.misfit import MisfitError
 from agentrail.codec.upcasting import FORMAT, UPCASTERS, upcast
 from agentrail.core.vocabulary.state import Phase
+from agentrail.errors import BadArchive, JournalUnusable
+from agentrail.ports.journal import Record, Snapshot
 from agentrail.values.events.life import AgentAbort
-from agentrail.values.json import Json
 from agentrail.values.messages import AssistantMessage
-from tests.adapters.journals.sampling import FOLDERS, JOURNAL, LONG, SESSION
+from agentrail.version import __version__
+from tests.adapters.journals.sampling import JOURNAL, LONG, OLDER, READ, SESSION, make
 from tests.runtime.world import rebuilt
 
+USE = "use the agentrail that has written it"
 
-@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    shutil.copytree(request.param, tmp_path / "copy")
-    return tmp_path / "copy"
+
+@pytest.fixture(params=[None, *READ], ids=lambda folder: "new" if folder is None else folder.name)
+async def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a copy of a stored sample, or one that is made now."""
+    if request.param is None:
+        await make(tmp_path)
+        return tmp_path
+    return Path(shutil.copytree(request.param, tmp_path / "copy"))
+
+
+@pytest.fixture(params=OLDER, ids=lambda folder: folder.name)
+def older(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(request.param, tmp_path / "older"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 async def test_a_stored_journal_is_read_and_goes_on(folder: Path) -> None:
@@ -47,7 +66,7 @@ async def test_a_stored_session_is_read_and_is_the_one_of_the_journal(folder: Pa
     await journal.close()
 
 
-async def test_an_abort_of_any_format_has_its_kind_and_its_words(folder: Path) -> None:
+async def test_an_abort_has_its_kind_and_its_words(folder: Path) -> None:
     journal = SqliteJournal(folder / JOURNAL)
     records = await journal.read("sample")
     aborts = [each.event for record in records for each in record.events if isinstance(each.event, AgentAbort)]
@@ -55,25 +74,37 @@ async def test_an_abort_of_any_format_has_its_kind_and_its_words(folder: Path) -
     await journal.close()
 
 
-def test_an_abort_of_a_sub_agent_has_its_kind_too() -> None:
-    old: dict[str, Json] = {"$": "AgentAbort", "ref": "p1", "reason": "user", "detail": "enough"}
-    new: dict[str, Json] = {"$": "AgentAbort", "ref": "p1", "kind": "user", "reason": "enough"}
+async def test_a_journal_of_an_older_format_is_refused_and_not_changed(older: Path) -> None:
+    before = contents(older)
+    journal = SqliteJournal(older / JOURNAL)
+    with pytest.raises(JournalUnusable) as reading:
+        await journal.sessions()
+    with pytest.raises(JournalUnusable) as writing:
+        await journal.claim("sample", "test")
+    await journal.close()
+    version = before[JOURNAL][63]
+    for refused in (reading, writing):
+        text = str(refused.value)
+        assert f"its tables have version {version}, and agentrail {__version__} knows {FORMAT}" in text
+        assert f"{USE}, or give another path" in text
+    assert contents(older) == before
 
-    def record(abort: Json) -> Json:
-        reported: Json = {"$": "SubagentReported", "child": "s:c1", "events": [abort, {"$": "AgentStart"}]}
-        told: Json = {"$": "SubAgentEvent", "call_id": "c1", "child": "s:c1", "event": abort}
-        return {"arrival": {"input": reported}, "events": [{"seq": 1, "event": told}]}
 
-    assert upcast(record(old), 2, 3) == record(new)
+async def test_a_session_in_a_file_of_an_older_format_is_refused_before_anything_is_written(older: Path) -> None:
+    before = [json.loads(line) for line in (older / SESSION).read_text().splitlines()]
+    journal = MemoryJournal()
+    with pytest.raises(BadArchive) as refused:
+        await import_session(journal, older / SESSION)
+    said = f"has format {before[-2]['format']}, and agentrail {__version__} reads formats from {FORMAT} on"
+    assert f"{said}; {USE}" in str(refused.value)
+    assert await journal.sessions() == ()
 
 
-def test_a_snapshot_of_a_turn_that_was_aborted_tells_the_kind() -> None:
-    turn: dict[str, Json] = {"ref": "p1", "ended": "aborted", "abort_reason": "deadline"}
-    hook: dict[str, Json] = {"$": "AfterTurn", "outcome": "aborted", "abort_reason": "deadline"}
-    old: dict[str, Json] = {"state": {"turn": turn, "suspended": [{"hook": hook}, {"hook": {"$": "BeforeFinish"}}]}}
-    kind: dict[str, Json] = {"abort_kind": "deadline", "abort_reason": None}
-    suspended: list[Json] = [{"hook": {**hook, **kind}}, {"hook": {"$": "BeforeFinish"}}]
-    assert upcast(old, 2, 3) == {"state": {"turn": {**turn, **kind}, "suspended": suspended}}
+@pytest.mark.parametrize("wanted", [Record, Snapshot], ids=lambda wanted: wanted.__name__)
+@pytest.mark.parametrize("form", [FORMAT - 1, FORMAT + 1], ids=["older", "newer"])
+def test_a_value_of_another_format_is_refused_whatever_it_says(wanted: type[Record], form: int) -> None:
+    with pytest.raises(UnpackError, match=f"has format {form}, and agentrail {__version__}"):
+        unpack(wanted, Packed(to_text(from_text("{}")).encode(), {}, form))
 
 
 def test_older_formats_are_made_newer_step_by_step() -> None:
@@ -91,10 +122,10 @@ def test_a_format_that_nothing_here_reads_says_so() -> None:
         except MisfitError as error:
             problems.append(error.problem)
     assert problems == [
-        f"has format {FORMAT + 1}, which is newer than {FORMAT}; use a newer version of agentrail",
-        "has format 0, which this version cannot read",
+        f"has format {FORMAT + 1}, and agentrail {__version__} knows formats up to {FORMAT}; use a newer agentrail",
+        f"has format 0, and agentrail {__version__} reads formats from {FORMAT} on; {USE}",
     ]
 
 
-def test_every_format_leads_to_the_newest() -> None:
-    assert UPCASTERS.keys() == set(range(1, FORMAT))
+def test_every_format_since_the_first_leads_to_the_newest() -> None:
+    assert UPCASTERS.keys() == set(range(4, FORMAT))

@@ -735,7 +735,7 @@ async def test_what_the_file_cannot_hold_fails_alone(journal: SqliteJournal) -> 
     claim = await opened(journal, "s")
     with pytest.raises(UnicodeEncodeError):
         await journal.claim("half \ud800", "test")
-    late = prompted("s", 4, timers=(("t", 2**64 - 1),))
+    late = prompted("s", 4, due=2**64 - 1)
     assert await journal.append(claim, 3, [late]) == 4
     (stored,) = await journal.sessions()
     assert stored.due == 2**63 - 1

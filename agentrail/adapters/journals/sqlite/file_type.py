@@ -6,7 +6,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.tables import APPLICATION
+from agentrail.adapters.journals.sqlite.tables import APPLICATION, NO_TABLES, SCHEMA
 from agentrail.errors import JournalUnusable
 
 MAGIC: Final = b"SQLite format 3\0"
@@ -59,11 +59,22 @@ def _problem(path: Path, head: bytes, size: int) -> str | None:
         return f"its end is missing, of at least {SMALLEST} bytes {size} are there; bring it back from a copy"
     if _number(head, 40) and _number(head, 68) != APPLICATION:  # tables, and no `application_id` of ours
         return NOT_OURS
+    version = _number(head, 60)
+    if _number(head, 68) == APPLICATION and version not in (NO_TABLES, SCHEMA):
+        return other_version(version)
     wanted = _size_of_pages(head) * _number(head, 28)
     is_said = _number(head, 24) == _number(head, 92)  # else the number of pages in the header is out of date
     if is_said and size < wanted and not _is_there(path, "-wal"):  # else the rest may be in the log
         return f"its end is missing, of {wanted:,} bytes {size:,} are there; bring it back from a copy"
     return None
+
+
+def other_version(version: object) -> str:
+    """Return why a journal whose tables have another *version* cannot be used."""
+    from agentrail.version import __version__  # noqa: PLC0415 - looking it up takes time, and only an error needs it
+
+    knows = f"its tables have version {version}, and agentrail {__version__} knows {SCHEMA}"
+    return f"{knows}; use the agentrail that has written it, or give another path"
 
 
 def _is_there(path: Path, what: str) -> bool:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from itertools import chain
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 from urllib.parse import quote
 
 from agentrail.adapters.journals.sqlite.failures import RAISED, not_opened
-from agentrail.adapters.journals.sqlite.file_type import NOT_OURS
+from agentrail.adapters.journals.sqlite.file_type import NOT_OURS, other_version
 from agentrail.adapters.journals.sqlite.open_files import FileUse
 from agentrail.adapters.journals.sqlite.ownership import Ownership, make_file
-from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA, TABLES, UPGRADES, is_ours, pragma
+from agentrail.adapters.journals.sqlite.tables import NO_TABLES, PAGE_SIZE, SCHEMA, TABLES, is_ours, pragma
 from agentrail.adapters.journals.sqlite.wal_file import check_log
 from agentrail.errors import JournalError, JournalUnusable
 from agentrail.ports.failpoints import Failpoint, reach
 
-log = logging.getLogger("agentrail.journal")
-
 WAIT: Final = 2.0
 """The most seconds that SQLite waits for the lock of another connection; then the statement fails."""
-
-NO_TABLES: Final = 0
-"""Version number of a file without tables."""
 
 Connect = Callable[..., sqlite3.Connection]
 """Function that opens a connection: `sqlite3.connect`, or one that fails on purpose in tests."""
@@ -52,8 +45,6 @@ def _reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
     try:
         _set(connection, SETTINGS)
         known = _look(connection, path, connect)
-        if NO_TABLES < known < SCHEMA:
-            _upgraded(path, connect)
     except BaseException:
         connection.close()
         raise
@@ -65,14 +56,6 @@ def _reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
 
 def _connect(path: Path, connect: Connect, mode: str) -> sqlite3.Connection:
     return connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=WAIT, isolation_level=None)
-
-
-def _upgraded(path: Path, connect: Connect) -> None:
-    """Migrate tables of an older version before a reader uses them; another process may go on writing."""
-    with closing(_connect(path, connect, "rw")) as connection:
-        _set(connection, SETTINGS)
-        with _in_one(connection):
-            _renew(connection, path, _check(connection, path))
 
 
 def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> int:
@@ -135,25 +118,9 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
             raise JournalUnusable(str(path), NOT_OURS)
         return NO_TABLES
     version = pragma(connection, "user_version")
-    if version != SCHEMA and version not in UPGRADES:
-        problem = (
-            f"its tables have version {version}, and this agentrail knows {SCHEMA}; "
-            "use the agentrail that has written it, or give another path"
-        )
-        raise JournalUnusable(str(path), problem)
-    return cast("int", version)
-
-
-def _renew(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    """Create the tables, or migrate those of an older *version*; no-op if *version* is the current one."""
-    if version == SCHEMA:
-        return
-    steps = TABLES
-    if version != NO_TABLES:
-        log.info("journal `%s`: its tables are converted from version %d to %d", path, version, SCHEMA)
-        steps = tuple(chain.from_iterable(UPGRADES[each] for each in range(version, SCHEMA)))
-    for statement in steps:
-        connection.execute(statement)
+    if version != SCHEMA:
+        raise JournalUnusable(str(path), other_version(version))
+    return SCHEMA
 
 
 @contextmanager
@@ -190,7 +157,9 @@ def _become_owner(
         version = _check(connection, path)
         ownership.take(over=take_over)
         reach(Failpoint.FILE_LOCKED)
-        _renew(connection, path, version)
+        if version == NO_TABLES:
+            for statement in TABLES:
+                connection.execute(statement)
         connection.execute("UPDATE journal SET generation = generation + 1")
         row: tuple[int, int] = connection.execute(_MINE).fetchone()
     reach(Failpoint.FILE_OWNED)

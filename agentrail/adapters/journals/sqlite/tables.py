@@ -13,7 +13,7 @@ record of a session is in the index.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
 from itertools import chain
@@ -21,8 +21,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from agentrail.adapters.journals.packing import check_of
 
-SCHEMA: Final = 2
-"""The version of the tables, kept as `user_version` of the file."""
+SCHEMA: Final = 4
+"""The version of the tables, kept as `user_version` of the file; files of an older one are refused."""
+
+NO_TABLES: Final = 0
+"""Version number of a file without tables."""
 
 APPLICATION: Final = 0x41524A4C
 """The `application_id` of the file: the letters ARJL."""
@@ -80,18 +83,6 @@ TABLES: Final[tuple[str, ...]] = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {SCHEMA}",
 )
-
-UPGRADES: Final[Mapping[int, tuple[str, ...]]] = {
-    1: (
-        "ALTER TABLE record ADD COLUMN back INTEGER NOT NULL DEFAULT 0",
-        "ALTER TABLE session ADD COLUMN slot INTEGER NOT NULL DEFAULT 0",
-        "PRAGMA user_version = 2",
-    ),
-}
-"""The statements that migrate the tables of a version to the next; they do not read or change records.
-
-Version 1 has no slots, but an index of all records. Its records are still found by that index.
-"""
 
 
 class SessionRow(NamedTuple):

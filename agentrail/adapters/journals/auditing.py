@@ -1,0 +1,37 @@
+"""Audits a stored session: makes its recorded steps again, and tells where today's code does otherwise."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from agentrail.core.audit import Difference, differences
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import SessionNotStored
+from agentrail.ports.journal import Journal, folded, opening_of
+
+PAGE: Final = 100
+"""How many records are audited before other tasks may run."""
+
+
+async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
+    """Return where today's code would do otherwise than the records of a session say; empty if nowhere.
+
+    The inputs and the decisions of plugins are taken from the records: no plugin, tool or model is asked. Each step is
+    made from the state that the records before it lead to, so one difference causes no others. The session need not be
+    stopped, and nothing is written.
+    """
+    found: list[Difference] = []
+    state: State | None = None
+    number = 0
+    while records := await journal.read(session_id, number, PAGE):
+        for record in records:
+            before = opening_of(record) if state is None else state
+            state = folded(before, record)
+            found += differences(before, state, record)
+        number = records[-1].number
+        await trio.lowlevel.checkpoint()
+    if state is None:
+        raise SessionNotStored(session_id)
+    return tuple(found)

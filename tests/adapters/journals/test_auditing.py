@@ -1,0 +1,71 @@
+"""An audit makes the steps of a stored session again: with the code that wrote it, nothing differs."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.core.machine import endings
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.vocabulary.state import Phase
+from agentrail.errors import BadRecord, SessionNotStored
+from agentrail.journals import Journal, audit
+from agentrail.testing import ScriptedModel
+from agentrail.values.events.context import Intervention
+from tests.adapters.journals.sampling import JOURNAL, make
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+    """Return the journal of the sample: with a held call, an abort, a long text and a session stopped at once."""
+    await make(tmp_path)
+    journal = SqliteJournal(tmp_path / JOURNAL)
+    yield journal
+    await journal.close()
+
+
+async def test_the_code_that_wrote_a_session_does_nothing_otherwise(journal: Journal) -> None:
+    assert (await audit(journal, "sample"), await audit(journal, "other")) == ((), ())
+
+
+async def test_other_code_is_found_by_record_and_field_and_the_session_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The fault of the design before: with one event more, no stored session came back."""
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel(["fine", "well"]))
+        await (await supervisor.spawn(spec, "s")).ask("go")
+    over = endings.turn_over
+
+    def one_event_more(w: StepDraft, text: str) -> None:
+        w.emit(Intervention("new", "after_turn"))
+        over(w, text)
+
+    monkeypatch.setattr(endings, "turn_over", one_event_more)
+    found = await audit(journal, "s")
+    assert [one.what for one in found] == ["events", "state.seq"]
+    assert {one.record for one in found} == {3}
+    assert "Intervention" in found[0].now
+    assert "Intervention" not in found[0].recorded
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s", spec)
+        assert (await session.ask("again")).text == "well"
+        assert session.inspect().phase is Phase.IDLE
+    assert {one.record for one in await audit(journal, "s")} == {3}
+
+
+async def test_a_session_that_is_not_stored_has_no_audit(journal: Journal) -> None:
+    with pytest.raises(SessionNotStored):
+        await audit(journal, "nobody")
+
+
+async def test_a_change_that_does_not_fit_the_session_is_a_damaged_record(journal: Journal) -> None:
+    first, second = await journal.read("other")
+    odd = MemoryJournal()
+    await odd.append(await odd.claim("other", "test"), 0, (first, second.but(change=first.change)))
+    with pytest.raises(BadRecord, match="record 2 of session `other`"):
+        await audit(odd, "other")
