@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Never, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import trio
 
@@ -14,7 +13,6 @@ from agentrail.app.shutdown_time import check_time, ending
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import (
     BadChoice,
-    NotOpened,
     NoTrioRun,
     SessionExists,
     SessionStored,
@@ -27,6 +25,7 @@ from agentrail.lazy import LazyModule
 from agentrail.reprs import in_brackets
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
+from agentrail.runtime.supervision.opening import Opening
 from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:
@@ -102,12 +101,14 @@ class Supervisor:
         *,
         restart: Literal["transient", "temporary"] = "transient",
         recovery: Literal["continue", "pause"] = "continue",
+        take_over: bool = False,
     ) -> SessionHandle:
         """Start a stored session again, continue its unfinished work, and return its handle.
 
         Its model and options are the stored ones. Its code comes from *spec*, or from `specs` by the name of its
         specification. With *recovery* `"pause"`, an unfinished turn waits for `session.resume()`. Raise an error if the
-        session is not stored, or the code does not fit.
+        session is not stored, or the code does not fit; raise `SessionHeld` if another supervisor has it. With
+        *take_over*, it is stopped there, and goes on here.
         """
         _check_text("id", id)
         if spec is not None:
@@ -116,8 +117,8 @@ class Supervisor:
         _check_choice("recovery", recovery, RECOVERIES)
         if spec is not None:
             await bringing.bring_beside(spec)
-        find_code = _Code(self._sessions, self._specs, spec, pause=recovery == "pause")
-        return await self._sessions.resume(self._node, id, find_code, restart)
+        code = _Code(self._sessions, self._specs, spec, pause=recovery == "pause")
+        return await self._sessions.resume(self._node, id, code, restart, take_over=take_over)
 
     async def open(
         self,
@@ -126,6 +127,7 @@ class Supervisor:
         *,
         restart: Literal["transient", "temporary"] = "transient",
         recovery: Literal["continue", "pause"] = "continue",
+        take_over: bool = False,
     ) -> SessionHandle:
         """Return the session of this id: the running one, or else the stored one resumed, or else a new one."""
         _check_text("id", id)
@@ -133,7 +135,7 @@ class Supervisor:
             try:
                 return await self.spawn(spec, id, restart=restart)
             except SessionStored:
-                return await self.resume(id, spec, restart=restart, recovery=recovery)
+                return await self.resume(id, spec, restart=restart, recovery=recovery, take_over=take_over)
             except SessionExists:
                 here = await self._sessions.arrived(id)
                 if here is not None:  # `None` if the other caller, which was starting it, has failed
@@ -272,44 +274,6 @@ def _check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
         raise BadChoice.among(name, found, choices)
 
 
-class Opening:
-    """The return value of `open_supervisor`: an async context manager that opens the supervisor.
-
-    Any other use of it raises `NotOpened`.
-    """
-
-    def __init__(self, opened: AbstractAsyncContextManager[Supervisor]) -> None:
-        self._opened = opened
-
-    async def __aenter__(self) -> Supervisor:
-        return await self._opened.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._opened.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it shields itself what must be done
-
-    if not TYPE_CHECKING:  # hidden from type checkers, which report these uses as errors
-
-        def __await__(self) -> Never:
-            """Raise `NotOpened`, for `await open_supervisor()`."""
-            raise NotOpened("await")
-
-        def __enter__(self) -> Never:
-            """Raise `NotOpened`, for `with` in place of `async with`."""
-            raise NotOpened("with")
-
-        def __exit__(self, *_: object) -> None:
-            """Never called; without this method, Python would refuse a `with` before `__enter__` raises its error."""
-
-        def __getattr__(self, name: str) -> Never:
-            """Raise `NotOpened` for a name of `Supervisor`, which exists only inside of `async with`."""
-            if hasattr(Supervisor, name) and not name.startswith("_"):
-                raise NotOpened(name)
-            message = f"`open_supervisor()` has no `{name}`"
-            raise AttributeError(message)
-
-
 @checked
 def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     *,
@@ -324,6 +288,8 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     limits: Mapping[str, Limit] | None = None,
     specs: Specs | None = None,
     stop_within: float | None = 10.0,
+    address: str | None = None,
+    lease: float = 30.0,
 ) -> AbstractAsyncContextManager[Supervisor]:
     """Open a supervisor; leaving the `async with` stops all its children, the youngest first.
 
@@ -339,9 +305,13 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     with them, in this process or another. *specs* are functions that build specifications, by name. With them, stored
     sessions that had work under way are resumed at once, and those that wait for a timer when it is due.
 
+    Several supervisors may share a journal that allows it. Each holds its sessions by leases of *lease* seconds, which
+    it renews; one that dies loses its sessions to others after that time, or at once to a supervisor that is opened
+    with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
+
     While it is open, Python's full garbage collections come less often, and with 1,000 sessions they freeze objects.
     """
-    wiring.check_journal(journal)
+    storage = wiring.storage(journal, address, lease)
     wiring.check_secrets(secrets)
     wiring.check_models(models)
     wiring.check_specs(specs)
@@ -349,9 +319,9 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     check_time("stop_within", stop_within)
 
     def wire(nursery: trio.Nursery) -> Sessions:
-        return wiring.wired(nursery, policy, journal, models or {}, secrets, seed, gate_width, limits or {})
+        return wiring.wired(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
 
-    return Opening(_open(wire, specs or {}, stop_within))
+    return Opening(_open(wire, specs or {}, stop_within), Supervisor)
 
 
 @asynccontextmanager

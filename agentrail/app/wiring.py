@@ -6,9 +6,12 @@ Also checks what is handed to `open_supervisor`, and makes the other children of
 from __future__ import annotations
 
 import math
+import os
 import random
+import secrets as random_texts
+import socket
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import trio
 
@@ -44,6 +47,7 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.resources import FindCode, Found, SessionCode, SharedServices, SharedSurroundings
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.journal_contract import HeldToContract
+from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.supervision.children import Child, Service, ServiceBody
 from agentrail.runtime.supervision.sessions import Sessions
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -62,6 +66,9 @@ SPECS_WANTED: Final = "a plain function without arguments that returns a `Sessio
 
 MOST_RESTARTS: Final = 2**31
 """The largest number of restarts, and of sessions admitted at once; larger arguments are cut to it."""
+
+SHORTEST_LEASE: Final = 0.1
+"""The least seconds that a lease may last: it is renewed three times in that."""
 
 
 def check_journal(found: object) -> None:
@@ -162,6 +169,30 @@ def width_of(found: object) -> float:
     return min(plain, MOST_RESTARTS)
 
 
+class Storage(NamedTuple):
+    """The journal that a user gave to a supervisor, and how the supervisor claims sessions in it."""
+
+    journal: Journal
+    """The journal."""
+    address: str
+    """Where others find the supervisor."""
+    lease: int
+    """For how many milliseconds a claim keeps others away, unless it is renewed."""
+
+
+def storage(journal: Journal | None, address: object, lease: object) -> Storage | None:
+    """Return the checked arguments for a journal; `None` if none is given. Without an address, one is made up."""
+    check_journal(journal)
+    if address is None:
+        address = f"{socket.gethostname()}/{os.getpid()}/{random_texts.token_hex(4)}"
+    if not isinstance(address, str) or not address:
+        raise WrongType.of("address", address, "a text by which others find this supervisor")
+    plain = seconds(lease)
+    if plain is None or plain < SHORTEST_LEASE:
+        raise WrongType("lease", shown(lease), f"seconds, from {SHORTEST_LEASE} on")
+    return None if journal is None else Storage(journal, address, int(plain * 1000))
+
+
 def supervisor(above: SupervisorNode, name: str, policy: Policy, restart: str) -> tuple[SupervisorNode, Child]:
     """Return a new supervisor, and the `Child` record with which *above*, its parent, runs it."""
     node = SupervisorNode(above.tree, policy, (*above.path, name))
@@ -171,7 +202,7 @@ def supervisor(above: SupervisorNode, name: str, policy: Policy, restart: str) -
 def wired(
     nursery: trio.Nursery,
     policy: Policy,
-    journal: Journal | None,
+    storage: Storage | None,
     models: Mapping[str, Factory],
     secrets: Callable[[str], str | None] | None,
     seed: int | None,
@@ -184,8 +215,8 @@ def wired(
     own = MemoryJournal()
     shared = SharedServices(
         nursery=nursery,
-        journal=own if journal is None else HeldToContract(journal),
-        forget=own.forget if journal is None else None,
+        journal=own if storage is None else HeldToContract(storage.journal),
+        forget=own.forget if storage is None else None,
         model=registry,
         compactor=_compact,
         gate=Gate() if gate_width is None else Gate(width_of(gate_width)),
@@ -193,11 +224,14 @@ def wired(
         random_=random.Random(seed),  # noqa: S311 - used for random delays, not for secrets
     )
     tree = Tree(shared)
+    if storage is not None:
+        shared.leases = Leases(shared.journal, shared.timers, storage.address, storage.lease)
     shared.watchdog.start()
     shared.collector.begin(tree.sessions)
     nursery.start_soon(shared.timers.run)
     nursery.start_soon(shared.gate.run)
     nursery.start_soon(registry.run)
+    nursery.start_soon(shared.leases.run)
     return Sessions(SupervisorNode(tree, policy), wrap)
 
 

@@ -57,6 +57,8 @@ class Failpoint(Enum):
     SNAPSHOT_KEPT = "a snapshot is durable"
     ASLEEP = "a session has fallen asleep, and lets go of its memory"
     AWAKE = "a session that slept has its state and its code again"
+    RENEWED = "the leases of all sessions were renewed"
+    RELEASED = "leases were released"
     LEFT = "a session was let go of: as it is, or ended"
 
     FILE_OPENED = "the file of a journal was opened"

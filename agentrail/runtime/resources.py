@@ -30,6 +30,7 @@ from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.collector import FewerCollections
 from agentrail.runtime.shared.journal_retry import SteadyJournal
+from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.timers import Timers
@@ -57,6 +58,7 @@ class SharedServices:
         "fork",
         "gate",
         "journal",
+        "leases",
         "limits",
         "model",
         "nursery",
@@ -94,6 +96,7 @@ class SharedServices:
         self.timers = Timers(self.clock)
         self.watchdog = Watchdog(self.threads.working)
         self.limits = ProviderLimits(limits, self.timers)
+        self.leases = Leases(self.journal, self.timers, "", 0)
 
 
 class SharedSurroundings(ToolSurroundings):

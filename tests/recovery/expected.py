@@ -111,6 +111,8 @@ TOLD: Final = (
     Told(Failpoint.SNAPSHOT_KEPT, "sleep", 1, "1 worked", "1 worked", "1 worked"),
     Told(Failpoint.ASLEEP, "sleep", 1, "1 worked", "1 worked", "1 worked"),
     Told(Failpoint.AWAKE, "sleep", 1, "1 worked", "1 worked", "1 worked"),
+    Told(Failpoint.RENEWED, "sleep", 1, "1 worked", "1 worked", "1 worked"),
+    Told(Failpoint.RELEASED, "talk", 1, "1 worked", "1 worked", "1 worked"),
     Told(Failpoint.LEFT, "talk", 1, "1 worked", "1 worked", "1 worked"),
 )
 """A call runs twice only if its effect class allows it, and is unknown only if nothing can tell whether it ran."""

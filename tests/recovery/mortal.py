@@ -64,8 +64,9 @@ class MortalJournal:
         return await self._world.journal.renew(claims, lease)
 
     async def release(self, claims: Sequence[Claim]) -> None:
-        await self._world.alive()
-        await self._world.journal.release(claims)
+        """Release claims; a dead process does not, and does not wait for that when its supervisor is left."""
+        if not self._world.dead:
+            await self._world.journal.release(claims)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         await self._world.alive()
@@ -127,7 +128,10 @@ async def live(
 
     session: SessionHandle | None = None
     with watching(watch):
-        async with open_supervisor(journal=MortalJournal(world), seed=1) as supervisor, trio.open_nursery() as nursery:
+        async with (
+            open_supervisor(journal=MortalJournal(world), seed=1, address="mortal") as supervisor,
+            trio.open_nursery() as nursery,
+        ):
             nursery.start_soon(_bury, died, nursery.cancel_scope)
             session = await _use(world, supervisor, spec, script)
             nursery.cancel_scope.cancel()

@@ -58,6 +58,9 @@ REBUILT = "journal_log.rebuilt"
 BACK = "recovery.brought_back"
 LEAVABLE = "root_nursery.leavable.<locals>.run"
 CLAIM = "sessions.Sessions._claim"
+CLAIMS = "leases.Leases.claim"
+RENEWED = "leases.Leases._renewed"
+LET_GO = "leases.Leases._let_go"
 PAST = "replay.Past._read_on"
 ANSWERS = "known_commands.Answers.known"
 HANDLE_PAST = "handle.SessionHandle._past"
@@ -82,7 +85,7 @@ PLACES: Final = (
     Place(ANSWERS, "answer", "loop.Session._handle", "caller", "command"),
     Place(ANSWERS, "answer", "subagents.Family.answered", "caller", "decide"),
     Place(OPENING, "read", RESUMED, "caller", "resume"),
-    Place(BACK, "claim", RESUMED, "caller", "resume"),
+    Place(CLAIMS, "claim", BACK, "caller", "resume"),
     Place(REBUILT, "snapshot", RESUMED, "caller", "resume"),
     Place(REBUILT, "read", RESUMED, "caller", "resume"),
     Place(REBUILT, "snapshot", "loop.Session._stored", "session", "wake"),
@@ -95,18 +98,20 @@ PLACES: Final = (
     Place(REBUILT, "read", FORKED, "caller", "fork"),
     Place("recovery._left_behind", "read", FORKED, "caller", "fork"),
     Place(CLAIM, "read", CLAIM, "caller", "spawn"),
-    Place(CLAIM, "claim", CLAIM, "caller", "spawn"),
+    Place(CLAIMS, "claim", CLAIM, "caller", "spawn"),
     Place(STORED, "sessions", STORED, "caller", "look"),
     Place(STORED, "sessions", PAGES, "session", "come_back"),
     Place(OPENING, "read", ONE_BACK, "session", "come_back"),
-    Place(BACK, "claim", ONE_BACK, "session", "come_back"),
+    Place(CLAIMS, "claim", ONE_BACK, "session", "come_back"),
     Place(REBUILT, "read", ONE_BACK, "session", "come_back"),
     Place(CLAIM, "read", BEGUN, "session", "task"),
-    Place(CLAIM, "claim", BEGUN, "session", "task"),
+    Place(CLAIMS, "claim", BEGUN, "session", "task"),
     Place(OPENING, "read", BEGUN, "session", "task_in_doubt"),
     Place("subagents.Family._past", "read", "subagents.Family._past", "session", "task_comes_back"),
-    Place(BACK, "claim", WORK, "session", "task_comes_back"),
+    Place(CLAIMS, "claim", WORK, "session", "task_comes_back"),
     Place(REBUILT, "read", WORK, "session", "task_comes_back"),
+    Place(RENEWED, "renew", RENEWED, "session", "hold"),
+    Place(LET_GO, "release", LET_GO, "nobody", "let_go"),
     Place("sessions.Sessions._close_journal", "close", "sessions.Sessions._close_journal", "nobody", "leave"),
 )
 
@@ -319,6 +324,7 @@ class OutageJournal:
     def __init__(self, outage: Outage) -> None:
         self.inner: Journal = MemoryJournal(encode=True)
         self.outage = outage
+        self.renewals = 0
 
     async def _do(self, call: str, session_id: str, doing: Callable[[], Awaitable[T]]) -> T:
         await trio.lowlevel.checkpoint()
@@ -334,7 +340,9 @@ class OutageJournal:
         return await self._do("claim", session_id, claiming)
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
-        return await self._do("renew", "", lambda: self.inner.renew(claims, lease))
+        lost = await self._do("renew", "", lambda: self.inner.renew(claims, lease))
+        self.renewals += 1
+        return lost
 
     async def release(self, claims: Sequence[Claim]) -> None:
         await self._do("release", "", lambda: self.inner.release(claims))

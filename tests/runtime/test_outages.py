@@ -82,7 +82,7 @@ class Lab:
     async def open(self, specs: dict[str, Callable[[], SessionSpec]] | None = None) -> AsyncGenerator[Supervisor]:
         """Open a supervisor; leaving it must take less than 15 seconds, whatever the journal does."""
         left: list[float] = []
-        async with open_supervisor(journal=self.journal, seed=1, specs=specs) as supervisor:
+        async with open_supervisor(journal=self.journal, seed=1, specs=specs, address="lab") as supervisor:
             try:
                 yield supervisor
             finally:
@@ -322,11 +322,31 @@ async def leave(lab: Lab) -> None:
     await lab.during(close)
 
 
+async def hold(lab: Lab) -> None:
+    """Leases cannot be renewed; the session goes on meanwhile."""
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        await lab.during(lambda: eventually(lambda: lab.journal.renewals > 0))
+        assert await asked(session, "hi") == "fine"
+
+
+async def let_go(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        await asked(await supervisor.spawn(spec(), "s"), "hi")
+        other = await supervisor.spawn(spec(), "t")
+
+        async def stop() -> None:
+            await other.stop()
+            await trio.sleep(1)
+
+        await lab.during(stop)
+
+
 STORIES = {
     story.__name__: story
     for story in (
         *(prompt, prompt_in_doubt, spawn, sleep, wake, restart, set_aside, subscribe, ask_again, command, decide),
-        *(resume, fork, look, come_back, task, task_in_doubt, task_comes_back, leave),
+        *(resume, fork, look, come_back, task, task_in_doubt, task_comes_back, hold, let_go, leave),
     )
 }
 
@@ -676,7 +696,7 @@ async def test_a_journal_that_was_taken_over_meanwhile_fences_as_ever() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(tried, lambda: session.prompt("hi"))
             await trio.sleep(1)
-            await journal.inner.claim("s", "thief")
+            await journal.inner.claim("s", "thief", take_over=True)
             journal.failing = None
         assert [report.reason.kind for report in supervisor.crashes()] == ["Fenced"]
         assert supervisor.sessions() == ()

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agentrail.core.vocabulary.state import Phase, State
-from agentrail.errors import AgentrailError, JournalUnavailable, SessionCrashed, SessionNotAlive, SessionParked
+from agentrail.errors import AgentrailError, Fenced, JournalUnavailable, SessionCrashed, SessionNotAlive, SessionParked
 
 PARKED: Final = "parked: it can come back from its journal"
 """Reason for a session that was stopped without being ended, and can be resumed."""
+
+TAKEN: Final = "taken: another supervisor has claimed it"
+"""Reason for a session that another supervisor goes on with."""
 
 
 class Gone(NamedTuple):
@@ -27,6 +30,8 @@ def why_gone(state: State, error: BaseException | None, *, parked: bool) -> Gone
     session_id = state.session_id
     ended = state.phase is Phase.ENDED
     if error is not None:
+        if isinstance(error, Fenced):
+            return Gone(TAKEN, error, ended)
         cause = f"{type(error).__name__}: {error}"
         meant = error if isinstance(error, JournalUnavailable) else SessionCrashed(session_id, cause)
         return Gone(f"crashed: {cause}", meant, ended)

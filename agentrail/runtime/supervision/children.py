@@ -11,7 +11,7 @@ import trio
 
 from agentrail.core.supervision_rules import Ward
 from agentrail.core.vocabulary.commands import Answer, StopSent
-from agentrail.errors import JournalUnavailable
+from agentrail.errors import Fenced, JournalUnavailable
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.hibernation import husk
@@ -65,7 +65,7 @@ class Body(Protocol):
 class SessionBody:
     """A session as a child. A restart rebuilds it from its journal; mailbox and running work outlive the actor."""
 
-    __slots__ = ("handle", "session", "why")
+    __slots__ = ("handle", "lost", "session", "why")
 
     kind = "session"
 
@@ -73,9 +73,12 @@ class SessionBody:
         self.session = session
         self.handle = handle
         self.why = "the supervisor stopped"
+        self.lost: Fenced | None = None
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Run the session's actor until the session ends."""
+        if self.lost is not None:
+            raise self.lost
         ready()
         await self.session.run()
 
@@ -92,6 +95,12 @@ class SessionBody:
 
     async def rest(self) -> None:
         """No-op: a session needs no preparation before its actor is cancelled."""
+
+    def lose(self) -> None:
+        """Note that another supervisor has claimed the session; a sleeping one is woken, to end here."""
+        self.lost = self.session.records.fenced
+        if self.session.mailbox.alarm is not None:
+            self.session.mailbox.alarm()
 
     @property
     def sleeps(self) -> bool:

@@ -30,12 +30,12 @@ MOST_SHOWN: Final = 200
 
 
 async def brought_back(
-    shared: SharedServices, session_id: str, owner: str, find_code: FindCode
+    shared: SharedServices, session_id: str, find_code: FindCode, *, take_over: bool
 ) -> tuple[Session, SessionReturned]:
     """Claim and rebuild a stored session, and return it with its first input; no record is written yet."""
     await read_opening(shared, session_id)  # raise for a missing or damaged session before claiming it
     reach(Failpoint.OPENING_READ)
-    claim = await shared.journal.claim(session_id, owner)
+    claim = await shared.leases.claim(session_id, take_over=take_over)
     reach(Failpoint.CLAIMED)
     state, number = await rebuilt(shared.journal, session_id)
     reach(Failpoint.REBUILT)

@@ -20,6 +20,7 @@ from agentrail.errors import (
     JournalUnavailable,
     SessionExists,
     SessionForgotten,
+    SessionHeld,
     SessionNotAlive,
     SessionStored,
     UnknownSession,
@@ -47,7 +48,6 @@ T = TypeVar("T")
 
 log = logging.getLogger("agentrail.supervisor")
 
-OWNER = "supervisor"
 PAGE = 1000
 """How many ids of stored sessions are read at once when sessions are brought back."""
 
@@ -64,6 +64,7 @@ class Sessions:
         self.shared = root.tree.shared
         self._wrap = wrap
         self.shared.fork = self._fork_here
+        self.shared.leases.lost = self._lost
         self._starting: dict[str, trio.Event] = {}
         self._farewell = trio.CancelScope(shield=True)  # see `close`
         self._given_up = False
@@ -92,7 +93,8 @@ class Sessions:
         """Start a session under the supervisor *node*; if that fails, remove all of it and raise the reason."""
         session_id = state.session_id
         with self._taking(node, session_id):
-            claim = await self._reading(session_id, partial(self._claim, node, session_id))
+            claiming = partial(self._claim, node, session_id, take_over=above is not None)
+            claim = await self._reading(session_id, claiming)
             session = Session(state, claim, self.shared, code, find_code)
             session.ties.above = above
             return await self._begun(node, session, SessionOpened(), restart)
@@ -136,14 +138,25 @@ class Sessions:
         return handle
 
     async def resume(
-        self, node: SupervisorNode, session_id: str, find_code: FindCode, restart: str, above: Link | None = None
+        self,
+        node: SupervisorNode,
+        session_id: str,
+        find_code: FindCode,
+        restart: str,
+        above: Link | None = None,
+        *,
+        take_over: bool = False,
     ) -> SessionHandle:
-        """Rebuild a session from the journal, or return the one that runs here; raise if its code does not fit."""
+        """Rebuild a session from the journal, or return the one that runs here; raise if its code does not fit.
+
+        Whoever has the parent of a sub-agent may take over the sub-agent.
+        """
         here = await self.arrived(session_id)
         if here is not None and above is None:
             return here
         with self._taking(node, session_id):
-            back = partial(brought_back, self.shared, session_id, OWNER, find_code)
+            take = take_over or above is not None
+            back = partial(brought_back, self.shared, session_id, find_code, take_over=take)
             session, returned = await self._reading(session_id, back)
             node.check(session_id)
             session.ties.above = above
@@ -195,6 +208,8 @@ class Sessions:
             yield
         finally:
             self._starting.pop(session_id).set()
+            if session_id not in self.tree.sessions:
+                self.shared.leases.release(session_id)
             if self.shared.forget is not None and session_id not in self.tree.sessions:
                 self.shared.forget(session_id)  # a session that failed to start may have claimed the id
 
@@ -248,6 +263,10 @@ class Sessions:
             if isinstance(error, JournalUnavailable):
                 self.shared.nursery.start_soon(self._bring_back, session_id, find_code)
                 return
+            if isinstance(error, SessionHeld):
+                _, _, until = error.args
+                self._bring_back_when_due(session_id, until, find_code)
+                return
             log.error("session %s cannot be brought back: %s", session_id, _said(error))
 
         with Contained(told):  # specifications are built by code of users
@@ -288,17 +307,24 @@ class Sessions:
         """Do what a new or stored session needs of the journal; a cancelled caller leaves it if it never ends."""
         return await leavable(self.shared.nursery, f"opening {session_id}", work)
 
-    async def _claim(self, node: SupervisorNode, session_id: str) -> Claim:
-        """Claim a new session's id in the journal; raise if it exists, as claiming it would stop its owner."""
+    async def _claim(self, node: SupervisorNode, session_id: str, *, take_over: bool = False) -> Claim:
+        """Claim a new session's id in the journal; raise if it exists, as claiming it would stop its holder."""
         journal = self.shared.journal
         if await journal.read(session_id, 0, 1):
             raise SessionStored(session_id)
-        claim = await journal.claim(session_id, OWNER)
+        claim = await self.shared.leases.claim(session_id, take_over=take_over)
         if claim.head:
             raise SessionStored(session_id)
         node.check(session_id)
         reach(Failpoint.NEW_CLAIMED)
         return claim
+
+    def _lost(self, claim: Claim) -> None:
+        """Stop a session without writing, because another supervisor has claimed it; its callers get `Fenced`."""
+        child = self.tree.sessions.get(claim.session_id)
+        if child is not None and isinstance(child.body, SessionBody):
+            child.body.lose()
+            child.scope.cancel()
 
     # The end
 
@@ -338,8 +364,9 @@ class Sessions:
         self.shared.watchdog.close()
 
     async def _close_journal(self) -> None:
-        """Close the journal; an error is only logged, as everything is already written."""
+        """Release the sessions and close the journal; an error is only logged, as everything is already written."""
         try:
+            await self.shared.leases.close()
             await self.shared.journal.close()
         except JournalUnavailable:
             return

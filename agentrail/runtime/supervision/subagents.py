@@ -13,7 +13,7 @@ from agentrail.core.supervision_rules import Policy
 from agentrail.core.vocabulary.commands import Answer, PromptSent, Refused
 from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import AgentrailError, SessionNotAlive, SessionStored, UnknownTask
+from agentrail.errors import AgentrailError, Fenced, SessionNotAlive, SessionStored, UnknownTask
 from agentrail.ports.agents import Task
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Link, Run
@@ -355,13 +355,18 @@ class Family:
         answer = await slot.wait()
         return answer.error if isinstance(answer, Refused) else await link.outcome()
 
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the parent can come back with its sub-agents: parked in its journal, or under another supervisor."""
+        tree, gone = self._node.tree, self._parent.gone
+        return (tree.closing and tree.parks) or (gone is not None and isinstance(gone.error, Fenced))
+
     async def _see_off(self, run: Run) -> None:
         child: Child | None = self._node.children.get(run.task.child)
         if child is not None:
             if isinstance(child.body, SessionBody):
                 child.body.why = "its task was stopped" if run.scope.cancel_called else "its task is done"
-            tree = self._node.tree
-            await (self._node.park(child) if tree.closing and tree.parks else self._node.stop(child))
+            await (self._node.park(child) if self._goes_on else self._node.stop(child))
         for family in self._line():
             family.living -= 1
         del self._runs[run.task.child]

@@ -181,6 +181,8 @@ class SupervisorNode:
             error = crash
         if error is None and child.state == "starting" and child.scope.cancelled_caught and not child.expected:
             error = StartTooSlow(child.key, child.start_timeout)
+        if error is None and child.scope.cancelled_caught and isinstance(child.body, SessionBody):
+            error = child.body.lost
         self._ended(child, error)
 
     # When a child has ended

@@ -44,6 +44,7 @@ class Tree:
     def forget(self, session_id: str) -> None:
         """Remove a session that will not run again."""
         self.sessions.pop(session_id, None)
+        self.shared.leases.release(session_id)
         self._aside.pop(session_id, None)
 
     def doom(self) -> None:

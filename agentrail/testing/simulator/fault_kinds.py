@@ -64,6 +64,7 @@ FAULTS: Final = (
     Fault("writing_fails", "a record cannot be written", 20),
     Fault("writing_fails_behind", "the journal reports that a record could not be written, but it was", 20),
     Fault("claiming_fails", "a session cannot be claimed", 150),
+    Fault("renewing_fails", "leases cannot be renewed or released", 150),
     Fault("journal_unreadable", "records cannot be read", 40),
     Fault("answer_unreadable", "a command id cannot be looked up", 150),
     Fault("snapshot_fails", "a snapshot cannot be kept or read", 150),

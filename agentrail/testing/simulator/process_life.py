@@ -77,6 +77,7 @@ class Life:
         try:
             async with open_supervisor(
                 journal=self._journal,
+                address="simulated",  # so that the next life waits for no lease
                 seed=generator(stage.seed, "shell", self._number).randrange(2**32),
                 strategy=self.strategy,
                 max_restarts=self.max_restarts,

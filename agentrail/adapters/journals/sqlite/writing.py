@@ -19,7 +19,7 @@ from agentrail.adapters.journals.sqlite.failures import (
     read_meanwhile,
     rolled_back,
 )
-from agentrail.adapters.journals.sqlite.leases import HeldClaim, Leases
+from agentrail.adapters.journals.sqlite.lease_table import HeldClaim, LeaseTable
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.reading import checked, session_row
@@ -86,7 +86,7 @@ class Writer:
         self._rows: dict[str, SessionRow] = {}
         self._changed: dict[str, SessionRow] = {}
         self._records: list[RecordRow] = []
-        self._leases = Leases()
+        self._leases = LeaseTable()
 
     # The methods of `Servant`, which the worker calls
 

@@ -1,4 +1,4 @@
-"""`Leases`: who holds which session, kept in memory by the process that writes the file.
+"""`LeaseTable`: who holds which session, kept in memory by the process that writes the file.
 
 The lock on the file makes this process the only writer, so leases need not be stored. A process that gets the lock
 after this one has ended, or takes the file over, begins without any: a restart after a crash waits for no lease to end.
@@ -18,7 +18,7 @@ class HeldClaim(NamedTuple):
     held: Holding
 
 
-class Leases:
+class LeaseTable:
     """The leases of sessions claimed since the file was opened; changes can be undone until they are kept."""
 
     __slots__ = ("_changed", "_kept")

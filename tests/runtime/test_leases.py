@@ -1,0 +1,299 @@
+"""Leases: a session that a live supervisor has is not taken from it, and one that is taken all the same ends there."""
+
+from collections.abc import Sequence
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, Supervisor, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.errors import Fenced, JournalFailed, SessionHeld, SessionNotAlive
+from agentrail.ports.journal import Claim, Lease
+from agentrail.runtime.actor.end_reason import TAKEN
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel, stall
+from agentrail.values.events import SessionEnded
+from agentrail.values.messages import UserMessage
+from tests.runtime.journals import TestJournal
+from tests.runtime.test_subagents_back import events_of, over
+from tests.runtime.test_subagents_back import spec as with_subagent
+from tests.runtime.world import spec_of, until
+
+LEASE = 30.0
+"""Seconds of the leases of `open_supervisor`, unless it is told otherwise."""
+
+
+class Counting(TestJournal):
+    """A journal that notes how many claims each renewal and each release was about."""
+
+    def __init__(self) -> None:
+        super().__init__(inner=MemoryJournal)
+        self.renewed: list[int] = []
+        self.released: list[int] = []
+        self.away = False
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        self.renewed.append(len(claims))
+        if self.away:
+            raise OSError(5, "away")
+        return await super().renew(claims, lease)
+
+    async def release(self, claims: Sequence[Claim]) -> None:
+        self.released.append(len(claims))
+        await super().release(claims)
+
+
+def talks(*more: str) -> SessionSpec:
+    return spec_of(ScriptedModel(["fine", *more], repeat_last=True))
+
+
+async def test_a_session_that_is_held_is_not_taken_from_whoever_has_it() -> None:
+    journal = MemoryJournal()
+    async with (
+        open_supervisor(journal=journal, address="here") as here,
+        open_supervisor(journal=journal, address="there") as there,
+    ):
+        session = await here.spawn(talks(), "s")
+        await trio.sleep(10 * LEASE)
+        for doing in (there.resume, there.open):
+            with pytest.raises(SessionHeld) as held:
+                await doing("s", talks())
+            name, holder, until_ = held.value.args
+            assert (name, holder) == ("s", "here")
+            assert until_ > 0
+            assert "`here`" in str(held.value)
+        assert (await session.ask("still there?")).text == "fine"
+        assert here.crashes() == there.crashes() == ()
+
+
+@pytest.mark.parametrize("kind", ["idle", "asleep", "at work"])
+async def test_a_session_that_is_taken_over_ends_where_it_was(kind: str) -> None:
+    journal = MemoryJournal()
+    asleep = kind == "asleep"
+    model = ScriptedModel([stall(after=1)] if kind == "at work" else ["fine"], repeat_last=True)
+    spec = SessionSpec(model=model, hibernate_after=5.0 if asleep else None)
+    async with (
+        open_supervisor(journal=journal) as here,
+        open_supervisor(journal=journal) as there,
+        trio.open_nursery() as nursery,
+    ):
+        session = await here.spawn(spec, "s")
+        met: list[Exception] = []
+
+        async def ask() -> None:
+            try:
+                await session.ask("go")
+            except Fenced as error:
+                met.append(error)
+
+        nursery.start_soon(ask)
+        await trio.sleep(20)
+        assert here.tree().children[0].state == ("asleep" if asleep else "running")
+        async with session.monitor() as monitor:
+            taken = await there.resume("s", talks(), take_over=True, recovery="pause")
+            await trio.sleep(LEASE)  # the next renewal tells of it
+            assert (await monitor.wait()).reason == TAKEN
+        assert here.sessions() == ()
+        assert len(met) == (1 if kind == "at work" else 0)
+        with pytest.raises((Fenced, SessionNotAlive)):
+            await session.prompt("more")
+        await taken.wake()
+        assert [message.text for message in taken.messages() if isinstance(message, UserMessage)] == ["go"]
+        if kind == "at work":
+            await taken.abort()
+        assert (await taken.ask("and you?")).text == "fine"
+
+
+async def test_leases_of_all_sessions_are_renewed_by_one_call_and_released_by_one() -> None:
+    journal = Counting()
+    async with open_supervisor(journal=journal) as supervisor:
+        for number in range(50):
+            await supervisor.spawn(talks(), f"s{number}")
+        await trio.sleep(3 * LEASE)
+        assert 8 <= len(journal.renewed) <= 9
+        assert set(journal.renewed) == {50}
+        await supervisor.session("s7").stop()
+        await trio.sleep(LEASE)
+        assert journal.renewed[-1] == 49
+        assert journal.released == [1]
+        journal.released.clear()
+    assert sum(journal.released) == 49
+    assert len(journal.released) < 5
+
+
+async def test_what_is_left_is_free_at_once() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as here:
+        await here.spawn(talks(), "s")
+    began = trio.current_time()
+    async with open_supervisor(journal=journal) as there:
+        session = await there.resume("s", talks())
+        assert (await session.ask("go")).text == "fine"
+    assert trio.current_time() - began < 1
+
+
+async def test_what_ends_or_does_not_start_is_free_at_once() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:
+        session = await here.spawn(talks(), "s")
+        await session.stop()
+        for supervisor in (there, here):
+            await trio.sleep(1)
+            with pytest.raises(SessionNotAlive):
+                await supervisor.resume("s", talks())
+        await trio.sleep(1)
+        claim = await journal.claim("s", "a third", Lease(0, 1))
+        assert claim.epoch > 0
+
+
+async def test_a_supervisor_at_the_same_address_waits_for_no_lease() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal, address="pod-3") as here:
+        await here.spawn(talks(), "s")
+        async with open_supervisor(journal=journal, address="pod-3") as again:
+            session = await again.resume("s", talks())
+            assert (await session.ask("go")).text == "fine"
+
+
+async def _left_at_work(journal: MemoryJournal, lease: Lease) -> None:
+    """Leave the session `s` in the journal with an open turn, held as another process that has died would."""
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([stall(after=1)]), name="n"), "s")
+        await session.prompt("go")
+        await trio.sleep(1)
+    await journal.claim("s", "a dead one", lease)
+
+
+async def test_a_start_brings_a_session_back_when_the_lease_of_a_dead_process_has_ended() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        now = supervisor._sessions.shared.clock.now_ms()  # noqa: SLF001 - the time by which leases are given
+    began = trio.current_time()
+    await _left_at_work(journal, Lease(now, 60_000))
+
+    def build() -> SessionSpec:
+        return SessionSpec(model=ScriptedModel(["fine"]), name="n")
+
+    async with open_supervisor(journal=journal, specs={"n": build}) as supervisor:
+        await until(lambda: bool(supervisor.sessions()))
+        assert 59 <= trio.current_time() - began <= 65
+        session = supervisor.session("s")
+        await over(session)
+        assert session.messages()[-1].text == "fine"
+
+
+async def test_an_outage_that_is_longer_than_the_lease_ends_no_session_that_nobody_took() -> None:
+    journal = Counting()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(talks(), "s")
+        journal.away = True
+        await trio.sleep(10 * LEASE)
+        assert len(journal.renewed) > 10
+        journal.away = False
+        assert (await session.ask("go")).text == "fine"
+        await trio.sleep(LEASE)
+        assert supervisor.crashes() == ()
+        with pytest.raises(SessionHeld):
+            await journal.claim("s", "another")
+
+
+async def test_what_was_claimed_during_an_outage_ends_when_the_journal_is_back() -> None:
+    journal = Counting()
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal.inner) as there:
+        session = await here.spawn(talks(), "s")
+        kept = await here.spawn(talks(), "t")
+        journal.away = True
+        await trio.sleep(2 * LEASE)
+        taken = await there.resume("s", talks())
+        journal.away = False
+        await until(lambda: len(here.sessions()) == 1)
+        with pytest.raises((Fenced, SessionNotAlive)):
+            await session.ask("go")
+        assert (await kept.ask("go")).text == (await taken.ask("go")).text == "fine"
+        assert [report.reason.kind for report in here.crashes()] == ["Fenced"]
+
+
+async def test_a_mistake_in_the_renewal_ends_no_session(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Counting):
+        async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+            await super().renew(claims, lease)
+            raise KeyError(0)
+
+    journal = Broken()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(talks(), "s")
+        await trio.sleep(LEASE)
+        assert (await session.ask("go")).text == "fine"
+        assert 2 <= len(journal.renewed) <= 3
+    assert "leases of sessions could not be renewed" in caplog.text
+
+
+async def test_a_claim_whose_caller_has_left_is_not_renewed() -> None:
+    class Slow(Counting):
+        async def claim(self, *args: object, **more: object) -> Claim:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(20)
+            return await self.inner.claim(*args, **more)  # type: ignore[arg-type]  # as above
+
+    journal = Slow()
+    async with open_supervisor(journal=journal) as supervisor:
+        with trio.move_on_after(1):
+            await supervisor.spawn(talks(), "s")
+        await trio.sleep(2 * LEASE)
+        assert journal.renewed == []
+        assert journal.released == [1]
+        assert supervisor._sessions.shared.leases._claims == {}  # noqa: SLF001 - what would be renewed for ever
+
+
+async def test_sub_agents_go_where_their_parent_goes() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:
+        parent = await here.spawn(with_subagent(), "s")
+        await parent.prompt("go")
+        await until(lambda: len(here.sessions()) == 2)
+        child = here.sessions()[1]
+        await until(lambda: child.status().turn_open)
+        taken = await _taken_over(here, there, "s")
+        await over(taken)
+        assert taken.messages()[-1].text == "fine"
+        assert len([event for event in await events_of(journal, child.id) if isinstance(event, SessionEnded)]) == 1
+        assert "found" in str(taken.messages()[-2])
+        assert here.sessions() == ()
+
+
+async def _taken_over(here: Supervisor, there: Supervisor, name: str) -> SessionHandle:
+    """Take a session over, and let its old supervisor hear of it before its sub-agents are taken too."""
+    taken: list[SessionHandle] = []
+    async with trio.open_nursery() as nursery:
+
+        async def take() -> None:
+            taken.append(await there.resume(name, with_subagent(), take_over=True))
+
+        nursery.start_soon(take)
+        leases = here._sessions.shared.leases  # noqa: SLF001 - so that nobody need wait for the next renewal
+        while here.sessions() and not taken:
+            leases._renewal_is_due()  # noqa: SLF001 - as above
+            await trio.lowlevel.checkpoint()
+    return taken[0]
+
+
+@pytest.mark.parametrize("lease", [0, -1, 0.01, "30", None, float("nan"), True])
+async def test_a_lease_that_is_none_is_refused(lease: object) -> None:
+    with pytest.raises(Exception, match="`lease`"):
+        open_supervisor(journal=MemoryJournal(), lease=lease)  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(Exception, match="`address`"):
+        open_supervisor(journal=MemoryJournal(), address=3)  # type: ignore[arg-type]  # on purpose
+
+
+async def test_errors_of_a_renewal_are_no_crashes() -> None:
+    class Failing(Counting):
+        async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+            await super().renew(claims, lease)
+            raise JournalFailed("renew", "no")
+
+    journal = Failing()
+    async with open_supervisor(journal=journal) as supervisor:
+        await supervisor.spawn(talks(), "s")
+        await trio.sleep(2 * LEASE)
+        assert supervisor.crashes() == ()
+        assert len(journal.renewed) > 5
