@@ -16,6 +16,7 @@ from agentrail.core.machine import (
 )
 from agentrail.core.machine import step as stepping
 from agentrail.core.machine.draft import StepDraft
+from agentrail.core.vocabulary import changes
 from agentrail.hooks import pipeline
 from agentrail.plugins.budget import BudgetGuard
 from property_tests.planted.change import Change
@@ -23,6 +24,30 @@ from property_tests.planted.change import Change
 # ruff: noqa: SLF001 - private parts are what is broken here
 
 CHANGES: Final = (
+    Change(
+        "field_left_out_of_the_fold",
+        "what a step does to the steering texts that wait is not added up",
+        changes.fold,
+        "name, now = NAMES[place], fields[place]\n",
+        "name, now = NAMES[place], fields[place]\n        if name == 'steering':\n            continue\n",
+        "world",
+    ),
+    Change(
+        "range_off_by_one_after_a_compaction",
+        "of what a compaction keeps, the last message is lost when the session comes back",
+        changes._grow,
+        "old[piece.start : piece.stop]",
+        "old[piece.start : max(piece.start + 1, piece.stop - 1)]",
+        "world",
+    ),
+    Change(
+        "decisions_of_people_lost_in_the_fold",
+        "what people decided about calls is not added up",
+        changes._change_batch,
+        "old.decisions if form.decisions is UNSET else form.decisions",
+        "old.decisions",
+        "world",
+    ),
     Change(
         "block_keeps_what_was_gathered",
         "an abort does not drop what plugins before it have gathered",

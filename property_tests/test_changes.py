@@ -1,0 +1,39 @@
+"""What a step changed, written and read again, leads to the state that it made, down to its text."""
+
+import random
+
+from agentrail.codec import decode, encode_text, from_text
+from agentrail.core.audit import differences
+from agentrail.core.vocabulary.changes import Change, fold
+from agentrail.ports.journal import Snapshot
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.plausible import World
+from agentrail.testing.world.scenes import draw_scene
+from property_tests.volume import profile
+
+SESSIONS = {"ci": 300, "campaign": 5_000}
+LENGTH = 40
+
+
+def as_text(number: int, world: World) -> str:
+    return encode_text(Snapshot(world.state.session_id, number, world.state))
+
+
+def test_random_sessions_are_the_fold_of_what_is_written_and_an_audit_finds_nothing() -> None:
+    begin = 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)
+    steps = 0
+    for seed in range(begin, begin + SESSIONS[profile()]):
+        choose = Choose(random.Random(seed).randrange)
+        world = World(draw_scene(choose))
+        folded = live = world.state
+        world.open()
+        while world.state is not live:
+            record = world.records[-1]
+            assert differences(live, world.state, record) == (), seed
+            live = world.state
+            folded = fold(folded, decode(Change, from_text(encode_text(record.change))))
+            assert encode_text(Snapshot(folded.session_id, 1, folded)) == as_text(1, world), (seed, record.number)
+            steps += 1
+            if steps % LENGTH:
+                world.go(choose)
+    assert steps > LENGTH * SESSIONS[profile()] // 2
