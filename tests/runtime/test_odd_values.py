@@ -1,5 +1,6 @@
 """Numbers, texts and errors that a type checker would reject end at most the turn in which they occur."""
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -487,6 +488,10 @@ class OtherInside(MemoryJournal):
         )
 
 
+def odd_field(name: str, _: Record) -> Change:
+    return Change(**{name: (1.5,)})  # type: ignore[arg-type]
+
+
 INSIDES: list[tuple[str, object]] = [
     *((name, odd) for name in sorted(Record.__struct_fields__) for odd in (42.5, object(), [], {}, (None,), math.nan)),
     *((name, odd) for name in ("arrival", "events", "rulings", "effects") for odd in (None, "text", ((),), 10**400)),
@@ -501,6 +506,11 @@ INSIDES: list[tuple[str, object]] = [
     ("change", lambda _: Change(history=Rearranged((Range(5, 900),)))),
     ("change", lambda _: Change(batch=ChangedCalls((Call("c1", "read", EMPTY),)))),
     ("change", lambda _: Change(plugin_states=ChangedStates(3, ((0, 1),)))),
+    *(
+        ("change", functools.partial(odd_field, name))
+        for name in ("timers", "turn", "todos", "phase", "usage", "tools")
+    ),
+    ("opening", lambda one: (one.opening and one.opening.but(todos=(1.5,))) or 1.5),
     ("change", lambda one: one.change.but(seq=one.events[-1].seq + 1 if one.events else None)),
     ("events", lambda one: one.events[1:] or (None,)),
     ("events", lambda one: one.events * 2 or (None,)),
@@ -544,6 +554,16 @@ async def test_a_snapshot_of_another_session_is_not_believed() -> None:
         assert await held.snapshot(session.id) is None
 
 
+async def test_a_snapshot_with_a_field_of_a_wrong_type_is_not_believed() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
+        await session.ask("go")
+        odd = Snapshot(session.id, 1, session.inspect().but(timers=(("turn", 1.5),)))
+        held = HeldToContract(OddJournal("snapshot", odd))
+        assert await held.snapshot(session.id) is None
+
+
 async def test_the_beginning_of_another_session_is_not_believed() -> None:
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
@@ -562,10 +582,10 @@ async def test_records_without_their_beginning_and_no_records_at_all_cannot_be_r
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
         (first, *more) = await journal.read(session.id)
         journal = OddJournal("read", (first.but(opening=None), *more))
-        with pytest.raises(ReplayDiffers, match="its beginning, which is not there"):
+        with pytest.raises(BadRecord, match="it does not say what the session was spawned as"):
             await rebuilt(journal, session.id)
         journal.odd = ()
-        with pytest.raises(ReplayDiffers, match="there are no records"):
+        with pytest.raises(BadRecord, match="there are no records"):
             await rebuilt(journal, session.id)
 
 

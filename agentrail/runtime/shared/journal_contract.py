@@ -38,10 +38,11 @@ log = logging.getLogger("agentrail.journal")
 class HeldToContract:
     """Wraps a journal; raises a `JournalError` if an answer is not what the port promises."""
 
-    __slots__ = ("_journal",)
+    __slots__ = ("_is_ours", "_journal")
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
+        self._is_ours = type(journal).__module__.startswith("agentrail.")
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         """Become the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
@@ -86,6 +87,11 @@ class HeldToContract:
                 raise BadRecord(session_id, number_, found)
         whole = cast("tuple[Record, ...]", records)
         _check_insides(session_id, whole)
+        if not self._is_ours:
+            for record in whole:
+                problem = _why_unfit(record.change, record.opening)
+                if problem:
+                    raise BadRecord(session_id, record.number, problem)
         return whole
 
     async def place(self, session_id: str, seq: int) -> int:
@@ -98,7 +104,8 @@ class HeldToContract:
         if found is None:
             return None
         stored = _of(StoredAnswer, "answer", found)
-        if type(stored.input) not in INPUTS or type(stored.answer) not in ANSWERS or not _can_be_written(stored):
+        is_one = type(stored.input) in INPUTS and type(stored.answer) in ANSWERS
+        if not is_one or _why_unfit(stored.input, stored.answer):
             raise BadJournal("answer", f"{shown(stored.answer)} to {shown(stored.input)}", "an answer to a command")
         return stored
 
@@ -127,7 +134,8 @@ class HeldToContract:
             return None
         match found:
             case Snapshot(session_id=named, number=place, state=State(session_id=inner)):
-                if _is(named, session_id) and _is(inner, session_id) and _time(place) and place > 0:
+                fits = _is(named, session_id) and _is(inner, session_id) and _time(place) and place > 0
+                if fits and (self._is_ours or not _why_unfit(found.state)):
                     return found
             case _:
                 pass
@@ -201,16 +209,20 @@ FIELDS: Final[tuple[tuple[str, Callable[[object], bool]], ...]] = (
 """Check of each field of a record, but its number and session; deeper errors are found when its change is folded."""
 
 
-def _can_be_written(stored: StoredAnswer) -> bool:
-    """Whether a stored answer and its command can be encoded, as their classes promise."""
-    from agentrail.codec import encode  # noqa: PLC0415 - seldom needed: an unknown command id is rare
+def _why_unfit(*values: object) -> str:
+    """Return why *values* cannot be encoded as their classes promise; empty if they can.
+
+    What a journal gives becomes a part of the state, which no step checks again. Our own journals give what was checked
+    when it was written, or when it was read from the file.
+    """
+    from agentrail.codec import encode  # noqa: PLC0415 - seldom needed: for command ids and the journals of others
 
     try:
-        encode(stored.input)
-        encode(stored.answer)
-    except BadValue:
-        return False
-    return True
+        for found in values:
+            encode(found)
+    except BadValue as error:
+        return str(error)
+    return ""
 
 
 def _is(found: object, wanted: object) -> bool:
