@@ -31,6 +31,7 @@ from agentrail.hooks.actions import (
     Continue,
     Emission,
     Emit,
+    FindFiles,
     HoldTool,
     Intervene,
     ReadFile,
@@ -227,8 +228,9 @@ class OddTool:
 def _action(source: Source) -> object:
     odd = source.next("plugin")
     number = source.next("plugin", draw_number)
+    files = (ReadFile(odd), FindFiles(odd), FindFiles((), odd), FindFiles((), (), (), odd))  # type: ignore[arg-type]
     request = source.chance.choice(
-        (ReadFile(odd), CallModel(odd), CallModel("well", odd), RunTool("odd", odd), CallService("odd", odd), odd)  # type: ignore[arg-type]
+        (*files, CallModel(odd), CallModel("well", odd), RunTool("odd", odd), CallService("odd", odd), odd)  # type: ignore[arg-type]
     )
     return source.chance.choice(
         (

@@ -22,6 +22,7 @@ from agentrail.hooks.actions import (
     CallModel,
     CallService,
     Emit,
+    FindFiles,
     HoldTool,
     Intervene,
     ReadFile,
@@ -150,6 +151,7 @@ def _actions(found: object) -> tuple[object, ...]:
         ReplaceToolResult(odd),  # type: ignore[arg-type]
         Emit(odd, odd),  # type: ignore[arg-type]
         Ask(ReadFile(odd), deadline=odd),  # type: ignore[arg-type]
+        Ask(FindFiles(odd, odd, odd, odd)),  # type: ignore[arg-type]
         Ask(CallModel(odd), deadline=1),  # type: ignore[arg-type]
         Ask(CallService(odd, odd), deadline=1),  # type: ignore[arg-type]
         Ask(RunTool("x", odd), deadline=1),  # type: ignore[arg-type]

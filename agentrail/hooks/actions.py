@@ -42,6 +42,24 @@ class ReadFile(Authored):
     """Path of the file."""
 
 
+class FindFiles(Authored):
+    """Request for `Ask`: find files and folders by name, on the disk or among what git tracks.
+
+    The answer is a list of paths, relative to the working directory: each ends in the first part that has one of the
+    names. A folder that is not there has nothing in it. It is `Failed` if not all could be looked at, or if more than
+    100 paths were found.
+    """
+
+    names: tuple[str, ...]
+    """Names of files and folders, where `*` is any text and `?` any character; case does not matter."""
+    folders: tuple[str, ...] = ()
+    """Folders to look through on the disk, with all in them; links are not followed."""
+    tracked: tuple[str, ...] = ()
+    """Folders of which to look through the files that git tracks, by the index of the repository around each."""
+    ignored: bool = True
+    """Whether to look on the disk also at what `.gitignore` names, and at `.git` itself."""
+
+
 class CallService(Authored):
     """Request for `Ask`: call a service, one of those that the program gave to the session."""
 
@@ -51,14 +69,14 @@ class CallService(Authored):
     """Data passed to the service."""
 
 
-AskRequest: TypeAlias = CallModel | RunTool | ReadFile | CallService
+AskRequest: TypeAlias = CallModel | RunTool | ReadFile | FindFiles | CallService
 
 
 class Answered(Value):
     """Answer to an `Ask` that succeeded."""
 
     value: Json
-    """The text of the model, tool or file, or the service's answer."""
+    """The text of the model, tool or file, the paths that were found, or the service's answer."""
 
 
 class Failed(Value):

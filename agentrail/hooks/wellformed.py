@@ -17,6 +17,7 @@ from agentrail.hooks.actions import (
     CallService,
     Emission,
     Emit,
+    FindFiles,
     HoldTool,
     Intervene,
     ReadFile,
@@ -89,6 +90,10 @@ def _is_object(found: object) -> bool:
     return True
 
 
+def _is_flag(found: object) -> bool:
+    return isinstance(found, bool)
+
+
 def _is_request(found: object) -> bool:
     match found:
         case CallModel(prompt=prompt, model=model, system=system):
@@ -97,6 +102,8 @@ def _is_request(found: object) -> bool:
             return _is_text(name) and _is_object(args)
         case ReadFile(path=path):
             return _is_text(path)
+        case FindFiles(names=names, folders=folders, tracked=tracked, ignored=ignored):
+            return _is_flag(ignored) and all(map(_are_texts, (names, folders, tracked)))
         case CallService(name=name, payload=payload):
             freeze(payload)
             return _is_text(name)

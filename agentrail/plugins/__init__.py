@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.actions import Continue as Continue
     from agentrail.hooks.actions import Emit as Emit
     from agentrail.hooks.actions import Failed as Failed
+    from agentrail.hooks.actions import FindFiles as FindFiles
     from agentrail.hooks.actions import HoldTool as HoldTool
     from agentrail.hooks.actions import Intervene as Intervene
     from agentrail.hooks.actions import ReadFile as ReadFile
@@ -97,6 +98,7 @@ _HOMES = {
     "Emit": "agentrail.hooks.actions",
     "EventLogger": "agentrail.plugins.logger",
     "Failed": "agentrail.hooks.actions",
+    "FindFiles": "agentrail.hooks.actions",
     "HoldTool": "agentrail.hooks.actions",
     "Hook": "agentrail.hooks.moments",
     "HumanApproval": "agentrail.plugins.approval",

@@ -10,7 +10,7 @@ import attrs
 from attrs import frozen
 
 from agentrail.errors import BadOptions, BadPlugin
-from agentrail.hooks.actions import BlockTool, Continue, HoldTool
+from agentrail.hooks.actions import Ask, BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
@@ -23,12 +23,13 @@ from agentrail.plugins.arguments import (
     shown,
     texts,
 )
+from agentrail.plugins.looks import problem, request
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_set, as_tuple, is_flag, is_patience
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, Word
 from agentrail.plugins.shell.paths import Fence, PathPlace, directory, fence, resolve
 from agentrail.plugins.shell.programs import READ_BY_RULES
-from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, assigned
+from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, Look, assigned
 from agentrail.plugins.shell.rules import ALL_RULES, RULES, told
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import JsonObject
@@ -156,6 +157,8 @@ class Finding(Value):
     """Whether the reason is certain (block) or possible (hold for a person)."""
     reason: str
     """The reason in words."""
+    looks: tuple[Look, ...] = ()
+    """The folders on whose contents it depends whether there is a reason."""
 
 
 def _are_paths(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
@@ -188,20 +191,19 @@ def _are_rules(guard: SecurityGuard, field: attrs.Attribute[frozenset[str]], fou
 class SecurityGuard(Plugin[None]):
     """Block calls that touch blocked paths or run blocked commands, and hold command lines that cannot be read.
 
-    This is a filter for accidents and obvious attacks, not a sandbox. It knows the text of one call and nothing else:
-    it sees no links, no aliases, no settings, nothing that a script, a makefile or a program does once it runs, and
-    nothing that an earlier call has prepared, such as an archive.
+    This is a filter for accidents and obvious attacks, not a sandbox. It knows the text of one call, and the names of
+    the files that the call would read. It sees no links, no aliases, no settings, nothing that a script, a makefile or
+    a program does once it runs, and nothing that other calls do meanwhile or have prepared, such as an archive.
     It holds for a person what it is not sure about: a word of which only the shell knows the value, an argument that is
     a program, what `xargs` is fed, and a folder or commits read with all in them, which may hold what is blocked.
     Of folders it holds the session's own and all that are not below it, such as `grep -r x .` and `tar c ~/work`. It
-    does not if the line leaves blocked names out, as `--include='*.py'`, a `find` by other names, `rg` and `ag` do.
-    Of commits it holds whole ones, such as `git show`, `git diff main`, `git log -p` and `git grep x`.
-    These lines pass, although a blocked name may be there: a search of a folder below the session's, as in
-    `grep -r x src`. A copy or an archive of such a folder, as in `cp -r src old` and `tar czf src.tgz src`. Commits by
-    path, as in `git log -p -- src`. Changes that are not committed yet, as in `git diff`.
-    It holds those, too, if they ask for more: for hidden files, as `rg --hidden src` does, for a blocked name by a
-    glob, or for every line, as `grep -r . src` does. So it does if an archive is on the output or read back by the same
-    line, or a copy is on another machine.
+    does not if the line leaves blocked names out, as `--include='*.py'` and a `find` by other names do.
+    In a folder below the session's, as in `grep -r x src` and `cp -r src old`, it has the session look for blocked
+    names (`FindFiles`), and holds the call if one is there, or if that cannot be told in time. So it does with `rg` and
+    `ag`, which leave out hidden files.
+    Of commits it holds all that are not of named files, such as `git show`, `git diff main`, `git log -p -- src`. Of
+    what git tracks now it has the session look for blocked names: in `git diff`, `git grep x` and `git archive HEAD
+    src`.
     An approved call passes. A block cannot be approved.
     """
 
@@ -243,10 +245,13 @@ class SecurityGuard(Plugin[None]):
 
     def before_tool(
         self, hook: BeforeTool, state: None, ctx: Context
-    ) -> Continue[None] | BlockTool[None] | HoldTool[None]:
-        """Block the call that is about to run, hold it for a person, or let it pass."""
+    ) -> Continue[None] | BlockTool[None] | HoldTool[None] | Ask[None]:
+        """Block the call that is about to run, hold it for a person, or let it pass; ask for what is in folders."""
+        working = directory(ctx.working_dir)
         worst = Finding(NO, "")
-        for finding in self._findings(hook.name, hook.args, directory(ctx.working_dir)):
+        looks: list[Finding] = []
+        for finding in self._findings(hook.name, hook.args, working):
+            looks += [finding] if finding.looks else []
             if finding.certainty > worst.certainty:
                 worst = finding
             if worst.certainty is YES:
@@ -254,10 +259,28 @@ class SecurityGuard(Plugin[None]):
         if worst.certainty is YES:
             audit = SecurityAudit(hook.call_id, hook.name, "blocked", worst.reason)
             return BlockTool(f"`{hook.name}` was blocked: {worst.reason}").reporting(audit)
-        if worst.certainty is MAYBE and not hook.approved:
-            audit = SecurityAudit(hook.call_id, hook.name, "held", worst.reason)
-            return HoldTool(f"`{hook.name}` needs a look: {worst.reason}", timeout=self.timeout).reporting(audit)
-        return Continue()
+        if hook.approved:
+            return Continue()
+        if worst.certainty is MAYBE:
+            return self._held(hook, worst.reason)
+        return self._looked(hook, looks, working) if looks else Continue()
+
+    def _looked(
+        self, hook: BeforeTool, found: Sequence[Finding], working: PathPlace
+    ) -> Continue[None] | HoldTool[None] | Ask[None]:
+        """Ask for the blocked names that are in the folders of *found*, or judge by the answer."""
+        blocked, _, allowed = self._fences()
+        looks = [look for finding in found for look in finding.looks]
+        asked = request(looks, working, blocked)
+        answer = hook.answer if hook.asked == asked else None
+        if answer is None and not hook.final and asked is not None:
+            return Ask(asked)
+        why = problem(answer, looks, working, blocked, allowed)
+        return Continue() if why is None else self._held(hook, f"{found[0].reason}; {why}")
+
+    def _held(self, hook: BeforeTool, reason: str) -> HoldTool[None]:
+        audit = SecurityAudit(hook.call_id, hook.name, "held", reason)
+        return HoldTool(f"`{hook.name}` needs a look: {reason}", timeout=self.timeout).reporting(audit)
 
     def _findings(self, tool: str, args: JsonObject, working: PathPlace) -> Iterator[Finding]:
         bases = [working]
@@ -297,8 +320,12 @@ class SecurityGuard(Plugin[None]):
         for command in line:
             there = scene.within(command)
             for rule in RULES:
-                if rule.name in self.rules and (found := rule.asks(command, there)):
-                    yield Finding(found, f"{rule.reason} (rule `{rule.name}`), in `{shown(text)}`")
+                if rule.name not in self.rules:
+                    continue
+                reason = f"{rule.reason} (rule `{rule.name}`), in `{shown(text)}`"
+                found, looks = rule.asks(command, there), tuple(rule.looks(command, there))
+                if found or looks:
+                    yield Finding(max(found, scene.brought) if looks else found, reason, looks)
             for listed in self.blocked_commands:
                 if _runs(command, listed.split()):
                     yield Finding(YES, f"`{listed}` is a blocked command, in `{shown(text)}`")

@@ -5,8 +5,10 @@ limit needs a line there. A scene is a function that gets a size and returns whe
 `test_at_the_limit.py` calls each scene with one below the limit, the limit, and one above.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from types import ModuleType
 from typing import Final, TypeAlias
 
 from attrs import frozen
@@ -53,3 +55,14 @@ def scene(limit: str, at: int | None = None, *, last: int = 0) -> Callable[[Pass
         return passes
 
     return enter
+
+
+@contextmanager
+def smaller(module: ModuleType, name: str, figure: int) -> Iterator[None]:
+    """Make a limit smaller where reaching it would take long."""
+    was: object = getattr(module, name)
+    setattr(module, name, figure)
+    try:
+        yield
+    finally:
+        setattr(module, name, was)

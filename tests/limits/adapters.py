@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 
 import anyio
 import httpx
@@ -65,20 +64,8 @@ from agentrail.testing import ScriptedModel
 from agentrail.values.content import Image, Part, Text, ToolCall
 from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
 from agentrail.values.tools import EffectClass
-from tests.limits import scene
+from tests.limits import scene, smaller
 from tests.runtime.journals import AwakeJournal
-
-
-@contextmanager
-def smaller(module: ModuleType, name: str, figure: int) -> Iterator[None]:
-    """Make a limit smaller where reaching it would take long."""
-    was: object = getattr(module, name)
-    setattr(module, name, figure)
-    try:
-        yield
-    finally:
-        setattr(module, name, was)
-
 
 # Pages
 

@@ -29,8 +29,8 @@ from agentrail.tools.json_schema.explain import _shown, _where
 from agentrail.values.content import text_of
 from agentrail.values.json import EMPTY
 from agentrail.values.tools import EffectClass
-from tests.limits import scene
-from tests.limits.adapters import SERVER, nobody, smaller
+from tests.limits import scene, smaller
+from tests.limits.adapters import SERVER, nobody
 
 
 def problem_of(name: str, schema: dict[str, object]) -> str:

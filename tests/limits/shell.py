@@ -17,6 +17,7 @@ from agentrail.core.supervision_rules import Ending, Policy, Ward, decide
 from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError
+from agentrail.hooks.actions import FindFiles
 from agentrail.hooks.attachments import seat_for
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.journal import Claim, Record, Snapshot, StoredSession
@@ -37,7 +38,9 @@ from agentrail.runtime.shared.sanitize import traced as told
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.supervision.recovery import _left_behind
+from agentrail.runtime.work import file_finding
 from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
+from agentrail.runtime.work.file_finding import find_files
 from agentrail.runtime.work.plugin_asks import _text_of_file
 from agentrail.testing import say
 from agentrail.values.events.envelope import Cursor, Envelope
@@ -51,7 +54,7 @@ from agentrail.values.secrets import Secret
 from agentrail.values.stream import ModelRequest
 from agentrail.values.usage import Limit
 from tests.cells.bench import Bench
-from tests.limits import scene
+from tests.limits import scene, smaller
 from tests.runtime.families import agent, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.recorded import Session
@@ -448,6 +451,23 @@ async def bytes_of_a_file_that_a_plugin_reads(size: int) -> bool:
         return len(await _text_of_file(sandbox, "a")) == size
     except NotReadable:
         return False
+
+
+@scene("runtime.work.file_finding.MOST_FOUND")
+async def paths_that_are_found(count: int) -> bool:
+    sandbox = MemorySandbox({f"{number}/.env": b"" for number in range(count)})
+    try:
+        return len(await find_files(sandbox, FindFiles((".env",), (".",)))) == count
+    except NotReadable:
+        return False
+
+
+@scene("runtime.work.file_finding.MOST_LISTED", 5)
+async def files_of_a_folder_that_are_looked_at(count: int) -> bool:
+    sandbox = MemorySandbox({str(number): b"" for number in range(count)})
+    with smaller(file_finding, "MOST_LISTED", 5), suppress(NotReadable):
+        return await find_files(sandbox, FindFiles((".env",), (".",))) == ()
+    return False
 
 
 @scene("runtime.shared.ids.MAX_ID")

@@ -20,12 +20,15 @@ from agentrail.adapters.models.decompression import Unpacker
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.core.vocabulary.state import Setup, State
+from agentrail.hooks.actions import FindFiles
 from agentrail.ports.journal import Record
 from agentrail.ports.sandbox import Command
+from agentrail.runtime.work.file_finding import find_files
 from agentrail.testing import ScriptedModel, stall
 from agentrail.testing.conformance.journal_samples import opened, prompted, run_of
 from agentrail.tools.builtin.file_lines import lines_of
 from tests.limits.listed import NO_LIMITS
+from tests.plugins.shell_lines.folders import index_of
 from tests.runtime.world import settle, spec_of
 
 SMALL = 3
@@ -98,6 +101,12 @@ async def sessions_that_come_back(size: int, _: Path) -> bool:
         return sorted(session.id for session in supervisor.sessions()) == names
 
 
+async def names_that_git_tracks(size: int, _: Path) -> bool:
+    names = [f"{number}/.env" for number in range(size)]
+    sandbox = MemorySandbox({".git/index": index_of(names)})
+    return await find_files(sandbox, FindFiles((".env",), (), (".",))) == tuple(sorted(names))
+
+
 JOBS: dict[str, Job] = {
     "adapters.journals.archive.PAGE": an_archive,
     "adapters.journals.packing.BLOB_FROM": a_packed_record,
@@ -110,6 +119,7 @@ JOBS: dict[str, Job] = {
     "adapters.models.decompression.SLICE": an_unpacked_answer,
     "adapters.processes.CHUNK": an_output,
     "runtime.supervision.sessions.PAGE": sessions_that_come_back,
+    "runtime.work.file_finding.AT_ONCE": names_that_git_tracks,
     "tools.builtin.file_lines.PIECE": lines_of_a_file,
 }
 """What is done with so much at once; it says whether the result is what it is to be."""

@@ -13,7 +13,10 @@ import trio
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
 from agentrail.core.vocabulary.options import Options
-from agentrail.plugins import arguments
+from agentrail.hooks.actions import Ask
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
+from agentrail.plugins import SecurityGuard, arguments
 from agentrail.plugins.shell.command_line import Commands, lex
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
 from agentrail.plugins.shell.paths import LOST, PathPlace, directory, fence, meets, pieces
@@ -364,6 +367,12 @@ def directories_that_a_command_may_run_in(count: int) -> bool:
     for number in range(count - 1):
         where = where.after(command(f"cd /d{number}"))
     return len(where.bases) == count and LOST not in where.bases
+
+
+@scene("plugins.looks.MOST_FOLDERS")
+def folders_that_are_looked_through_for_a_call(count: int) -> bool:
+    line = f"grep -r x {' '.join(f'd{number}' for number in range(count))}"
+    return isinstance(SecurityGuard().before_tool(BeforeTool("shell", {"command": line}, "c"), None, Context()), Ask)
 
 
 @scene("plugins.shell.rule_context._MAX_GLOB_PARTS")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.errors import BadOptions, BadPlugin
-from agentrail.hooks.actions import BlockTool, Continue, HoldTool
+from agentrail.hooks.actions import Ask, BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.plugins.arguments import PATH_ARGS
@@ -17,18 +17,19 @@ from agentrail.plugins.shell.rules import ALL_RULES
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import Json
 
+Ruled = Continue[None] | BlockTool[None] | HoldTool[None] | Ask[None]
 GUARD = SecurityGuard()
 WORKING = Context(working_dir="/work/app")
 
 
-def ruled(
-    args: Mapping[str, Json], tool: str = "shell", guard: SecurityGuard = GUARD, ctx: Context = WORKING
-) -> Continue[None] | BlockTool[None] | HoldTool[None]:
+def ruled(args: Mapping[str, Json], tool: str = "shell", guard: SecurityGuard = GUARD, ctx: Context = WORKING) -> Ruled:
     return guard.before_tool(BeforeTool(tool, args, "c1"), None, ctx)
 
 
-def decision(action: Continue[None] | BlockTool[None] | HoldTool[None]) -> str:
-    """Say `pass`, `hold`, or for a block the rule, `path` for a path."""
+def decision(action: Ruled) -> str:
+    """Say `pass`, `hold`, `look` for a question, or for a block the rule, `path` for a path."""
+    if isinstance(action, Ask):
+        return "look"
     if isinstance(action, Continue):
         return "pass"
     if isinstance(action, HoldTool):
@@ -303,7 +304,7 @@ COMMANDS: list[tuple[str, str, str]] = [
     ("work", "", "pass"),
     ("work", "git add -A && git commit -m 'Fix rm -rf /' && git push", "pass"),
     ("work", "echo 'rm -rf /'", "pass"),
-    ("work", "grep -rn 'shutdown' src", "pass"),
+    ("work", "grep -rn 'shutdown' src", "look"),
     ("work", "rm -rf build dist *.egg-info", "pass"),
     ("work", "rm -rf ./node_modules", "pass"),
     ("work", "rm -rf /scratch/x", "pass"),

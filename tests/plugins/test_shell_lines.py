@@ -6,20 +6,24 @@ import shutil
 from pathlib import Path
 
 import pytest
+import trio
 
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
 from agentrail.errors import SandboxMissing
-from agentrail.plugins import HumanApproval, SecurityGuard
-from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, PASSING, Line, World, read
+from agentrail.hooks.actions import Answered, FindFiles
+from agentrail.plugins import BLOCKED_PATHS, HumanApproval, SecurityGuard
+from agentrail.plugins.shell.paths import fence
+from agentrail.runtime.work.file_finding import find_files
+from agentrail.sandboxes import LocalSandbox
+from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, Line, World, read
+from tests.plugins.shell_lines.folders import EVERYDAY, WORLD, answered
 from tests.plugins.shell_lines.verdicts import verdict
 from tests.profiles import CAMPAIGN
 
 MUST_NOT_PASS = read(*FORBIDDEN)
-EVERYDAY = read(*HARMLESS)
-KNOWN_TO_PASS = read(*PASSING)
+HARMLESS_LINES = read(*HARMLESS)
 CLASSES = tuple(dict.fromkeys(line.kind for line in MUST_NOT_PASS))
-HARMFUL = MUST_NOT_PASS + KNOWN_TO_PASS
-TOOLS = tuple(sorted({line.needs for line in HARMFUL if line.needs}))
+TOOLS = tuple(sorted({line.needs for line in MUST_NOT_PASS if line.needs}))
 MOST_HELD = 0.05
 EVERY = 1 if CAMPAIGN else 12
 """In an ordinary run, one line of this many is proved."""
@@ -28,7 +32,7 @@ EVERY = 1 if CAMPAIGN else 12
 def test_there_are_enough_lines_and_half_of_them_were_written_before_the_code_was_read() -> None:
     assert len({line.text for line in MUST_NOT_PASS}) >= 300
     assert sum(line.origin == "public page" for line in MUST_NOT_PASS) * 2 >= len(MUST_NOT_PASS)
-    assert len({line.text for line in EVERYDAY}) >= 200
+    assert len({line.text for line in HARMLESS_LINES}) >= 200
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -38,14 +42,9 @@ def test_no_forbidden_line_passes(kind: str) -> None:
     assert passed == []
 
 
-def test_lines_pass_that_are_documented_to_pass() -> None:
-    guard = SecurityGuard()
-    assert [line.text for line in KNOWN_TO_PASS if verdict(guard, line) != "passed"] == []
-
-
 def test_hardly_a_harmless_line_is_held_and_none_is_blocked() -> None:
     guard = SecurityGuard()
-    said = {line.text: verdict(guard, line) for line in EVERYDAY}
+    said = {line.text: verdict(guard, line, EVERYDAY) for line in HARMLESS_LINES}
     assert [text for text, found in said.items() if found == "blocked"] == []
     held = [text for text, found in said.items() if found == "held"]
     assert len(held) <= MOST_HELD * len(said), held
@@ -81,14 +80,25 @@ def _unproved(world: World, lines: list[Line]) -> list[tuple[str, str]]:
     ]
 
 
+def test_the_guard_is_told_of_the_folders_in_which_the_lines_are_run(world: World) -> None:
+    names = tuple(sorted(fence(BLOCKED_PATHS).firsts))
+    for request in (
+        FindFiles(names, (".",)),
+        FindFiles(names, ("sub", "src", "y")),
+        FindFiles(names, (), (".", "sub")),
+    ):
+        real = trio.run(find_files, LocalSandbox(str(world.folder)), request)
+        assert answered(request, WORLD) == Answered(real)
+
+
 def test_harmful_lines_do_harm_in_a_real_shell(world: World) -> None:
-    lines = [line for line in HARMFUL if not line.needs]
+    lines = [line for line in MUST_NOT_PASS if not line.needs]
     assert _unproved(world, lines[::EVERY]) == []
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_harmful_lines_of_rare_tools_do_harm_where_they_are_installed(world: World, tool: str) -> None:
-    lines = [line for line in HARMFUL if line.needs == tool]
+    lines = [line for line in MUST_NOT_PASS if line.needs == tool]
     if shutil.which(tool) is None:
         texts = "; ".join(line.text for line in lines)
         pytest.skip(f"NOT PROVED, because `{tool}` is not installed: {texts}")

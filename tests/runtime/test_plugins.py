@@ -19,6 +19,7 @@ from agentrail.hooks.actions import (
     Continue,
     Emit,
     Failed,
+    FindFiles,
     Intervene,
     ReadFile,
     RunTool,
@@ -200,6 +201,9 @@ async def read_files(tmp_path: Path) -> None:
         assert await asked(world, ReadFile("notes"), working_dir=str(tmp_path)) == "ok: remember"
         assert "failed" in await asked(world, ReadFile("../secret"), working_dir=str(tmp_path))
         assert "failed" in await asked(world, ReadFile("missing"), working_dir=str(tmp_path))
+        assert await asked(world, FindFiles(("NOT*",), (".",)), working_dir=str(tmp_path)) == "ok: ('notes',)"
+        assert "failed" in await asked(world, FindFiles(("NOT*",), ("..",)), working_dir=str(tmp_path))
+        assert "no repository" in await asked(world, FindFiles(("NOT*",), (), (".",)), working_dir=str(tmp_path))
 
 
 async def test_a_plugin_calls_a_service(world: World) -> None:

@@ -166,6 +166,11 @@ def is_everything(part: str) -> bool:
     return "*" in part and set(part) <= set("*?.[]!^")
 
 
+def is_wild(part: str) -> bool:
+    """Whether *part* is a pattern for several names."""
+    return _WILD.search(part) is not None
+
+
 def meets(pattern: str, name: str, *, hidden: bool = False) -> bool:
     """Whether *name* may match *pattern*, where `*` is any text and `?` any character.
 
@@ -200,7 +205,7 @@ _Pattern: TypeAlias = tuple[tuple[str, ...], str]
 class Fence:
     """Patterns of paths, each with all paths below it: `/from/the/root`, `~/from/a/home`, or `a/b` in any folder."""
 
-    __slots__ = ("_all", "_by_first", "anywhere", "lasts", "names")
+    __slots__ = ("_all", "_by_first", "firsts", "lasts", "names")
 
     def __init__(self, patterns: Collection[str]) -> None:
         self._all: dict[str, list[_Pattern]] = {"/": [], "~": [], "": []}
@@ -209,7 +214,7 @@ class Fence:
         self.names = frozenset(
             fold(part) for pattern in patterns for part in pattern.split("/") if part not in {"", "~"}
         )
-        self.anywhere = _lasts([pattern for pattern in patterns if pattern[:1] not in {"/", "~"}])
+        self.firsts = frozenset(pattern.split("/")[0] for pattern in patterns if pattern[:1] not in {"/", "~"})
         for pattern in patterns:
             anchor = pattern[0] if pattern[:1] in {"/", "~"} else ""
             parts = join(HERE, "/" + pattern.removeprefix("~")).folded

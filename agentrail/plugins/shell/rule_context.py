@@ -17,10 +17,12 @@ from agentrail.plugins.shell.paths import (
     PathPlace,
     aim,
     is_everything,
+    is_wild,
     meets,
     mentioned,
     pieces,
 )
+from agentrail.plugins.shell.programs import git_verb
 from agentrail.values.value import Value
 
 
@@ -53,6 +55,12 @@ _WRITES_NO_PROGRAM: Final = names(
     "c++ cc chattr chgrp chmod chown clang clang++ g++ gcc go ld mkdir mkfifo mknod rm rmdir rustc setfacl shred srm"
     " touch unlink"
 )
+_GIT_BRINGS_NOTHING: Final = names(
+    "add blame branch cat-file commit config describe diff fetch grep init log ls-files push remote rev-parse show"
+    " status tag"
+)
+_BRINGS: Final = names("7z 7za 7zr bsdtar cp cpio ditto gtar ln mv pax rsync scp sftp tar unzip")
+"""Programs that put files into folders."""
 _MAX_BASES: Final = 16
 _MAX_GLOB_PARTS: Final = 64
 _A_HOME: Final = 2
@@ -74,6 +82,36 @@ class GivenCommand(Value, gc=True):
         return shortened or not self.letters.isdisjoint(letters)
 
 
+class Look(Value):
+    """A folder of the session of which a command reads all files: whether a blocked one is in it must be looked up."""
+
+    place: PathPlace
+    """The folder; its parts may be patterns."""
+    hidden: bool = True
+    """Whether the command reads hidden files too."""
+    on_disk: bool = True
+    """Whether the files on the disk count."""
+    in_git: bool = False
+    """Whether the files that git tracks count."""
+    ignored: bool = True
+    """Whether the command reads on the disk also what `.gitignore` names."""
+
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """The parts of the folder before the first pattern: there the look begins."""
+        parts = self.place.parts
+        return parts[: next((n for n, part in enumerate(parts) if is_wild(part)), len(parts))]
+
+    def covers(self, found: PathPlace) -> bool:
+        """Whether the command may read what was found at *found*."""
+        pairs = zip(found.parts, self.place.parts, strict=False)
+        if not all(part == wanted or meets(wanted, part) for part, wanted in pairs) or (
+            self.in_git and ".git" in found.parts
+        ):
+            return False
+        return self.hidden or not any(part.startswith(".") for part in found.parts[len(self.place.parts) :])
+
+
 class CommandScene(Value, gc=True):
     """The data that a rule may use besides the command itself: the whole line, directories and blocked paths."""
 
@@ -93,10 +131,16 @@ class CommandScene(Value, gc=True):
     """Names of the variables that the line assigns."""
     written: frozenset[PathPlace] = frozenset()
     """Files that earlier commands of the line write."""
+    brought: Certainty = NO
+    """Whether an earlier command of the line may put files into folders: what is in them now does not tell then."""
 
     def aim(self, word: Word) -> Aim:
         """Return the places that *word* may name."""
         return aim(word, self.bases, self.assigned)
+
+    def looks(self, word: Word) -> Iterator[Look]:
+        """Yield the places that *word* may name in the session's folder, to look for what is in them."""
+        return (Look(place) for place in self.aim(word).places if place.is_under(self.working))
 
     def pieces(self, word: Word) -> Iterator[Aim]:
         """Yield the places that *word*, or a part of it, may name."""
@@ -149,6 +193,8 @@ class CommandScene(Value, gc=True):
             return self
         made = {place for word in written(command) for place in self.aim(word).places}
         after = self.but(written=self.written | made) if made else self
+        if command.program in _BRINGS or _git_brings(command):
+            after = after.but(brought=MAYBE)
         if command.program not in CHANGES_DIRECTORY:
             return after
         operands = [word for word in given(command.args).operands if word.text != "-"]
@@ -158,6 +204,11 @@ class CommandScene(Value, gc=True):
             places = (LOST,) if aimed.unknown or aimed.globs else aimed.places
         bases = tuple(dict.fromkeys((*self.bases, *places)))
         return after.but(bases=bases if len(bases) <= _MAX_BASES else (*self.bases[: _MAX_BASES - 1], LOST))
+
+
+def _git_brings(command: SimpleCommand) -> bool:
+    texts = [word.text for word in command.args]
+    return command.program == "git" and _GIT_BRINGS_NOTHING.isdisjoint(texts[git_verb(texts) :][:1])
 
 
 def given(args: Sequence[Word]) -> GivenCommand:

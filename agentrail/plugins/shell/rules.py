@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from agentrail.plugins.shell.commits import reads_commits
+from agentrail.plugins.shell.commits import looks_up, reads_commits
 from agentrail.plugins.shell.finds import fed_by_find, finds_others
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
 from agentrail.plugins.shell.paths import LOST, PathPlace, fold, is_unsure, meets
@@ -19,6 +19,7 @@ from agentrail.plugins.shell.rule_context import (
     YES,
     Certainty,
     CommandScene,
+    Look,
     assigned,
     given,
     vital,
@@ -26,11 +27,15 @@ from agentrail.plugins.shell.rule_context import (
     written,
     yes,
 )
-from agentrail.plugins.shell.trees import reads_tree
+from agentrail.plugins.shell.trees import looks_at, reads_tree
 from agentrail.plugins.shell.wrappers import OTHER_SHELLS, SHELLS, reads_program
 from agentrail.values.value import Value
 
 Question: TypeAlias = Callable[[SimpleCommand, CommandScene], Certainty]
+
+
+def _nowhere(_command: SimpleCommand, _scene: CommandScene) -> Iterable[Look]:
+    return ()
 
 
 class CommandRule(Value, gc=True):
@@ -42,6 +47,8 @@ class CommandRule(Value, gc=True):
     """What a command that breaks the rule would do, in words."""
     asks: Question
     """Function that judges whether a command breaks the rule."""
+    looks: Callable[[SimpleCommand, CommandScene], Iterable[Look]] = _nowhere
+    """Function that returns the folders on whose contents it depends whether a command breaks the rule."""
 
 
 _FETCHERS: Final = names("aria2c curl fetch ftp http https lynx nc ncat netcat scp sftp ssh tftp wget xh")
@@ -345,8 +352,10 @@ RULES: Final = (
         "argument-program", "an argument of it is a program, or says where a program or names are read from", _program
     ),
     CommandRule("fed-by-xargs", "it gets its arguments from what `xargs` reads", _fed),
-    CommandRule("reads-tree", "it reads a folder that may hold what is blocked", reads_tree),
-    CommandRule("reads-commits", "it shows what git keeps of files, among which may be what is blocked", reads_commits),
+    CommandRule("reads-tree", "it reads a folder that may hold what is blocked", reads_tree, looks_at),
+    CommandRule(
+        "reads-commits", "it shows what git keeps of files, among which may be what is blocked", reads_commits, looks_up
+    ),
     CommandRule("git-runs", "it sets an option of git that makes git run something", _git_runs),
 )
 

@@ -14,37 +14,14 @@ _GIVES_PATTERN: Final = re.compile(r"-[A-Za-z0-9]*[ef].*|--(?:regexp|file)(?:=.*
 _TAKES_VALUE: Final = re.compile(
     r"-[A-Za-z0-9]*[efABCmdDgtT]|--(?:regexp|file|i?glob|include|exclude|exclude-dir|max-count|type)"
 )
-_PATTERN: Final = re.compile(r"-[A-Za-z0-9]*e|--regexp")
-_ATTACHED: Final = re.compile(r"(?:-[A-Za-z0-9]*?e|--regexp=)(.+)", re.DOTALL)
 _GLOB: Final = re.compile(r"-[A-Za-z0-9]*g|--(?:i?glob|include)")
 _GLOB_ATTACHED: Final = re.compile(r"(?:-g|--(?:i?glob|include)=)(.+)", re.DOTALL)
-_ANY_LETTER: Final = re.compile(r"\\[wWsSbBdD<>]|\[\^?\]?[^\]]*\]|\{[0-9,]*\}")
-_ANY_LINE: Final = re.compile(r"[.*^$|?+()\\]*")
-_NAMES_ONLY: Final = ("lqc", "count", "files-with-matches", "quiet")
 
 
 def searched(args: Sequence[Word]) -> tuple[Word, ...]:
     """Return the operands of a search except its pattern: the files and folders that it reads."""
     operands = _operands(args)
     return operands if any(_GIVES_PATTERN.fullmatch(word.text) for word in args) else operands[1:]
-
-
-def prints_all(args: Sequence[Word]) -> bool:
-    """Whether a search prints nearly all lines (`-v`, or a pattern without literal characters), and not only names."""
-    options = given(args)
-    if options.has(*_NAMES_ONLY):
-        return False
-    patterns = list(_values(args, _PATTERN, _ATTACHED))
-    if not patterns and not any(_GIVES_PATTERN.fullmatch(word.text) for word in args):
-        patterns = [word.text for word in _operands(args)[:1]]
-    return options.has("v", "invert-match") or any(
-        _ANY_LINE.fullmatch(_ANY_LETTER.sub("", pattern)) for pattern in patterns
-    )
-
-
-def asks_for(args: Sequence[Word], fence: Fence) -> bool:
-    """Whether a glob of the search selects a name that is blocked in any folder; a glob of `*` alone does not count."""
-    return any(set(glob) - {"*"} and fits(glob, fence.anywhere) for glob in _globs(args))
 
 
 def asks_for_hidden(args: Sequence[Word]) -> bool:
@@ -56,6 +33,12 @@ def asks_for_hidden(args: Sequence[Word]) -> bool:
         or loose + texts.count("--unrestricted") > 1
         or any(meets(glob.rpartition("/")[2], ".env", hidden=True) for glob in _globs(args))
     )
+
+
+def reads_ignored(args: Sequence[Word]) -> bool:
+    """Whether `rg` is told to read also what `.gitignore` names."""
+    options = given(args)
+    return options.has("u", "unrestricted") or any(name.startswith("no-ignore") for name in options.long)
 
 
 def only_others(args: Sequence[Word], fence: Fence) -> bool:

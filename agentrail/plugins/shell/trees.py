@@ -1,10 +1,8 @@
 """Finds commands that read, copy or change all files below a folder, and judges whether a blocked file may be there.
 
 A name such as `.env` may be in any folder, and the text of a line does not show that. The session's own folder, and
-those above or beside it, are assumed to contain one. A folder below the session's is not, because ordinary commands
-often read one. It is, however, if the line asks for more than ordinary work: for hidden files, for a blocked name by a
-glob, for all lines, for an archive that is written to the output or read again by the line, or for a copy on another
-machine.
+those above or beside it, are assumed to contain one. In a folder below the session's, `SecurityGuard` has the session
+look for such names (`Look`).
 """
 
 from __future__ import annotations
@@ -15,16 +13,16 @@ from types import MappingProxyType
 from typing import Final
 
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
-from agentrail.plugins.shell.paths import Aim, PathPlace, is_everything, meets
-from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, given, worst
-from agentrail.plugins.shell.searches import asks_for, asks_for_hidden, only_others, prints_all, searched
+from agentrail.plugins.shell.paths import Aim, PathPlace, is_everything
+from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, Look, given, worst
+from agentrail.plugins.shell.searches import asks_for_hidden, only_others, reads_ignored, searched
 from agentrail.values.value import Value
 
 
 class BlockedTree(Value):
     """How a program recurses into folders: the arguments that make it, and which operands are the folders.
 
-    `ag` and `rg` always recurse, but skip hidden files: for them, "recurse" means to read these too.
+    `ag` and `rg` always recurse, but skip hidden files: their options are those that make them read these too.
     """
 
     letters: str = ""
@@ -48,8 +46,6 @@ class BlockedTree(Value):
     """Whether the program searches, and reads the directory that it runs in if it has no operand."""
     hidden: bool = False
     """Whether the program skips hidden files unless an option asks for them."""
-    archives: bool = False
-    """Whether the program writes what it reads into one file, whose name does not show what is in it."""
 
 
 _GREP: Final = BlockedTree(
@@ -64,17 +60,19 @@ _TABLE: Final[Mapping[str, BlockedTree]] = MappingProxyType(
     {
         "bzgrep egrep fgrep ggrep grep xzgrep zgrep zstdgrep": _GREP,
         "ack rgrep": BlockedTree(always=True, skips=1, here=True),
-        "ag": BlockedTree("aUtu", ("all-text", "all-types", "hidden", "unrestricted"), skips=1, here=True, hidden=True),
-        "rg": BlockedTree(skips=1, here=True, hidden=True),
+        "ag": BlockedTree(
+            "aUtu", ("all-text", "all-types", "hidden", "unrestricted"), always=True, skips=1, here=True, hidden=True
+        ),
+        "rg": BlockedTree(always=True, skips=1, here=True, hidden=True),
         "colordiff diff": BlockedTree("r", ("recursive",)),
         "cp gcp scp": _COPY,
         "rsync": _COPY,
         "ditto": BlockedTree(always=True, last=False),
         "ln mv": BlockedTree(always=True, last=False, links=True),
         "chgrp chmod chown rm srm": BlockedTree("rR", ("recursive",), links=True),
-        "7z 7za 7zr": BlockedTree(words=("a", "u"), skips=2, archives=True),
-        "zip": BlockedTree("rR", ("recurse-paths",), skips=1, archives=True),
-        "bsdtar gtar tar": BlockedTree("cru", ("append", "create", "update"), archives=True),
+        "7z 7za 7zr": BlockedTree(words=("a", "u"), skips=2),
+        "zip": BlockedTree("rR", ("recurse-paths",), skips=1),
+        "bsdtar gtar tar": BlockedTree("cru", ("append", "create", "update")),
         "pax": BlockedTree("w"),
     }
 )
@@ -85,23 +83,51 @@ _CONTAINERS: Final = frozenset({"docker", "nerdctl", "podman"})
 _VOLUMES: Final = frozenset({"-v", "--volume"})
 _SOURCE: Final = re.compile(r"(?:source|src)=([^,]*)")
 _DELETES: Final = "-delete"
-_COPIES_FAR: Final = frozenset({"rsync", "scp"})
+_GIVERS: Final = frozenset({"find", "xargs"})
+"""Programs that run a command with folders that the line does not name."""
 _TARS: Final = frozenset({"bsdtar", "gtar", "tar"})
-_ARCHIVE: Final = re.compile(r".+\.(?:7z|jar|t?[bgxlz]z[2o4]?|tar(?:\.\w+)?|tbz2?|zip|zst)", re.IGNORECASE)
 _HERE: Final = Word(".")
-_ELSEWHERE: Final = re.compile(r"[^/]+:.*")
-_OUTPUT: Final = re.compile(r"-|-[A-Za-z]*f-|--file=-|(?:.*=)?/dev/(?!null$).*|/proc/.*")
 
 
 def reads_tree(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    """Return whether *command* reads, copies, renames or removes a folder in which something blocked may be."""
+    """Return whether *command* reads, copies, renames or removes a folder in which something blocked may be.
+
+    It may if `find` or `xargs` names the folders. A folder below the session's own does not count (see `looks_at`), and
+    the session's own does not if hidden files are left out.
+    """
     if command.program in _CONTAINERS:
         return worst(holds(scene.aim(word), scene, links=True) for word in _mounted(command))
     if command.program == "find" and _DELETES in [word.text for word in command.args]:
         return worst(holds(scene.aim(word), scene, links=True) for word in given(command.args).operands)
     tree = _BY_PROGRAM.get(command.program)
-    if tree is None or not _goes_down(command, tree):
+    if tree is None:
         return NO
+    if not tree.links and _is_given(command) and _goes_down(command, tree):
+        return MAYBE
+    if _skips_hidden(command, tree):
+        return NO if _are_own(_folders(command, tree, scene), scene) else MAYBE
+    return worst(holds(scene.aim(word), scene, links=tree.links) for word in _folders(command, tree, scene))
+
+
+def _is_given(command: SimpleCommand) -> bool:
+    return not _GIVERS.isdisjoint(name.rpartition("/")[2].lower() for name in command.via)
+
+
+def looks_at(command: SimpleCommand, scene: CommandScene) -> Iterator[Look]:
+    """Yield the folders below the session's that *command* reads: what is in them is looked for."""
+    tree = _BY_PROGRAM.get(command.program)
+    if tree is None or tree.links:
+        return
+    hidden = not _skips_hidden(command, tree)
+    ignored = hidden or reads_ignored(command.args)
+    for word in _folders(command, tree, scene):
+        yield from (look.but(hidden=hidden, ignored=ignored) for look in scene.looks(word))
+
+
+def _folders(command: SimpleCommand, tree: BlockedTree, scene: CommandScene) -> Sequence[Word]:
+    """Return the words that name the folders which *command* reads, unless it leaves out all that is blocked."""
+    if not _goes_down(command, tree):
+        return ()
     options = given(command.args)
     trees = options.operands[tree.skips :]
     if tree.here:
@@ -109,39 +135,15 @@ def reads_tree(command: SimpleCommand, scene: CommandScene) -> Certainty:
     if not tree.last and not options.has("t", "target-directory") and len(trees) > 1:
         trees = trees[:-1]
     if tree.here and only_others(command.args, scene.blocked) and _are_own(trees, scene):
-        return NO
-    if trees and _asks_for_more(command, tree, scene):
-        return MAYBE
-    return worst(holds(scene.aim(word), scene, links=tree.links) for word in trees)
+        return ()
+    return trees
 
 
-def _asks_for_more(command: SimpleCommand, tree: BlockedTree, scene: CommandScene) -> bool:
-    """Whether the line asks for more of a folder than ordinary work does (see the module); then any folder counts."""
-    args = command.args
-    if tree.here:
-        return tree.hidden or prints_all(args) or asks_for(args, scene.blocked)
-    if command.program in _COPIES_FAR:
-        return any(_ELSEWHERE.fullmatch(word.text) for word in given(args).operands[-1:])
-    return tree.archives and shows_archive(command, scene)
-
-
-def shows_archive(command: SimpleCommand, scene: CommandScene) -> bool:
-    """Whether the archive that *command* writes goes to the output, or another command of the line uses it."""
-    texts = [word.text for word in command.args]
-    is_tar = command.program in _TARS
-    if any(map(_OUTPUT.fullmatch, texts)):
-        return True
-    if is_tar and "f" not in "".join(texts[:1]) and not given(command.args).has("f", "file"):
-        return True
-    names_it = (word.text.partition("=")[2] or word.text for word in command.args)
-    archive = next((text for text in names_it if _ARCHIVE.fullmatch(text)), "")
-    others = (word for other in scene.commands if other is not command for word in _all_words(other))
-    return not archive or any(archive in word.text or (word.globs and meets(word.text, archive)) for word in others)
-
-
-def _all_words(command: SimpleCommand) -> Iterator[Word]:
-    yield from command.args
-    yield from (found.target for found in command.redirections)
+def _skips_hidden(command: SimpleCommand, tree: BlockedTree) -> bool:
+    """Whether *command* leaves out hidden files, as `ag` and `rg` do if they are not told otherwise."""
+    if command.program == "rg":
+        return not asks_for_hidden(command.args)
+    return tree.hidden and not given(command.args).has(tree.letters, *tree.long)
 
 
 def _are_own(trees: Sequence[Word], scene: CommandScene) -> bool:
@@ -165,8 +167,6 @@ def _mounted(command: SimpleCommand) -> Iterator[Word]:
 
 def _goes_down(command: SimpleCommand, tree: BlockedTree) -> bool:
     texts = [word.text for word in command.args]
-    if command.program == "rg":
-        return asks_for_hidden(command.args)
     if tree.always or given(command.args).has(tree.letters, *tree.long):
         return True
     if command.program in _TARS and texts and not texts[0].startswith("-"):

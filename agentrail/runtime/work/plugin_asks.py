@@ -12,13 +12,24 @@ import trio
 from agentrail.core.vocabulary.effects import StartCompaction
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
 from agentrail.errors import NotReadable
-from agentrail.hooks.actions import Answered, AskAnswer, AskRequest, CallModel, CallService, Failed, ReadFile, RunTool
+from agentrail.hooks.actions import (
+    Answered,
+    AskAnswer,
+    AskRequest,
+    CallModel,
+    CallService,
+    Failed,
+    FindFiles,
+    ReadFile,
+    RunTool,
+)
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.model import Compactor, Prices
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.sanitize import Contained, tell, traced
+from agentrail.runtime.work.file_finding import find_files
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.tool_call import execute
 from agentrail.values.content import Text, text_of
@@ -142,7 +153,9 @@ def _nothing() -> Usage:
     return NOTHING_USED
 
 
-async def _answer(request: RunTool | ReadFile | CallService, world: AskWorld, ctx: ToolContext) -> AskAnswer:
+async def _answer(
+    request: RunTool | ReadFile | FindFiles | CallService, world: AskWorld, ctx: ToolContext
+) -> AskAnswer:
     match request:
         case RunTool():
             result = await execute(world.tool(request.name), request.args, ctx)
@@ -153,6 +166,8 @@ async def _answer(request: RunTool | ReadFile | CallService, world: AskWorld, ct
             )
         case ReadFile():
             return Answered(fit_text(await _text_of_file(world.surroundings.sandbox, request.path)))
+        case FindFiles():
+            return Answered(freeze(await find_files(world.surroundings.sandbox, request)))
         case CallService():
             service = world.services.get(request.name)
             if service is None:

@@ -12,10 +12,13 @@ from typing import Final, Literal, TypeAlias
 from attrs import frozen
 
 HERE: Final = Path(__file__).parent
-FORBIDDEN: Final = ("forbidden_public.txt", "forbidden_after_reading.txt", "forbidden_public_again.txt")
+FORBIDDEN: Final = (
+    "forbidden_public.txt",
+    "forbidden_after_reading.txt",
+    "forbidden_public_again.txt",
+    "forbidden_named_trees.txt",
+)
 HARMLESS: Final = ("harmless.txt", "harmless_after_reading.txt", "harmless_again.txt")
-PASSING: Final = ("passing.txt",)
-"""Lines that do harm and that the guard lets pass, as its documentation says."""
 CANARY: Final = "CANARY7f3a91"
 SECONDS: Final = 10
 
@@ -78,6 +81,11 @@ class World:
         self._model = scratch / "model"
         self._home = scratch / "home"
         self._make(self._model)
+
+    @property
+    def folder(self) -> Path:
+        """The folder in which the lines are run, as it is before each."""
+        return self._model / "work"
 
     def _make(self, home: Path) -> None:
         secret = f"API_KEY={CANARY}\n"

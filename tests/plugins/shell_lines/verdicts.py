@@ -6,35 +6,41 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.catalog.markdown import code, table
-from agentrail.hooks.actions import BlockTool, Continue, HoldTool
+from agentrail.hooks.actions import Ask, BlockTool, Continue, FindFiles, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.plugins import HumanApproval, SecurityGuard
-from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, PASSING, Line, read
+from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, Line, read
+from tests.plugins.shell_lines.folders import EVERYDAY, WORLD, answered
 
 _VERDICTS: Final[dict[type[object], str]] = {BlockTool: "blocked", HoldTool: "held", Continue: "passed"}
 _WORKING: Final = Context(working_dir="/home/someone/work")
 COLUMNS: Final = ("blocked", "held", "passed")
 
 
-def verdict(plugin: SecurityGuard | HumanApproval, line: Line) -> str:
-    """Return what *plugin* says of *line* as a command of the tool `shell`."""
+def verdict(plugin: SecurityGuard | HumanApproval, line: Line, files: MemorySandbox = WORLD) -> str:
+    """Return what *plugin* says of *line* as a command of the tool `shell`, in a session with *files*."""
     hook = BeforeTool("shell", {"command": line.text}, "c1")
-    return _VERDICTS[type(plugin.before_tool(hook, None, _WORKING))]
+    said = plugin.before_tool(hook, None, _WORKING)
+    if isinstance(said, Ask):
+        assert isinstance(said.request, FindFiles)
+        hook = hook.but(asked=said.request, answer=answered(said.request, files))
+        said = plugin.before_tool(hook, None, _WORKING)
+    return _VERDICTS[type(said)]
 
 
 def summary() -> list[str]:
     """Return a table of the classes of lines, each with its shortest line, and what `SecurityGuard` says of them."""
     forbidden, harmless = read(*FORBIDDEN), read(*HARMLESS)
-    known = read(*PASSING)
-    rows = [*_rows("must not pass", forbidden), *_rows("may do harm", known), *_rows("harmless", harmless)]
+    rows = [*_rows("must not pass", forbidden, WORLD), *_rows("harmless", harmless, EVERYDAY)]
     return table(("lines that …", "class", "such as", "lines", *COLUMNS), rows)
 
 
-def _rows(title: str, lines: tuple[Line, ...]) -> Iterable[tuple[str, ...]]:
+def _rows(title: str, lines: tuple[Line, ...], files: MemorySandbox) -> Iterable[tuple[str, ...]]:
     guard = SecurityGuard()
-    counts = Counter((line.kind, verdict(guard, line)) for line in lines)
+    counts = Counter((line.kind, verdict(guard, line, files)) for line in lines)
     for kind in dict.fromkeys(line.kind for line in lines):
         found = [counts[kind, column] for column in COLUMNS]
         shortest = min((line.text for line in lines if line.kind == kind), key=len)
