@@ -21,7 +21,7 @@ from agentrail.codec.misfit import TAG, MisfitError, one, shortened
 from agentrail.codec.states import MAPPINGS
 from agentrail.codec.text import to_text
 from agentrail.values.json import Json
-from agentrail.values.value import Value, names_by_place
+from agentrail.values.value import Value, names_by_place, quick
 
 Written: TypeAlias = Callable[[object], str]
 """A function that returns the fields of an instance as the text of a JSON object."""
@@ -199,7 +199,14 @@ def _refusal(cls: type[object], parts: Mapping[str, Given]) -> Callable[[Mapping
 
 def _read_by_source(cls: type[Value], parts: Mapping[str, Given]) -> Rule:
     """Generate and return the function that reads *cls*; it counts the keys it knows, to detect unknown ones."""
-    known: dict[str, object] = {**KNOWN, "MISSING": MISSING, "cls": cls, "name": cls.__name__, "one_cls": one(cls)}
+    known: dict[str, object] = {
+        **KNOWN,
+        "MISSING": MISSING,
+        "cls": cls,
+        "make": quick(cls),
+        "name": cls.__name__,
+        "one_cls": one(cls),
+    }
     known |= {"misfits": (MisfitError, RecursionError), "wrong": wrong, "MAPPINGS": MAPPINGS}
     known |= {"unfit": _refusal(cls, parts), "refused": _refused}
     in_order = tuple(parts) == names_by_place(cls)
@@ -223,7 +230,7 @@ def _read_by_source(cls: type[Value], parts: Mapping[str, Given]) -> Rule:
         f"        count += 1\n"
         f"    try:\n{needed}        pass\n    except KeyError:\n        raise unfit(found) from None\n"
         f"{others}    if count != len(found):\n        raise unfit(found)\n"
-        f"    try:\n        return cls(\n{makes}        )\n"
+        f"    try:\n        return make(\n{makes}        )\n"
         f"    except misfits:\n        raise\n    except Exception as why:\n        raise refused(cls, why) from why\n"
     )
     exec(code, known)  # noqa: S102 - names of fields

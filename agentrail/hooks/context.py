@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Todo
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Authored, Value
+from agentrail.values.value import Authored
 
 
 class MoneyLimit(Authored):
@@ -23,7 +23,7 @@ class MoneyLimit(Authored):
         return None if spent is None else max(0.0, self.max_usd - spent)
 
 
-class Context(Value):
+class Context(Authored):
     """Read-only view of the session at one hook."""
 
     session_id: str = "session"

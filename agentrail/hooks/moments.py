@@ -10,10 +10,10 @@ from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
 from agentrail.values.tools import Err, Ok
 from agentrail.values.usage import Usage
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 
-class Hook(Value, kw_only=True):
+class Hook(Authored, kw_only=True):
     """Base class of the hooks: a moment of the session at which plugins may act."""
 
     moment: ClassVar[str] = ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from agentrail.values.tools import Err, Ok
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 
-class Task(Value):
+class Task(Authored):
     """One run of a sub-agent: what it was asked to do, and how far it is."""
 
     child: str

@@ -20,10 +20,10 @@ from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
 from agentrail.values.foreign import crash
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 
-class Record(Value, gc=True):
+class Record(Authored, gc=True):
     """One step of one session: its input, what plugins decided, and what came of it; written in one commit.
 
     A session is brought back by folding the changes of its records. Its inputs and rulings tell why, and lead to the
@@ -58,7 +58,7 @@ class Record(Value, gc=True):
     """Whether a request, call, compaction, sub-agent or plugin's request is under way, which a recovery must settle."""
 
 
-class Claim(Value):
+class Claim(Authored):
     """The right to write the records of one session, as `Journal.claim` returns it."""
 
     session_id: str
@@ -69,7 +69,7 @@ class Claim(Value):
     """Number of the session's last record when it was claimed; 0 if there is none."""
 
 
-class Lease(Value):
+class Lease(Authored):
     """How long a claim keeps other holders away: *lasts* milliseconds from *at*, unless it is renewed or released."""
 
     at: int
@@ -106,7 +106,7 @@ def check_free(session_id: str, held: Holding, holder: str, at: int) -> None:
         raise SessionHeld(session_id, held.holder, held.until)
 
 
-class StoredAnswer(Value, gc=True):
+class StoredAnswer(Authored, gc=True):
     """The stored command and answer of a command id."""
 
     input: AnyInput
@@ -115,7 +115,7 @@ class StoredAnswer(Value, gc=True):
     """The answer that the command's caller was given."""
 
 
-class StoredSession(Value):
+class StoredSession(Authored):
     """Summary of a stored session, as a journal returns it without reading the records."""
 
     session_id: str
@@ -132,7 +132,7 @@ class StoredSession(Value):
     """Why its records cannot be read, if that is known without reading them; empty otherwise."""
 
 
-class Snapshot(Value):
+class Snapshot(Authored):
     """State of a session after one of its records: a cache, so that a resume reads fewer records."""
 
     session_id: str

@@ -9,7 +9,7 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import Chunk, ModelRequest, Response
 from agentrail.values.usage import Usage
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 EmitChunk = Callable[[Chunk], None]
 """Callback with which a model hands on each chunk when it comes; it takes no time and never fails."""
@@ -68,7 +68,7 @@ class Prices(Protocol):
         ...
 
 
-class Compacted(Value):
+class Compacted(Authored):
     """A shortened conversation, as a compactor returns it."""
 
     messages: tuple[Message, ...]

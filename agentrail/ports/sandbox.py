@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol, TypeAlias
 
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 KIB = 1024
 MAX_FILE = 16 * 1024 * KIB
@@ -26,7 +26,7 @@ class Kind(Enum):
     OTHER = "other"
 
 
-class Content(Value, gc=True):
+class Content(Authored, gc=True):
     """The part of a file that was read."""
 
     data: bytes
@@ -35,7 +35,7 @@ class Content(Value, gc=True):
     """Bytes of the whole file."""
 
 
-class Written(Value):
+class Written(Authored):
     """Result of writing a file. The write is atomic: a reader sees all of the old content or all of the new."""
 
     size: int
@@ -44,7 +44,7 @@ class Written(Value):
     """Whether there was no such file before."""
 
 
-class Edited(Value):
+class Edited(Authored):
     """Result of replacing text in a file."""
 
     replaced: int
@@ -53,7 +53,7 @@ class Edited(Value):
     """Bytes of the file now."""
 
 
-class Entry(Value):
+class Entry(Authored):
     """One file, folder or link in a folder."""
 
     path: str
@@ -64,7 +64,7 @@ class Entry(Value):
     """Bytes of a file; 0 for all else."""
 
 
-class Listing(Value):
+class Listing(Authored):
     """Result of `list` and `glob`: entries in order of path."""
 
     entries: tuple[Entry, ...]
@@ -73,7 +73,7 @@ class Listing(Value):
     """Whether there may be more: the limit was reached, or the folder has too many entries to look at all."""
 
 
-class Search(Value):
+class Search(Authored):
     """Arguments of a search in files (`Sandbox.grep`)."""
 
     pattern: str
@@ -96,7 +96,7 @@ class Search(Value):
     """Largest number of matches to return; then the search stops."""
 
 
-class Match(Value):
+class Match(Authored):
     """One line that matches."""
 
     path: str
@@ -111,7 +111,7 @@ class Match(Value):
     """Lines after the match."""
 
 
-class Matches(Value):
+class Matches(Authored):
     """Result of a search in files."""
 
     matches: tuple[Match, ...]
@@ -124,7 +124,7 @@ class Matches(Value):
     """Number of files that were not searched: no text, too large, or not readable."""
 
 
-class Command(Value):
+class Command(Authored):
     """A command for `Sandbox.execute` or `Sandbox.prepare`."""
 
     run: str | tuple[str, ...]
@@ -141,7 +141,7 @@ class Command(Value):
     """Bytes of each output stream that are kept: half from its beginning, half from its end."""
 
 
-class Output(Value, gc=True):
+class Output(Authored, gc=True):
     """The kept part of an output stream: its beginning and its end."""
 
     head: bytes = b""
@@ -163,7 +163,7 @@ class Output(Value, gc=True):
         return (self.head + note + self.tail).decode(errors="replace")
 
 
-class Heard(Value, gc=True):
+class Heard(Authored, gc=True):
     """Output of a process from one position on, as `Process.heard` returns it."""
 
     data: bytes = b""
@@ -174,7 +174,7 @@ class Heard(Value, gc=True):
     """Number of bytes directly before `data` that were dropped."""
 
 
-class Execution(Value, gc=True):
+class Execution(Authored, gc=True):
     """How a command ended."""
 
     exit_code: int

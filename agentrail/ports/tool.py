@@ -18,6 +18,7 @@ from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.web import Web
 from agentrail.reprs import in_brackets
 from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.spelling import spelt
 from agentrail.values.tools import Probed, Todo, ToolResult, ToolSpec
 
 T = TypeVar("T")
@@ -55,6 +56,7 @@ class Surroundings:
         raise NotImplementedError
 
 
+@spelt
 @attrs.frozen(repr=False)
 class ToolContext:
     """Passed to each tool call beside its arguments: facts about the session, and what the tool may use."""

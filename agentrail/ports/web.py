@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 MAX_PAGE = 2 * 1024 * 1024
 """Bytes of a page that are read at most."""
 
 
-class Page(Value):
+class Page(Authored):
     """A fetched page."""
 
     url: str

@@ -7,17 +7,17 @@ from typing import TypeAlias
 
 from agentrail.errors import WrongType
 from agentrail.values.json import EMPTY, Json, JsonObject, canonical
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 
-class Text(Value):
+class Text(Authored):
     """Plain text."""
 
     text: str
     """The text."""
 
 
-class Image(Value):
+class Image(Authored):
     """An image."""
 
     media_type: str
@@ -26,14 +26,14 @@ class Image(Value):
     """The image's bytes in base64."""
 
 
-class Data(Value):
+class Data(Authored):
     """A JSON value."""
 
     data: Json
     """The value."""
 
 
-class Thinking(Value):
+class Thinking(Authored):
     """Thoughts (reasoning) of the model."""
 
     text: str
@@ -42,7 +42,7 @@ class Thinking(Value):
     """Signature of the provider, needed to send the thoughts back."""
 
 
-class ToolCall(Value):
+class ToolCall(Authored):
     """A tool call that the model asks for."""
 
     call_id: str

@@ -24,6 +24,11 @@ from agentrail.values.stream import (
 )
 from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult
 from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import quick
+
+_text = quick(TextChunk)
+_thinking = quick(ThinkingChunk)
+_call = quick(CallChunk)
 
 MAX_TEXT: Final = 2 * 1024 * 1024
 """The most characters of one text, and of all texts of one response or of one tool result together."""
@@ -259,11 +264,11 @@ def fit_chunk(chunk: object, room: int) -> Chunk:
     """Return *chunk*, rebuilt; raise `TypeError` if it is no chunk, or its text has more than *room* characters."""
     match chunk:
         case TextChunk(text=said):
-            return TextChunk(fit_text(said, room))
+            return _text(fit_text(said, room))
         case ThinkingChunk(text=said):
-            return ThinkingChunk(fit_text(said, room))
+            return _thinking(fit_text(said, room))
         case CallChunk(text=said):
-            return CallChunk(fit_text(said, room))
+            return _call(fit_text(said, room))
         case UsageChunk(usage=usage):
             return UsageChunk(fit_usage(usage))
         case PingChunk():

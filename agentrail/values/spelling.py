@@ -14,6 +14,7 @@ from agentrail.errors import UnknownArgument, UnknownField, WrongType
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C")
 
 Kinds: TypeAlias = tuple[type, ...]
 
@@ -33,6 +34,30 @@ def refuse_unknown(owner: str, given: Iterable[str], known: Collection[str]) -> 
             raise UnknownField.among(owner, name, known)
 
 
+def spelt(cls: type[C]) -> type[C]:
+    """Decorate a class: an argument that it does not take raises `UnknownArgument`, with the nearest one."""
+    make = cast("FunctionType", cls.__init__)
+    known = _names(make)[1:]
+
+    @wraps(make)
+    def wrapper(*args: object, **given: object) -> None:
+        try:
+            make(*args, **given)
+        except TypeError:
+            for each in given:
+                if each not in known:
+                    raise UnknownArgument.among(cls.__name__, each, known) from None
+            raise
+
+    setattr(cls, "__init__", wrapper)  # noqa: B010 - type checkers do not let a method be assigned
+    return cls
+
+
+def _names(function: FunctionType) -> tuple[str, ...]:
+    """Return the names of the parameters of *function*."""
+    return function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+
+
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate *function* (or a class's `__init__`) to check its arguments before it runs.
 
@@ -42,7 +67,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     plain = cast("FunctionType", unwrap(function))
     owner, _, name = function.__qualname__.rpartition(".")
     is_init = name == "__init__"
-    names = plain.__code__.co_varnames[: plain.__code__.co_argcount + plain.__code__.co_kwonlyargcount]
+    names = _names(plain)
     known = frozenset(names[1:] if is_init else names)
     wanted: dict[str, tuple[Kinds, str]] = {}
 

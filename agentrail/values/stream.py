@@ -15,13 +15,13 @@ from agentrail.values.json import EMPTY, JsonObject, weight
 from agentrail.values.messages import Message, StopReason, total_size
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value
+from agentrail.values.value import Authored, Value
 
 CHARS_PER_TOKEN: Final = 4
 """Characters per token, for estimates where the provider does not count."""
 
 
-class ModelRequest(Value):
+class ModelRequest(Authored):
     """One request to a model."""
 
     model: str
@@ -49,35 +49,35 @@ class ModelRequest(Value):
         return len(self.system) + sum(len(text) for _, text in self.sections) + total_size(self.messages)
 
 
-class TextChunk(Value):
+class TextChunk(Authored):
     """A piece of the response's text."""
 
     text: str
     """Text to append to what came before."""
 
 
-class ThinkingChunk(Value):
+class ThinkingChunk(Authored):
     """A piece of the model's thoughts (reasoning)."""
 
     text: str
     """Text to append to what came before."""
 
 
-class UsageChunk(Value):
+class UsageChunk(Authored):
     """A report of the provider on the tokens used so far."""
 
     usage: Usage
     """Total for this response so far."""
 
 
-class CallChunk(Value):
+class CallChunk(Authored):
     """A piece of a tool call's arguments; it is not published as an event, but counts as progress and as tokens."""
 
     text: str
     """Text to append to what came before."""
 
 
-class PingChunk(Value):
+class PingChunk(Authored):
     """A chunk without content, sent by the provider to show that it is still working."""
 
 
@@ -87,7 +87,7 @@ PING = PingChunk()
 """The only instance of `PingChunk` that is needed, since it has no fields."""
 
 
-class Response(Value):
+class Response(Authored):
     """A complete response of a model."""
 
     parts: tuple[Said, ...] = ()
@@ -122,7 +122,7 @@ class FailureKind(Enum):
     OVERFLOW = "overflow"
 
 
-class Failure(Value):
+class Failure(Authored):
     """Why a request to a model failed."""
 
     kind: FailureKind

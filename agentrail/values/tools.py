@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 from agentrail.values.content import Part, as_parts, text_of
 from agentrail.values.foreign import seconds
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
-from agentrail.values.value import Authored, Value
+from agentrail.values.value import Authored
 
 
 class EffectClass(Enum):
@@ -62,7 +62,7 @@ class ToolSpec(Authored):
         force_setattr(self, "timeout", cut_time(self.timeout))
 
 
-class Ok(Value):
+class Ok(Authored):
     """Result of a tool that succeeded."""
 
     content: tuple[Part, ...]
@@ -71,7 +71,7 @@ class Ok(Value):
     """Data for programs; the model never sees it."""
 
 
-class Err(Value):
+class Err(Authored):
     """Result of a tool that failed; the model reads why, so that it can correct itself."""
 
     content: tuple[Part, ...]
@@ -125,11 +125,11 @@ class Effect(Authored):
 ToolResult: TypeAlias = Ok | Err | Effect
 
 
-class NotStarted(Value):
+class NotStarted(Authored):
     """Result of a probe: the call has done nothing, so it may run."""
 
 
-class Unknown(Value):
+class Unknown(Authored):
     """Result of a probe: the tool cannot tell whether the call has done anything."""
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from agentrail.errors import WrongType
 from agentrail.values.foreign import money, number, shown
-from agentrail.values.value import Authored, Value
+from agentrail.values.value import Authored
 
 LIMIT_WANTED: Final = "a whole number from 1 on, or None: no limit"
 PRICE_WANTED: Final = "US dollars for a million tokens, from 0 on"
@@ -31,7 +31,7 @@ class Limit(Authored):
                 raise WrongType(name, shown(found), LIMIT_WANTED)
 
 
-class Usage(Value):
+class Usage(Authored):
     """Tokens and cost of a response, a turn or a session."""
 
     input_tokens: int = 0

@@ -5,11 +5,31 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
+import sys
+from functools import partial
+from importlib import import_module
+from types import FrameType
 
 import pytest
 from msgspec.structs import force_setattr
 
-from agentrail.values.value import Value
+from agentrail.errors import UnknownField
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import (
+    AfterResponse,
+    AfterTool,
+    AfterToolBatch,
+    AfterTurn,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeTool,
+)
+from agentrail.ports.sandbox import Entry
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.response import MessageDelta, ThinkingDelta
+from agentrail.values.stream import CallChunk, TextChunk, ThinkingChunk
+from agentrail.values.value import Authored, Value, quick
 
 
 class Labelled(Value, kw_only=True):
@@ -109,3 +129,66 @@ def test_a_signature_is_shown_before_and_after_the_first_value() -> None:
     before = list(inspect.signature(Fresh).parameters)
     Fresh(1)
     assert before == list(inspect.signature(Fresh).parameters) == ["x", "y"]
+
+
+class Written(Authored):
+    """A value that users write."""
+
+    state: int
+    """A number."""
+    text: str = ""
+    """A text."""
+
+
+def test_a_misspelt_field_names_the_nearest_and_a_missing_one_is_a_type_error() -> None:
+    with pytest.raises(UnknownField, match="`Written` has no field `stat`; did you mean `state`"):
+        Written(stat=1)  # type: ignore[call-arg]  # on purpose
+    with pytest.raises(TypeError, match="takes 2 values by place, and not 3"):
+        Written(1, "a", "b")  # type: ignore[call-arg]  # on purpose
+    with pytest.raises(TypeError, match="Missing required argument 'state'"):
+        Written()  # type: ignore[call-arg]  # on purpose
+
+
+def test_made_quickly_a_value_is_the_same_and_no_function_of_ours_runs() -> None:
+    made = quick(Written)
+    assert made(1, text="a") == Written(1, text="a")
+    assert type(made(1)) is Written
+    assert quick(Point) is Point  # a class that is quick by itself
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_qualname)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        made(2, text="b")
+    finally:
+        sys.setprofile(before)
+    assert called == []
+
+
+QUICK = {
+    "agentrail.adapters.sandboxes.files": (Entry,),
+    "agentrail.adapters.sandboxes.memory": (Entry,),
+    "agentrail.core.machine.draft": (Context, Envelope),
+    "agentrail.core.machine.endings": (AfterTurn,),
+    "agentrail.core.machine.prompts": (BeforePrompt,),
+    "agentrail.core.machine.requests": (BeforeRequest,),
+    "agentrail.core.machine.responses": (AfterResponse,),
+    "agentrail.core.machine.tool_checks": (BeforeTool,),
+    "agentrail.core.machine.tool_runs": (AfterTool, AfterToolBatch),
+    "agentrail.runtime.work.model_stream": (MessageDelta, ThinkingDelta),
+    "agentrail.values.fitting": (TextChunk, ThinkingChunk, CallChunk),
+}
+"""What the package makes for each chunk, event, hook and file, and where."""
+
+
+@pytest.mark.parametrize("module", QUICK)
+def test_what_is_made_often_is_made_quickly(module: str) -> None:
+    found = [one.args[0] for one in vars(import_module(module)).values() if isinstance(one, partial)]
+    assert found == list(QUICK[module])
+    for cls in QUICK[module]:
+        written = inspect.getsource(import_module(module))
+        assert not re.search(rf"(?<!case )\b{cls.__name__}\((?!.*:$)", written, re.MULTILINE), cls

@@ -19,6 +19,7 @@ from agentrail.codec import DOCUMENT_DEPTH, FORMAT, encode_text, from_text, to_t
 from agentrail.errors import BadArchive, BadText, FileFailed, NotReadable, SessionExists, SessionNotStored
 from agentrail.ports.journal import Journal, Record
 from agentrail.values.json import Json
+from agentrail.values.spelling import checked
 
 VERSION: Final = 1
 """The version of the file's format; `import_session` refuses a file of another version."""
@@ -30,6 +31,7 @@ OWNER: Final = "import"
 KIND: Final = "agentrail session"
 
 
+@checked
 async def export_session(journal: Journal, session_id: str, path: str | os.PathLike[str]) -> int:
     """Write a session of *journal* to the file *path*, which is replaced if it exists; return the number of records."""
     records: list[Record] = []
@@ -41,6 +43,7 @@ async def export_session(journal: Journal, session_id: str, path: str | os.PathL
     return len(records)
 
 
+@checked
 async def import_session(journal: Journal, path: str | os.PathLike[str]) -> str:
     """Read the file *path*, written by `export_session`, into *journal*; return the id of the session."""
     session_id, records = await trio.to_thread.run_sync(_read, Path(path))

@@ -25,6 +25,7 @@ from agentrail.ports.journal import (
     stored_session,
 )
 from agentrail.reprs import in_brackets, some
+from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:
     from agentrail.adapters.journals.packing import Packed
@@ -57,6 +58,7 @@ class MemoryJournal:
     up for that long. It is for tests; a program that has such records uses `SqliteJournal`, which works in a thread.
     """
 
+    @checked
     def __init__(self, *, encode: bool = False) -> None:
         self._encode = encode
         self._shelves: dict[str, _Shelf] = {}

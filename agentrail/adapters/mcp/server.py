@@ -21,6 +21,7 @@ from agentrail.errors import BadMcpServer
 from agentrail.ports.tool import Offer
 from agentrail.reprs import in_brackets
 from agentrail.values.foreign import is_time
+from agentrail.values.spelling import spelt
 from agentrail.values.tools import cut_time
 
 Serve: TypeAlias = "Callable[[McpServer, str, Offer], Awaitable[None]]"
@@ -40,6 +41,7 @@ def _texts(given: Mapping[str, str]) -> Mapping[str, str]:
     return MappingProxyType(dict(given))
 
 
+@spelt
 @attrs.frozen(repr=False)
 class McpServer:
     """An MCP server, run as a command or reached at a URL; the session gets its tools under the names `name__tool`."""

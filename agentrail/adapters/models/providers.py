@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 if TYPE_CHECKING:
     from agentrail.adapters.models.wire_format import WireFormat
 
 
-class Provider(Value):
+class Provider(Authored):
     """A provider of models."""
 
     format: str

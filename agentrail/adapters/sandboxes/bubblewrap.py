@@ -29,6 +29,7 @@ from agentrail.adapters.sandboxes.local import LocalSandbox, shell
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.errors import CommandRefused, SandboxMissing
 from agentrail.ports.sandbox import Command, OnOutput, Process
+from agentrail.values.spelling import checked
 from agentrail.values.value import Authored
 
 
@@ -134,6 +135,7 @@ class BubblewrapSandbox(LocalSandbox):
 
     __slots__ = ("_guards", "_limits", "_network", "_readable")
 
+    @checked
     def __init__(
         self,
         root: str | Path,

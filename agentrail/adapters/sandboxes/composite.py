@@ -28,6 +28,7 @@ from agentrail.ports.sandbox import (
 )
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.meter import Meter
+from agentrail.values.spelling import checked
 
 T = TypeVar("T")
 Owned: TypeAlias = Sequence[tuple[T, Parts]]
@@ -48,6 +49,7 @@ class CompositeSandbox:
 
     __slots__ = ("_routes",)
 
+    @checked
     def __init__(self, routes: Mapping[str, Sandbox], default: Sandbox) -> None:
         found = {parts_of(prefix.strip("/")): sandbox for prefix, sandbox in routes.items()}
         self._routes: dict[Parts, Sandbox] = dict(sorted(found.items(), key=lambda route: -len(route[0])))

@@ -16,6 +16,9 @@ from agentrail.adapters.sandboxes.confined_open import FOLDER, O_PATH, PLAIN, Ro
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, Why, check_writable, parts_of, path_of
 from agentrail.errors import AgentrailError, BadEdit, FileFailed, FileMissing, PathRefused
 from agentrail.ports.sandbox import MAX_FILE, Content, Edited, Entry, Kind, Written
+from agentrail.values.value import quick
+
+_made = quick(Entry)
 
 
 class Storage(Protocol):
@@ -270,6 +273,6 @@ def _entry(parts: Parts, found: os.DirEntry[str]) -> Entry:
     try:
         status = found.stat(follow_symlinks=False)
     except OSError:
-        return Entry(path_of((*parts, name)), Kind.OTHER)
+        return _made(path_of((*parts, name)), Kind.OTHER)
     kind = _kind(status.st_mode)
-    return Entry(path_of((*parts, name)), kind, status.st_size if kind is Kind.FILE else 0)
+    return _made(path_of((*parts, name)), kind, status.st_size if kind is Kind.FILE else 0)

@@ -35,6 +35,7 @@ from agentrail.ports.sandbox import (
     Written,
 )
 from agentrail.reprs import in_brackets
+from agentrail.values.spelling import checked
 
 T = TypeVar("T")
 
@@ -63,6 +64,7 @@ class LocalSandbox:
 
     __slots__ = ("_env", "_files", "_limiter", "_writing")
 
+    @checked
     def __init__(
         self,
         root: str | Path,

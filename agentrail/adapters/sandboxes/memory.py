@@ -40,6 +40,10 @@ from agentrail.reprs import in_brackets, some
 from agentrail.tools.json_schema.regex import Regex
 from agentrail.tools.json_schema.regex_parser import UnusableError
 from agentrail.values.meter import Meter, TooManyStepsError
+from agentrail.values.spelling import checked
+from agentrail.values.value import quick
+
+_made = quick(Entry)
 
 _A_FOLDER = "it is a folder"
 _NO_COMMANDS = "this sandbox keeps files in memory and runs nothing"
@@ -113,8 +117,8 @@ class MemoryFiles:
 
     def _entry(self, parts: Parts) -> Entry:
         if parts in self._folders:
-            return Entry(path_of(parts), Kind.FOLDER)
-        return Entry(path_of(parts), Kind.FILE, len(self.files[parts]))
+            return _made(path_of(parts), Kind.FOLDER)
+        return _made(path_of(parts), Kind.FILE, len(self.files[parts]))
 
     def data(self, parts: Parts) -> bytes | None:
         """Return the content of a file for a search; `None` if there is no such file."""
@@ -137,6 +141,7 @@ class MemorySandbox:
 
     __slots__ = ("_files",)
 
+    @checked
     def __init__(self, files: Mapping[str, bytes] | None = None, *, protected: Iterable[str] = PROTECTED) -> None:
         self._files = MemoryFiles(files or {}, protected)
 

@@ -18,6 +18,10 @@ from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.meter import Meter
 from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import quick
+
+_context = quick(Context)
+_envelope = quick(Envelope)
 
 
 @cache
@@ -70,7 +74,7 @@ class StepDraft:
         turn = s.turns if s.turn is not None else 0
         for event in events:
             s.seq += 1
-            self.events.append(Envelope(s.session_id, s.seq, 0, self.at, turn, s.round, event, s.setup.path))
+            self.events.append(_envelope(s.session_id, s.seq, 0, self.at, turn, s.round, event, s.setup.path))
 
     def ask(self, effect: AnyEffect) -> None:
         """Ask the runtime to carry out *effect*."""
@@ -204,7 +208,7 @@ class StepDraft:
         s = self.s
         turn = s.turn
         model, spares = (s.model, s.spares) if turn is None else (turn.model, turn.spares)
-        return Context(
+        return _context(
             session_id=s.session_id,
             working_dir=s.setup.working_dir,
             model=model,

@@ -31,6 +31,9 @@ from agentrail.values.events.life import (
 from agentrail.values.events.tools import SubagentEnd
 from agentrail.values.messages import AssistantMessage
 from agentrail.values.stream import NOTHING_YET, Partial
+from agentrail.values.value import quick
+
+_after_turn = quick(AfterTurn)
 
 TURN_TIMER = "turn"
 RETRY_TIMER = "retry"
@@ -157,7 +160,7 @@ def begin_after_turn(w: StepDraft, _: str) -> Hook | None:
         return None
     diff = s.history[min(turn.mark, len(s.history)) :]
     used = s.usage.minus(turn.used)
-    return AfterTurn(turn.ended, turn.abort_kind, turn.abort_reason, diff, used, turn.started_at, w.at)
+    return _after_turn(turn.ended, turn.abort_kind, turn.abort_reason, diff, used, turn.started_at, w.at)
 
 
 def finish_after_turn(w: StepDraft, _ref: str, _hook: Hook, _ruling: Ruling) -> None:

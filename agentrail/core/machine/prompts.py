@@ -33,6 +33,9 @@ from agentrail.values.events.life import (
     SessionStarted,
 )
 from agentrail.values.messages import Origin, UserMessage
+from agentrail.values.value import quick
+
+_before_prompt = quick(BeforePrompt)
 
 
 def on_opened(w: StepDraft, _: SessionOpened) -> None:
@@ -167,7 +170,7 @@ def _steering_to_queue(w: StepDraft) -> None:
 def begin_before_prompt(w: StepDraft, _: str) -> Hook | None:
     """Build the `before_prompt` hook of the prompt that is being taken."""
     taken = w.s.taking
-    return None if taken is None else BeforePrompt(taken.text, taken.ref)
+    return None if taken is None else _before_prompt(taken.text, taken.ref)
 
 
 def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:

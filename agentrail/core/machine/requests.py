@@ -17,6 +17,9 @@ from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactSt
 from agentrail.values.events.response import ModelEffective, RequestStart
 from agentrail.values.messages import History, Message, Origin, UserMessage, why_unfit
 from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
+from agentrail.values.value import quick
+
+_before_request = quick(BeforeRequest)
 
 
 def next_round(w: StepDraft, _: str) -> None:
@@ -62,7 +65,7 @@ def begin_before_request(w: StepDraft, _: str) -> Hook | None:
     if s.turn is None:
         return None
     s.turn = s.turn.but(attempt=s.turn.attempt + 1)
-    return BeforeRequest(s.history, s.turn.attempt, s.turn.last_error)
+    return _before_request(s.history, s.turn.attempt, s.turn.last_error)
 
 
 def finish_before_request(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:

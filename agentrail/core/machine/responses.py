@@ -27,6 +27,9 @@ from agentrail.values.events.response import StreamStalled as StreamStalledEvent
 from agentrail.values.events.tools import ToolCalls
 from agentrail.values.messages import AssistantMessage, Origin, StopReason, UserMessage
 from agentrail.values.stream import Failure, FailureKind, Partial, Response
+from agentrail.values.value import quick
+
+_after_response = quick(AfterResponse)
 
 STOPS = {
     StopReason.END: "end",
@@ -116,7 +119,7 @@ def _take_nothing(w: StepDraft, turn: Turn) -> None:
 
 def begin_after_response(w: StepDraft, _: str) -> Hook | None:
     """Build the `after_response` hook of a complete response."""
-    return None if w.response is None else AfterResponse(w.response)
+    return None if w.response is None else _after_response(w.response)
 
 
 def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:

@@ -18,6 +18,9 @@ from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnk
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.meter import RESPONSE_STEPS, Meter
 from agentrail.values.tools import ToolSpec
+from agentrail.values.value import quick
+
+_before_tool = quick(BeforeTool)
 
 NAMED_TOOLS = 100
 """How many of the session's tools the error result of a call to an unknown tool names."""
@@ -35,7 +38,7 @@ def begin_before_tool(w: StepDraft, call_id: str) -> Hook | None:
             return None
         call = ready
     args = call.args if call.gathered.args is None else call.gathered.args
-    return BeforeTool(call.name, args, call_id, approved=call.approved is not None and is_same(args, call.approved))
+    return _before_tool(call.name, args, call_id, approved=call.approved is not None and is_same(args, call.approved))
 
 
 def where_before_tool(w: StepDraft, call_id: str) -> tuple[Place, Consent, Gathered]:

@@ -63,6 +63,10 @@ from agentrail.values.tools import (
     err,
     ok,
 )
+from agentrail.values.value import quick
+
+_after_tool = quick(AfterTool)
+_after_tool_batch = quick(AfterToolBatch)
 
 CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
 
@@ -282,7 +286,7 @@ def begin_after_tool(w: StepDraft, call_id: str) -> Hook | None:
     call = find(w, call_id)
     if call is None or call.status is not CallStatus.RETURNED or call.answer is None:
         return None
-    return AfterTool(call.name, call_id, call.answer)
+    return _after_tool(call.name, call_id, call.answer)
 
 
 def finish_after_tool(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -> None:
@@ -310,7 +314,7 @@ def finish_after_tool(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -
 def begin_after_tool_batch(w: StepDraft, _: str) -> Hook | None:
     """Build the `after_tool_batch` hook of a batch whose calls all have results."""
     batch = w.s.batch
-    return None if batch is None else AfterToolBatch(results_of(batch))
+    return None if batch is None else _after_tool_batch(results_of(batch))
 
 
 def finish_after_tool_batch(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:

@@ -65,7 +65,7 @@ _HERE: Final = Word(".")
 _END: Final = "--"
 
 
-class Shown(Value):
+class Shown(Value, gc=True):
     """What a `git` command shows of files."""
 
     verb: str

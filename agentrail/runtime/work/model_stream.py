@@ -39,6 +39,10 @@ from agentrail.values.stream import (
     with_read,
 )
 from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import quick
+
+_delta = quick(MessageDelta)
+_thought = quick(ThinkingDelta)
 
 
 class UsageMeter:
@@ -186,10 +190,10 @@ class Stream:
                 self._thinking = []
                 self._say(ThinkingStart())
             self._thinking.append(text)
-            self._say(ThinkingDelta(text))
+            self._say(_thought(text))
         elif self._tags is None:
             self._text.append(text)
-            self._say(MessageDelta(text))
+            self._say(_delta(text))
         else:
             self._write(self._tags.feed(text))
 
@@ -205,7 +209,7 @@ class Stream:
         for piece in pieces:
             if isinstance(piece, str):
                 self._text.append(piece)
-                self._say(MessageDelta(piece))
+                self._say(_delta(piece))
             elif piece.tag == "status":
                 self._say(StatusUpdate(piece.text))
 

@@ -31,6 +31,7 @@ from agentrail.testing.probes import (
 )
 from agentrail.testing.world.choose import Choose
 from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.spelling import spelt
 from agentrail.values.tools import EffectClass, ToolSpec
 
 HOOKS_IN_ORDER: Final = tuple(sorted(HOOK_NAMES))
@@ -60,6 +61,7 @@ def fits(args: JsonObject, _: object = None) -> str | None:
 DEFAULTS: Final = Options()
 
 
+@spelt
 @frozen
 class Scene:
     """What one simulated session is made of: options, tools, plugins, models and user data."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 
 class Cursor(NamedTuple):
@@ -16,7 +16,7 @@ class Cursor(NamedTuple):
     """Number of ephemeral events since that one."""
 
 
-class Event(Value):
+class Event(Authored):
     """Something that happened in a session."""
 
     durable: ClassVar[bool] = True
@@ -28,7 +28,7 @@ class Ephemeral(Event):
     durable: ClassVar[bool] = False
 
 
-class Envelope(Value):
+class Envelope(Authored):
     """An event with its session, its place in the stream and its time."""
 
     session_id: str

@@ -25,6 +25,7 @@ from agentrail.ports.journal import (
     check_numbers,
 )
 from agentrail.reprs import in_brackets
+from agentrail.values.spelling import checked
 
 SYNC: Final = ("full", "normal")
 """Whether each commit is synced to the disk (`full`), or a power cut may lose the last ones (`normal`)."""
@@ -42,6 +43,7 @@ class SqliteJournal:
     Only one process can write it. A second one is refused, unless it has *take_over*: then the first is refused.
     """
 
+    @checked
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,

@@ -12,13 +12,13 @@ from agentrail.adapters.models.demo.answers import answer
 from agentrail.ports.model import EmitChunk
 from agentrail.values.content import Thinking
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 _WORD = re.compile(r"\s*\S+\s*")
 
 
 @final
-class DemoModel(Value):
+class DemoModel(Authored):
     """The built-in offline model: it is deterministic and needs no API key."""
 
     delay: float = 0.02

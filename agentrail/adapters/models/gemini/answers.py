@@ -16,6 +16,11 @@ from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import quick
+
+_text = quick(TextChunk)
+_thinking = quick(ThinkingChunk)
+_call = quick(CallChunk)
 
 STOPS: Final[Mapping[str, StopReason]] = {
     "STOP": StopReason.END,
@@ -129,7 +134,7 @@ class ContentDecoder:
             self._sign(piece, signature)
         if not piece:
             return ()
-        return (ThinkingChunk(piece),) if thinks else (TextChunk(piece),)
+        return (_thinking(piece),) if thinks else (_text(piece),)
 
     def _sign(self, piece: str, signature: str) -> None:
         if self._thinks:
@@ -152,7 +157,7 @@ class ContentDecoder:
         if signature:
             self._seals.append(seals.seal_of_call(len(self._calls), signature))
         self._calls.append(ToolCall("", text(call, "name"), arguments(written), text(call, "id")))
-        return (CallChunk(written),)
+        return (_call(written),)
 
     # Usage: counts are running totals, and events may leave some out
 

@@ -17,6 +17,7 @@ from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import quick
 
 BETWEEN: Final = "\n\n"
 """The text between the parts of a summary of the model's reasoning."""
@@ -204,7 +205,7 @@ def _usage(found: Mapping[str, object]) -> Usage:
 
 
 _CHUNKS: Final[Mapping[str, Callable[[str], Chunk]]] = {
-    "message": TextChunk,
-    "reasoning": ThinkingChunk,
-    "function_call": CallChunk,
+    "message": quick(TextChunk),
+    "reasoning": quick(ThinkingChunk),
+    "function_call": quick(CallChunk),
 }
