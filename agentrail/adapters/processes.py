@@ -329,12 +329,12 @@ def _status(report: int) -> int | None:
 
 
 async def _sweep(session: int) -> None:
-    """Kill the processes of *session* after its launcher was killed; those that left the session are not found."""
+    """Kill the processes of *session* after its launcher was killed; those that left the session are not found.
+
+    The caller bounds how long it may take (`PATIENCE`): a process that the kernel does not end stays.
+    """
     log.warning("the launcher of session %d was killed; what left its session may be alive", session)
-    for _ in range(20):
-        left = await trio.to_thread.run_sync(_members, session)
-        if not left:
-            return
+    while left := await trio.to_thread.run_sync(_members, session):
         for pid in left:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)

@@ -38,13 +38,13 @@ from agentrail.adapters.models.wire_format import count, object_of
 from agentrail.adapters.processes import argv_of
 from agentrail.adapters.sandboxes import composite, searching
 from agentrail.adapters.sandboxes.composite import CompositeSandbox
-from agentrail.adapters.sandboxes.confined_open import Root, Walk
+from agentrail.adapters.sandboxes.confined_open import Root, Walk, open_file
 from agentrail.adapters.sandboxes.files import DiskFiles
 from agentrail.adapters.sandboxes.globs import Glob, Ignored
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.matcher import short
 from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.adapters.sandboxes.paths import parts_of
+from agentrail.adapters.sandboxes.paths import Parts, parts_of
 from agentrail.adapters.sandboxes.searching import uncounted
 from agentrail.app.model_registry import Models
 from agentrail.errors import (
@@ -480,6 +480,59 @@ def links_of_a_walk(number: int) -> bool:
         try:
             return DiskFiles(folder).read(name, 0, 1).data == b"x"
         except AgentrailError:
+            return False
+
+
+class Moving(Root):
+    """A root in which another file takes the place of the one that is read, just before, so many times."""
+
+    def __init__(self, folder: str, times: int) -> None:
+        super().__init__(folder)
+        self.times = times
+        self.name = Path(folder) / "f"
+
+    def open(self, parts: Parts, flags: int, *, links: bool = True) -> int:
+        if not flags & os.O_PATH and self.times:
+            self.times -= 1
+            (self.name.parent / "other").write_bytes(b"x")
+            (self.name.parent / "other").rename(self.name)
+        return super().open(parts, flags, links=links)
+
+
+@scene("adapters.sandboxes.confined_open._TRIES", last=-1)
+def times_that_a_file_moves_while_it_is_opened(times: int) -> bool:
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "f").write_bytes(b"x")
+        with Moving(folder, times) as root:
+            try:
+                os.close(open_file(root, ("f",), hard_links=False))
+            except PathRefused:
+                return False
+    return True
+
+
+class Changing(DiskFiles):
+    """Files of which one changes after it was looked at, so many times."""
+
+    __slots__ = ("times",)
+
+    def _look(self, folder: int, parts: Parts) -> os.stat_result | None:
+        found = super()._look(folder, parts)
+        if self.times:
+            self.times -= 1
+            (Path(self.root) / "f").write_bytes(b"x" * (10 + self.times))
+        return found
+
+
+@scene("adapters.sandboxes.files._TRIES", last=-1)
+def times_that_a_file_changes_while_it_is_edited(times: int) -> bool:
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "f").write_bytes(b"x" * 9)
+        files = Changing(folder)
+        files.times = times
+        try:
+            return files.edit("f", b"x", b"y", every=True).replaced > 0
+        except PathRefused:
             return False
 
 

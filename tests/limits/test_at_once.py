@@ -4,7 +4,7 @@ Each figure is made small, so that what is read or copied comes to it, and sever
 """
 
 import gzip
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -20,17 +20,25 @@ from agentrail.adapters.models.decompression import Unpacker
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.tool_calls import CallList, CallStatus, first_call
 from agentrail.hooks.actions import FindFiles
 from agentrail.ports.journal import Record
 from agentrail.ports.sandbox import Command
+from agentrail.runtime.inbox.replies import Reply, outcome_of
 from agentrail.runtime.work.file_finding import find_files
 from agentrail.testing import ScriptedModel, stall
 from agentrail.testing.conformance.journal_samples import opened, prompted, run_of
+from agentrail.tools.builtin.editing import nearest
 from agentrail.tools.builtin.file_lines import lines_of
+from agentrail.values.content import ToolCall
+from agentrail.values.events.life import AgentEnd
+from agentrail.values.json import EMPTY
+from agentrail.values.usage import NOTHING_USED
 from tests.limits.listed import NO_LIMITS
 from tests.plugins.shell_lines.folders import index_of
 from tests.runtime.world import settle, spec_of
 
+ROOT = Path(__file__).parents[2]
 SMALL = 3
 """What each figure is set to."""
 
@@ -107,6 +115,39 @@ async def names_that_git_tracks(size: int, _: Path) -> bool:
     return await find_files(sandbox, FindFiles((".env",), (), (".",))) == tuple(sorted(names))
 
 
+async def calls_of_a_response(size: int, _: Path) -> bool:  # noqa: ASYNC124 - as the others
+    calls = [first_call(ToolCall(f"c{number}", "dig", EMPTY)) for number in range(size)]
+    listed = CallList(calls)
+    for place, call in enumerate(calls):
+        changed = call.but(status=CallStatus.RUNNING)
+        put = listed.put(changed)
+        assert [*put] == [*calls[:place], changed, *calls[place + 1 :]]
+        assert [*put.among(CallStatus.RUNNING)] == [changed]
+        assert (put.find(call.call_id), put[place], listed[place]) == (changed, changed, call)
+    return [*listed] == calls and len(listed) == size
+
+
+async def a_reply_among_records(size: int, _: Path) -> bool:
+    """The reply is in the last record, after *size* others, and in the one before."""
+    state = State("s", Setup("brief"), "demo")
+    records = run_of("s", 1, size + 1)
+    end = AgentEnd("p", "end", (), NOTHING_USED)
+    last = records[-1].but(events=(records[-1].events[0].but(event=end),))
+
+    async def read(after: int, limit: int) -> Sequence[Record]:
+        return (*records[:-1], last)[after : after + limit]
+
+    found = await outcome_of(state, "p", read, tuple)
+    none = await outcome_of(state, "q", read, tuple)
+    return isinstance(found, Reply) and found.ref == "p" and none is None
+
+
+async def a_line_that_is_nearly_there(size: int, _: Path) -> bool:
+    text = f"{'x' * size}\ndef parse(line):\n    return line\n" + "y" * (100 + size)
+    sandbox = MemorySandbox({"f": text.encode()})
+    return "2\tdef parse(line):" in await nearest(sandbox, "f", "def parse(lines):")
+
+
 JOBS: dict[str, Job] = {
     "adapters.journals.archive.PAGE": an_archive,
     "adapters.journals.packing.BLOB_FROM": a_packed_record,
@@ -118,11 +159,25 @@ JOBS: dict[str, Job] = {
     "adapters.journals.sqlite.writing.CHECKPOINT_AFTER": records_of_a_session,
     "adapters.models.decompression.SLICE": an_unpacked_answer,
     "adapters.processes.CHUNK": an_output,
+    "core.vocabulary.tool_calls.PAGE": calls_of_a_response,
+    "runtime.inbox.replies.PAGE": a_reply_among_records,
+    "tools.builtin.editing.PIECE": a_line_that_is_nearly_there,
     "runtime.supervision.sessions.PAGE": sessions_that_come_back,
     "runtime.work.file_finding.AT_ONCE": names_that_git_tracks,
     "tools.builtin.file_lines.PIECE": lines_of_a_file,
 }
 """What is done with so much at once; it says whether the result is what it is to be."""
+
+
+TRIED_ELSEWHERE: dict[str, str] = {
+    "adapters.journals.sqlite.tables.STRIDE": (
+        "tests/limits/test_at_once.py::test_records_around_those_in_the_index_are_read"
+    ),
+    "runtime.supervision.subagents.PAGE": (
+        "tests/runtime/test_subagents_back.py::test_however_many_records_are_read_at_once_a_task_goes_on"
+    ),
+}
+"""What needs more than a function, and the test that tries one below, the figure, and one above."""
 
 
 @pytest.mark.parametrize("size", [SMALL - 1, SMALL, SMALL + 1, 3 * SMALL])
@@ -143,4 +198,10 @@ def test_records_around_those_in_the_index_are_read(size: int, tmp_path: Path) -
 
 def test_what_is_tried_is_in_the_list() -> None:
     (reason,) = (reason for reason in NO_LIMITS if reason.startswith("how much is done, read or copied at once"))
-    assert JOBS.keys() <= set(NO_LIMITS[reason])
+    assert sorted((*JOBS, *TRIED_ELSEWHERE)) == sorted(NO_LIMITS[reason])
+
+
+@pytest.mark.parametrize("name", TRIED_ELSEWHERE)
+def test_what_is_tried_elsewhere_is_tried_there(name: str) -> None:
+    path, _, test = TRIED_ELSEWHERE[name].partition("::")
+    assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8")

@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+import gc
+import math
 import re
 from collections.abc import Callable
-from functools import _lru_cache_wrapper
+from functools import _lru_cache_wrapper, cache
+from types import new_class
 
 import trio
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
+from agentrail.codec import readers, states
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Ask
 from agentrail.hooks.context import Context
@@ -22,7 +26,10 @@ from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
 from agentrail.plugins.shell.paths import LOST, PathPlace, directory, fence, meets, pieces
 from agentrail.plugins.shell.rule_context import NO
 from agentrail.plugins.shell.rule_context import CommandScene as Where
+from agentrail.ports import implementing
+from agentrail.ports.model import Compactor
 from agentrail.ports.sandbox import Execution, Heard, Output
+from agentrail.runtime.shared.collector import FULL_COLLECTION_AFTER, FewerCollections, fewer_full_collections
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.tools import validator_for
 from agentrail.tools.builtin.delegating import TaskTool
@@ -34,8 +41,9 @@ from agentrail.tools.json_schema.regex_parser import UnusableError
 from agentrail.values.json import freeze_object
 from agentrail.values.meter import CHECK_STEPS, Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec, ok
+from agentrail.values.value import Value
 from tests.cells.scenes import executing
-from tests.limits import scene
+from tests.limits import scene, smaller
 from tests.limits.shell import Job
 from tests.tools.builtin.rig import call
 
@@ -263,14 +271,14 @@ def characters_whose_case_is_ignored(count: int) -> bool:
 # Caches
 
 
-def kept(cache: _lru_cache_wrapper[object], make: Callable[[int], tuple[object, ...]], count: int) -> bool:
+def kept(function: _lru_cache_wrapper[object], make: Callable[[int], tuple[object, ...]], count: int) -> bool:
     """Return whether a cache still has the first of *count* entries."""
-    cache.cache_clear()
+    function.cache_clear()
     for number in range(count):
-        cache(*make(number))
-    hits = cache.cache_info().hits
-    cache(*make(0))
-    return cache.cache_info().hits == hits + 1
+        function(*make(number))
+    hits = function.cache_info().hits
+    function(*make(0))
+    return function.cache_info().hits == hits + 1
 
 
 @scene("tools.json_schema.validation.MAX_SCHEMAS")
@@ -286,6 +294,72 @@ def schemas_that_are_kept(count: int) -> bool:
 @scene("tools.json_schema.regex._EXPRESSIONS")
 def expressions_that_are_kept(count: int) -> bool:
     return kept(regex.regex, lambda number: (f"x{number}",), count)
+
+
+@scene("tools.json_schema.regex._COMPUTED")
+def repetitions_of_a_group_that_are_computed(count: int) -> bool:
+    """With more, the worst case of the group counts as endless, and `re` is not used."""
+    return regex.Regex(f"^(?:ab){{0,{count}}}$")._worst(3) < math.inf
+
+
+@cache
+def made_class(number: int) -> type:
+    return type(f"Class{number}", (), {})
+
+
+@scene("ports.implementing._is_known(maxsize)", 256)
+def classes_that_are_known_to_fit(count: int) -> bool:
+    return kept(implementing._is_known, lambda number: (made_class(number), Compactor), count)
+
+
+@scene("ports.implementing._methods(maxsize)", 16)
+def ports_whose_methods_are_kept(count: int) -> bool:
+    return kept(implementing._methods, lambda number: (made_class(number),), count)
+
+
+@scene("codec.classes.WIDEST")
+def fields_of_a_class_whose_reader_is_compiled(count: int) -> bool:
+    names = {f"f{number}": int for number in range(count)}
+    wide = new_class("Wide", (Value,), {}, lambda body: body.update(__annotations__=names, __module__=__name__))
+    given = dict.fromkeys(names, 7)
+    assert readers.reader_for(wide, "")(given) == wide(**given)
+    return readers._of_classes[wide].__code__.co_filename == "<string>"
+
+
+@scene("codec.states._SHORT")
+def characters_of_a_text_whose_size_is_estimated(count: int) -> bool:
+    size = states._measure_text("a" * count, 1_000_000)
+    assert size in (count + 2, 6 * count + 2)
+    return size == 6 * count + 2
+
+
+@scene("codec.states._WORST", last=-1)
+def times_that_an_estimate_may_be_too_large(times: int) -> bool:
+    """A state that takes all bytes that it may is refused if less is allowed for than a text can be overestimated."""
+    with smaller(states, "_WORST", times):
+        return states.storable(("a" * 248, "a" * 245), 500) is not None
+
+
+@scene("runtime.shared.collector.FULL_COLLECTION_AFTER")
+def collections_between_full_ones_that_are_too_few(count: int) -> bool:
+    young, middle, old = gc.get_threshold()
+    gc.set_threshold(young, middle, count)
+    try:
+        with fewer_full_collections():
+            return gc.get_threshold() == (young, middle, FULL_COLLECTION_AFTER)
+    finally:
+        gc.set_threshold(young, middle, old)
+
+
+@scene("runtime.shared.collector.MANY", last=-1)
+def sessions_with_which_all_objects_are_looked_at(count: int) -> bool:
+    asking = FewerCollections()
+    asking.begin(range(count))
+    try:
+        gc.collect()
+        return gc.get_freeze_count() == 0
+    finally:
+        asking.end()
 
 
 @scene("plugins.shell.paths.fence(maxsize)", 32)

@@ -12,6 +12,7 @@ from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.ports.journal import Claim, Journal, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.supervision import subagents
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Scripted
 from agentrail.values.events import SubagentEnd, SubAgentEvent, SubagentStart
@@ -108,6 +109,26 @@ async def test_a_task_goes_on_in_the_next_process() -> None:
     (end,) = (event for event in told if isinstance(event, SubagentEnd))
     assert (end.text, end.is_error) == ("found", False)
     inner = [event.event for event in told if isinstance(event, SubAgentEvent)]
+    assert inner == await events_of(journal, "p.c3")
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+async def test_however_many_records_are_read_at_once_a_task_goes_on(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One less than there are, as many, and one more."""
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(), "p")
+        await session.prompt("go")
+        await until(lambda: len(supervisor.sessions()) == 2)
+        await trio.sleep(0.5)
+    there = len(await journal.read("p.c3", 0, 10_000))
+    assert there > 2
+    monkeypatch.setattr(subagents, "PAGE", there + more)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("p", spec())
+        await over(session)
+        assert session.messages()[-1].text == "fine"
+    inner = [event.event for event in await events_of(journal, "p") if isinstance(event, SubAgentEvent)]
     assert inner == await events_of(journal, "p.c3")
 
 

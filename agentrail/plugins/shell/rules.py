@@ -77,9 +77,10 @@ _GIT_RUNS: Final = re.compile(
     re.IGNORECASE,
 )
 _HARMLESS: Final = names("cat false less true")
-_OPEN_MODE: Final = re.compile(r"[0-7]*[0-7][0-7][2367]|(?:[ugoa]*[oa][ugoa]*|)[+=][rwxXst]*w[rwxXst]*")
-_LONGEST_MODE: Final = 16
-_SETUID: Final = re.compile(r"0*[2-7][0-7]{3}|[ugoa]*\+[rwxXt]*s[rwxXst]*")
+_OCTAL: Final = re.compile(r"[+=]?[0-7]*[2367]")
+_SYMBOLIC: Final = re.compile(r"([ugoa]*)((?:[-+=][rwxXstugo]*)+)")
+_GIVES_WRITE: Final = re.compile(r"[+=][rxXst]*[wug]")
+_SETUID: Final = re.compile(r"[+=]?0*[2-7][0-7]{3}|[ugoa]*(?:[-+=][rwxXstugo]*)*?[+=][rwxXt]*s.*")
 
 
 def _removes(command: SimpleCommand, scene: CommandScene) -> Certainty:
@@ -125,8 +126,18 @@ def _changes_all(*programs: str) -> Question:
     return asks
 
 
+def _opens(mode: str) -> bool:
+    """Whether the *mode* of `chmod` lets everybody write; each of its clauses counts."""
+    for clause in mode.split(","):
+        symbolic = _SYMBOLIC.fullmatch(clause)
+        of_all = symbolic and (not symbolic[1] or not {"o", "a"}.isdisjoint(symbolic[1]))
+        if _OCTAL.fullmatch(clause) or (symbolic and of_all and _GIVES_WRITE.search(symbolic[2])):
+            return True
+    return False
+
+
 def _opens_system(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    words = [word for word in command.args if not _OPEN_MODE.fullmatch(word.text[:_LONGEST_MODE])]
+    words = [word for word in command.args if not _opens(word.text)]
     if command.program != "chmod" or len(words) == len(command.args):
         return NO
     found = worst(vital(scene.aim(word), scene) for word in given(words).operands)
@@ -215,7 +226,10 @@ def _kills_all(command: SimpleCommand, _: CommandScene) -> Certainty:
 
 def _setuid(command: SimpleCommand, _: CommandScene) -> Certainty:
     modes = given(command.args).operands[:1]
-    return yes(command.program == "chmod" and any(_SETUID.fullmatch(word.text) for word in modes))
+    return yes(
+        command.program == "chmod"
+        and any(_SETUID.fullmatch(clause) for word in modes for clause in word.text.split(","))
+    )
 
 
 def _reverse_shell(command: SimpleCommand, _: CommandScene) -> Certainty:

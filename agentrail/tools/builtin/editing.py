@@ -44,7 +44,7 @@ async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
     while position < MAX_COMPARED:
         data = (await sandbox.read(path, position, PIECE)).data
         position += len(data)
-        *ended, rest = (rest[-PIECE:] + data).split(b"\n")
+        *ended, rest = (rest[: 16 * MAX_ANCHOR] + data).split(b"\n")  # as many bytes of a line as `_pairs` looks at
         for line in ended if data else [rest]:
             number += 1
             alike = likeness(wanted, _pairs(line.decode(errors="replace")))
