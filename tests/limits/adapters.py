@@ -515,6 +515,7 @@ class Changing(DiskFiles):
     """Files of which one changes after it was looked at, so many times."""
 
     __slots__ = ("times",)
+    times: int
 
     def _look(self, folder: int, parts: Parts) -> os.stat_result | None:
         found = super()._look(folder, parts)

@@ -148,6 +148,12 @@ async def a_line_that_is_nearly_there(size: int, _: Path) -> bool:
     return "2\tdef parse(line):" in await nearest(sandbox, "f", "def parse(lines):")
 
 
+async def test_a_line_that_is_longer_than_is_read_at_once_is_compared_by_its_beginning() -> None:
+    line = f"def parse(line): return line{' ' * 70_000}# the end"
+    found = await nearest(MemorySandbox({"f": f"first\n{line}\nlast".encode()}), "f", "def parse(lines): return line")
+    assert found.startswith("     2\tdef parse(line)")
+
+
 JOBS: dict[str, Job] = {
     "adapters.journals.archive.PAGE": an_archive,
     "adapters.journals.packing.BLOB_FROM": a_packed_record,

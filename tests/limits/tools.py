@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable
 from functools import _lru_cache_wrapper, cache
-from types import new_class
+from types import FunctionType, new_class
 
 import trio
 
@@ -323,7 +323,9 @@ def fields_of_a_class_whose_reader_is_compiled(count: int) -> bool:
     wide = new_class("Wide", (Value,), {}, lambda body: body.update(__annotations__=names, __module__=__name__))
     given = dict.fromkeys(names, 7)
     assert readers.reader_for(wide, "")(given) == wide(**given)
-    return readers._of_classes[wide].__code__.co_filename == "<string>"
+    rule = readers._of_classes[wide]
+    assert isinstance(rule, FunctionType)
+    return rule.__code__.co_filename == "<string>"
 
 
 @scene("codec.states._SHORT")
