@@ -23,7 +23,6 @@ from agentrail.hooks.actions import (
     CallService,
     Continue,
     Emit,
-    FindFiles,
     HoldTool,
     Intervene,
     ReadFile,
@@ -70,7 +69,6 @@ REQUESTS: Final[tuple[AskRequest, ...]] = (
     CallService("lookup"),
     CallModel("is this right?"),
     ReadFile("notes.md"),
-    FindFiles(("*.pem",), (".",)),
     RunTool("read", FrozenObject({"path": "a"})),
 )
 TIMEOUTS: Final = (120.0, None, 0.5)
@@ -101,7 +99,7 @@ ANSWERS: Final[Mapping[str, Callable[[Hook, int], Action[int]]]] = MappingProxyT
         "replace_tool_result": lambda _, turn: ReplaceToolResult(ok("kept short") if turn % 2 else err("no"), turn + 1),
         "hold_tool": lambda _, turn: HoldTool("please look", turn + 1, TIMEOUTS[turn % 3], FAMILIES[turn % 2]),
         "set_section": lambda _, turn: SetSection("mood", None if turn % 3 else "calm", turn + 1),
-        "ask": lambda _, turn: Ask(REQUESTS[turn % len(REQUESTS)], turn + 1, 0.5 if turn % 2 else 10.0),
+        "ask": lambda _, turn: Ask(REQUESTS[turn % 4], turn + 1, 0.5 if turn % 2 else 10.0),
     }
 )
 """For each kind of action, a function that makes one; its fields depend on how often the plugin answered before."""

@@ -5,19 +5,26 @@ from pathlib import Path
 import pytest
 import trio
 
+from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, FindFiles, HoldTool, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.plugins import BLOCKED_PATHS, SecurityGuard
+from agentrail.ports.sandbox import Listing
 from agentrail.ports.tool import ToolContext
-from agentrail.testing import call, say
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import ToolResult, ok
+from tests.runtime.conftest import run_in_virtual_time
+from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake
-from tests.runtime.world import open_world
+from tests.runtime.world import open_world, until
 
+in_virtual_time = pytest.mark.trio(run=run_in_virtual_time)
 WORKING = Context(working_dir="/work/app")
 GUARD = SecurityGuard()
 
@@ -219,3 +226,50 @@ async def _search(folder: Path) -> None:
         assert [held.args["command"] for held in reply.held] == ["grep -r API sub"]
         assert len(shell.calls) == 1
         assert "`sub/.env` is there" in reply.held[0].hint
+
+
+class Endless(MemorySandbox):
+    """A sandbox in which no look through a folder ends."""
+
+    async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
+        await trio.sleep_forever()
+        return await super().glob(pattern, path, ignored=ignored, limit=limit)
+
+
+FILES = {"sub/.env": b"KEY=1"}
+
+
+def searching(sandbox: MemorySandbox) -> SessionSpec:
+    async def found(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        return ok("found")
+
+    said = say(calls=[call("shell", {"command": "grep -r API sub"})])
+    return SessionSpec(
+        model=ScriptedModel([said, "done"], repeat_last=True),
+        tools=[fake("shell", found)],
+        plugins=[GUARD],
+        sandbox=sandbox,
+    )
+
+
+@in_virtual_time
+async def test_a_look_that_a_restart_cut_short_is_taken_again() -> None:
+    journal = TestJournal(inner=lambda: MemoryJournal(encode=True))
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(searching(Endless(FILES)), "s")
+        await session.prompt("search")
+        await trio.sleep(1)
+        assert [asking.request for asking in session.status().asking] == ["FindFiles"]
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s", searching(MemorySandbox(FILES)))
+        await until(lambda: session.status().held)
+        assert "`sub/.env` is there" in session.status().held[0].hint
+
+
+@in_virtual_time
+async def test_a_look_that_does_not_end_in_time_holds_the_call() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(searching(Endless(FILES)), "s")
+        (held,) = (await session.ask("search")).held
+        assert "it was not known within 10 seconds what is there" in held.hint
