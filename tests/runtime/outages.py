@@ -159,6 +159,24 @@ OTHERS: Final = (
         "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
+        "file_finding._on_disk",
+        "sandbox.glob",
+        "the plugin hears that its question failed",
+        "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
+    ),
+    OtherPlace(
+        "file_finding._on_disk",
+        "sandbox.read",
+        "the plugin hears that its question failed",
+        "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
+    ),
+    OtherPlace(
+        "file_finding._in_index",
+        "sandbox.read",
+        "the plugin hears that its question failed",
+        "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
+    ),
+    OtherPlace(
         "plugin_asks._answer",
         "service",
         "the plugin hears that its question failed",
