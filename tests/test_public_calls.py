@@ -51,6 +51,7 @@ MADE_FOR_USERS: Final = frozenset(
         "Conflict",
         "CrashReport",
         "Decision",
+        "Difference",
         "FunctionTool",
         "HeldCall",
         "History",

@@ -13,6 +13,7 @@ import trio
 
 from agentrail import open_supervisor
 from agentrail.adapters.journals.archive import export_session, import_session
+from agentrail.adapters.journals.auditing import audit
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.adapters.journals.sqlite import SqliteJournal
@@ -69,6 +70,16 @@ async def an_archive(size: int, folder: Path) -> bool:
     assert await export_session(journal, "s", folder / "s.jsonl") == size
     await import_session(into, folder / "s.jsonl")
     return await into.read("s", 0, 1000) == await journal.read("s", 0, 1000)
+
+
+async def an_audit(size: int, _: Path) -> bool:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["yes"], repeat_last=True)), "s")
+        for _turn in range(size):
+            await session.ask("go")
+    assert len(await journal.read("s", 0, 1000)) > SMALL
+    return await audit(journal, "s") == ()
 
 
 async def a_packed_record(size: int, _: Path) -> bool:  # noqa: ASYNC124 - as the others
@@ -156,6 +167,7 @@ async def test_a_line_that_is_longer_than_is_read_at_once_is_compared_by_its_beg
 
 JOBS: dict[str, Job] = {
     "adapters.journals.archive.PAGE": an_archive,
+    "adapters.journals.auditing.PAGE": an_audit,
     "adapters.journals.packing.BLOB_FROM": a_packed_record,
     "adapters.journals.packing.LONG": a_packed_record,
     "adapters.journals.sqlite.journal.READ_AT_ONCE": records_of_a_session,

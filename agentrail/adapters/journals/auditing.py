@@ -10,11 +10,13 @@ from agentrail.core.audit import Difference, differences
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotStored
 from agentrail.ports.journal import Journal, folded, opening_of
+from agentrail.values.spelling import checked
 
 PAGE: Final = 100
 """How many records are audited before other tasks may run."""
 
 
+@checked
 async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
     """Return where today's code would do otherwise than the records of a session say; empty if nowhere.
 
