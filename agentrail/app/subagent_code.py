@@ -68,7 +68,8 @@ class AgentRecipe:
         agent = self._agent
         stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE
         state, made = self._build.new(task.child, spec, path, code.surroundings if stays else None)
-        return state.but(setup=state.setup.but(shares=shared)), made
+        owned = {"tenant": parent.setup.tenant, "owner": parent.setup.owner}
+        return state.but(setup=state.setup.but(shares=shared, **owned)), made
 
     def found(self, task: Task, parent: State, code: SessionCode, now: int) -> FindCode:
         """Return a function that finds the code of a stored sub-agent."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
     from agentrail.ports.journal import Journal, StoredSession
+    from agentrail.runtime import commands
     from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
     from agentrail.runtime.resources import Found
     from agentrail.runtime.supervision import root_nursery
@@ -46,6 +47,7 @@ else:  # imported at the first use, so that importing this module is quick
     wiring = LazyModule("agentrail.app.wiring")
     bringing = LazyModule("agentrail.app.preload")
     resuming = LazyModule("agentrail.app.resuming")
+    commands = LazyModule("agentrail.runtime.commands")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
 
 
@@ -80,10 +82,15 @@ class Supervisor:
         id: str | None = None,  # noqa: A002 - what users call it
         *,
         restart: Literal["transient", "temporary"] = "transient",
+        tenant: str = "",
+        owner: str = "",
+        title: str = "",
+        labels: Iterable[str] = (),
     ) -> SessionHandle:
         """Start a session and return its handle; raise an error that says why if it cannot start.
 
-        After a crash, a `transient` session is started again from its records; a `temporary` one is not.
+        After a crash, a `transient` session is started again from its records; a `temporary` one is not. `stored`
+        finds sessions by *tenant*, *owner* and *labels*; title and labels can be changed by `session.label`.
         """
         _check_spec(spec)
         if not isinstance(cast("object", id), str | None):
@@ -92,6 +99,7 @@ class Supervisor:
         session_id = new_id() if id is None else id
         await bringing.bring_beside(spec)
         state, code = wiring.new_session(session_id, spec, self._sessions.shared.model)
+        state = commands.named(state, tenant, owner, title, labels)
         return await self._sessions.start(self._node, state, code, _Code(self._sessions, self._specs, spec), restart)
 
     async def resume(
@@ -120,7 +128,7 @@ class Supervisor:
         code = _Code(self._sessions, self._specs, spec, pause=recovery == "pause")
         return await self._sessions.resume(self._node, id, code, restart, take_over=take_over)
 
-    async def open(
+    async def open(  # noqa: PLR0913 - each is an option of its own
         self,
         id: str,  # noqa: A002 - what users call it
         spec: SessionSpec,
@@ -128,12 +136,21 @@ class Supervisor:
         restart: Literal["transient", "temporary"] = "transient",
         recovery: Literal["continue", "pause"] = "continue",
         take_over: bool = False,
+        tenant: str = "",
+        owner: str = "",
+        title: str = "",
+        labels: Iterable[str] = (),
     ) -> SessionHandle:
-        """Return the session of this id: the running one, or else the stored one resumed, or else a new one."""
+        """Return the session of this id: the running one, or else the stored one resumed, or else a new one.
+
+        *tenant*, *owner*, *title* and *labels* are for a new one.
+        """
         _check_text("id", id)
         while True:
             try:
-                return await self.spawn(spec, id, restart=restart)
+                return await self.spawn(
+                    spec, id, restart=restart, tenant=tenant, owner=owner, title=title, labels=labels
+                )
             except SessionStored:
                 return await self.resume(id, spec, restart=restart, recovery=recovery, take_over=take_over)
             except SessionExists:
@@ -168,9 +185,7 @@ class Supervisor:
     async def stored(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* stored sessions with ids greater than *after*, without reading records."""
         _check_text("after", after)
-        from agentrail.runtime.commands import counted  # noqa: PLC0415 - it brings the machine
-
-        return await self._sessions.stored(after, counted("limit", limit))
+        return await self._sessions.stored(after, commands.counted("limit", limit))
 
     async def start_service(
         self,

@@ -358,6 +358,7 @@ SILENT: Final[frozenset[type[e.Event]]] = frozenset(
         e.CompactStart,
         e.Heartbeat,
         e.InputQuarantined,
+        e.LabelsChanged,
         e.LargeResultOffloaded,
         e.MemoryFlushed,
         e.MessageStart,

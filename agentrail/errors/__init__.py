@@ -100,6 +100,7 @@ from agentrail.errors.stored import (
     SessionParked,
     SessionStored,
     SpecMissing,
+    TooManyLabels,
     UnknownRecord,
 )
 from agentrail.errors.tools import (
@@ -266,6 +267,7 @@ __all__ = [
     "SupervisorClosed",
     "SupervisorFailed",
     "SupervisorStuck",
+    "TooManyLabels",
     "ToolChanged",
     "ToolError",
     "ToolExists",

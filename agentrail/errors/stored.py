@@ -19,6 +19,15 @@ class SessionStored(UsageError):
         super().__init__(session)
 
 
+class TooManyLabels(UsageError):
+    """A session would have more labels than it may."""
+
+    wording = "the session would have {0} labels, and may have {1}; remove some in the same call"
+
+    def __init__(self, labels: int, most: int) -> None:
+        super().__init__(labels, most)
+
+
 class SessionNotStored(UnknownSession):
     """The journal has no session of this id."""
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import cast
+from typing import Final, cast
 
 import attrs
 import trio
 
+from agentrail.core.machine.reconfiguring import MOST_LABELS
 from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, ApproveSent, PromptSent, Refused, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
     BadChoice,
     BrokenContractError,
@@ -19,6 +21,7 @@ from agentrail.errors import (
     NotJson,
     SourceAlone,
     SourceExists,
+    TooManyLabels,
     UnknownCursor,
     UnknownTask,
     WrongType,
@@ -70,6 +73,12 @@ class _PlainFields(dict[type[Value], tuple[tuple[str, str], ...]]):
 _PLAIN_FIELDS = _PlainFields()
 
 PLUGIN_WANTED = "its class, or the key that it was given"
+
+LONGEST_NAME: Final = 200
+"""The most characters of a tenant, an owner, a title or a label."""
+
+NAME_WANTED = f"text of at most {LONGEST_NAME} characters"
+LABELS_WANTED = f"a list of texts of 1 to {LONGEST_NAME} characters"
 
 OVERHEAD = 64
 """How many bytes a message in the mailbox counts in addition to its content."""
@@ -224,6 +233,34 @@ def key_of(plugin: object) -> str:
     if isinstance(plugin, type):
         return plugin.__name__
     raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
+
+
+def name_of(argument: str, found: object) -> str:
+    """Return *found*, the text given as *argument*; raise `WrongType` if it is too long, or no text."""
+    if not isinstance(found, str) or len(found) > LONGEST_NAME:
+        raise WrongType(argument, shown(found), NAME_WANTED)
+    return kept_text(found, f"the {argument}")
+
+
+def labels_of(argument: str, found: object) -> tuple[str, ...]:
+    """Return the labels given as *argument*, sorted; raise `WrongType` if one is empty or too long, or no text."""
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise WrongType.of(argument, found, LABELS_WANTED)
+    labels = {name_of(argument, label) for label in cast("Iterable[object]", found)}
+    if "" in labels:
+        raise WrongType(argument, "an empty text", LABELS_WANTED)
+    return tuple(sorted(labels))
+
+
+def named(state: State, tenant: object, owner: object, title: object, labels: object) -> State:
+    """Return the first state of a session with what the caller of `spawn` calls it."""
+    if (tenant, owner, title, labels) == ("", "", "", ()):
+        return state
+    setup = state.setup.but(tenant=name_of("tenant", tenant), owner=name_of("owner", owner))
+    kept = labels_of("labels", labels)
+    if len(kept) > MOST_LABELS:
+        raise TooManyLabels(len(kept), MOST_LABELS)
+    return state.but(setup=setup, title=name_of("title", title), labels=kept)
 
 
 def plain_options(options: Mapping[str, object]) -> JsonObject:

@@ -254,6 +254,19 @@ class SessionHandle:
         """Remove a plugin as soon as no turn is open."""
         await self._user(sent.DetachPluginSent(commands.key_of(plugin)), command)
 
+    async def label(
+        self,
+        add: Iterable[str] = (),
+        remove: Iterable[str] = (),
+        *,
+        title: str | None = None,
+        command: str | None = None,
+    ) -> None:
+        """Add and remove labels, by which stored sessions are found, and change the title if one is given."""
+        added, removed = commands.labels_of("add", add), commands.labels_of("remove", remove)
+        new = None if title is None else commands.name_of("title", title)
+        await self._user(sent.LabelSent(added, removed, new), command)
+
     async def _awake(self) -> None:
         if self._session.sleep.is_deep:
             await self.wake()

@@ -23,6 +23,7 @@ CALLS: Final = (
     "detach_plugin",
     "compact",
     "withdraw",
+    "label",
     "suspend",
     "resume",
     "trace",

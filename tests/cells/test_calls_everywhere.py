@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from agentrail.core.machine.reconfiguring import MOST_LABELS
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
@@ -13,6 +14,7 @@ from agentrail.core.vocabulary.commands import (
     ChangeToolsSent,
     CompactSent,
     DetachPluginSent,
+    LabelSent,
     PromptSent,
     Refused,
     RejectSent,
@@ -55,7 +57,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.core.vocabulary.state import Attached, PluginChange
-from agentrail.errors import IllegalInput, PluginExists, ToolExists, UnknownPlugin, UnknownTool
+from agentrail.errors import IllegalInput, PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
 from agentrail.hooks.actions import Answered
 from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.plugin import AnyPlugin
@@ -63,6 +65,7 @@ from agentrail.hooks.ruling import Ruling
 from agentrail.values.content import Text
 from agentrail.values.events import (
     InputQuarantined,
+    LabelsChanged,
     PluginAttached,
     PluginDetached,
     PluginOptsUpdated,
@@ -96,6 +99,27 @@ SEAT: Final = seat_for("P", plug(), 0)
 
 def other(*, first: object = None) -> AnyPlugin:
     return plug("Other", first=first)
+
+
+@cell("label", *STATES)
+def test_title_and_labels_are_changed_at_once() -> None:
+    for make in IN.values():
+        bench = make()
+        bench.send(LabelSent(("red", "blue"), (), "a title")).expect_only(
+            answer=DONE,
+            events=[LabelsChanged("a title", ("blue", "red"))],
+            title="a title",
+            labels=("blue", "red"),
+        )
+        bench.send(LabelSent(("green", "red"), ("red", "blue", "gone"))).expect_only(
+            answer=DONE, events=[LabelsChanged("a title", ("green", "red"))], labels=("green", "red")
+        )
+        bench.send(LabelSent(("red",), ("blue",), "a title")).expect_only(answer=DONE)
+        bench.send(LabelSent(title="")).expect_only(answer=DONE, events=[LabelsChanged("", ("green", "red"))], title="")
+        many = tuple(f"l{number}" for number in range(MOST_LABELS - 1))
+        bench.send(LabelSent(many)).expect_only(answer=Refused(TooManyLabels(MOST_LABELS + 1, MOST_LABELS)))
+        bench.send(LabelSent(many, ("red",)))
+        assert len(bench.state.labels) == MOST_LABELS
 
 
 @cell("attach_tools", *STATES)
@@ -265,6 +289,7 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
         DetachPluginSent("P"),
         CompactSent(),
         WithdrawSent("p"),
+        LabelSent(("l",)),
         StopSent(),
         SuspendSent(),
         ResumeSent(),

@@ -1,4 +1,4 @@
-"""Changes of a living session: its model, its tools and its plugins."""
+"""Changes of a living session: its title and labels, its model, its tools and its plugins."""
 
 from __future__ import annotations
 
@@ -8,15 +8,34 @@ from typing import Final
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import Attached, Phase, PluginChange
-from agentrail.errors import PluginExists, ToolExists, UnknownPlugin, UnknownTool
+from agentrail.errors import PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.moments import BeforePluginOptsUpdate, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.values.events.life import LabelsChanged
 from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
 
 REPORTS: Final = {"update": PluginOptsUpdated, "attach": PluginAttached, "detach": PluginDetached}
 """Event that reports the outcome, by kind of plugin change."""
+
+
+MOST_LABELS: Final = 64
+"""The most labels of one session."""
+
+
+def on_label(w: StepDraft, sent: commands.LabelSent) -> None:
+    """Handle `label`: change title and labels; refuse it if there would be too many labels."""
+    s = w.s
+    labels = tuple(sorted({*s.labels}.difference(sent.remove).union(sent.add)))
+    if len(labels) > MOST_LABELS:
+        w.refuse(TooManyLabels(len(labels), MOST_LABELS))
+        return
+    w.answer = commands.DONE
+    title = s.title if sent.title is None else sent.title
+    if (title, labels) != (s.title, s.labels):
+        s.title, s.labels = title, labels
+        w.emit(LabelsChanged(title, labels))
 
 
 def on_switch_model(w: StepDraft, sent: commands.SwitchModelSent) -> None:

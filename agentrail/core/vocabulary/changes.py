@@ -148,6 +148,8 @@ class Change(Value, gc=True):
     gone_tools: tuple[str, ...] | UnsetType = UNSET
     gone_plugins: tuple[str, ...] | UnsetType = UNSET
     elsewhere: Usage | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    labels: tuple[str, ...] | UnsetType = UNSET
 
 
 NO_CHANGE: Final = Change()

@@ -204,6 +204,17 @@ class WithdrawSent(Value):
     """Id of the prompt."""
 
 
+class LabelSent(Value):
+    """`label` was called: the session gets another title or other labels."""
+
+    add: tuple[str, ...] = ()
+    """Labels to add."""
+    remove: tuple[str, ...] = ()
+    """Labels to remove; one that is added too stays."""
+    title: str | None = None
+    """The new title; `None` if the title stays."""
+
+
 class StopSent(Value):
     """`stop` was called: end the session for good."""
 
@@ -239,6 +250,7 @@ Command: TypeAlias = (
     | DetachPluginSent
     | CompactSent
     | WithdrawSent
+    | LabelSent
     | StopSent
 )
 """What a caller wants of the conversation or of its settings."""

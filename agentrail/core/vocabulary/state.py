@@ -58,6 +58,10 @@ class Setup(Value):
     """Names of the sub-agents that the session may start."""
     shares: bool = False
     """For a sub-agent: whether it shares a money limit with its parent."""
+    tenant: str = ""
+    """Tenant of the session, as the caller of `spawn` names it; that of its parent for a sub-agent."""
+    owner: str = ""
+    """Owner of the session, as the caller of `spawn` names it; that of its parent for a sub-agent."""
 
 
 class Prompt(Value):
@@ -294,6 +298,8 @@ class State(Draftable):
     gone_tools: tuple[str, ...] = ()
     gone_plugins: tuple[str, ...] = ()
     elsewhere: Usage = NOTHING_USED
+    title: str = ""
+    labels: tuple[str, ...] = ()
 
     def plugin_state(self, plugin: str | type[object]) -> object:
         """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""

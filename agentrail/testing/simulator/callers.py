@@ -22,6 +22,7 @@ from agentrail.testing.simulator.players import SimulatedWorker
 from agentrail.testing.simulator.specs import NAMES, fitted
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.moves import LABELS
 from agentrail.values.tools import EffectClass, ToolSpec
 from agentrail.values.value import Value
 
@@ -229,6 +230,11 @@ async def _withdraws(caller: SimulatedCaller, handle: SessionHandle) -> None:
         await handle.withdraw(caller.choose.pick(queued).ref)
 
 
+async def _labels(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    one, other = caller.choose.pick(LABELS), caller.choose.pick(LABELS)
+    await handle.label([one], [other], title=caller.choose.pick((None, one)), command=caller.command())
+
+
 async def _compacts(caller: SimulatedCaller, handle: SessionHandle) -> None:
     await handle.compact(caller.choose.pick((None, "it is long")))
 
@@ -294,6 +300,7 @@ DOINGS: Final = (
     Doing("abort", 8, _aborts),
     Doing("decide", 25, _decides),
     Doing("withdraw", 2, _withdraws),
+    Doing("label", 1, _labels),
     Doing("compact", 2, _compacts),
     Doing("switch_model", 2, _switches),
     Doing("change_tools", 3, _changes_tools),

@@ -14,6 +14,7 @@ from agentrail.core.vocabulary.commands import (
     ChangeToolsSent,
     CompactSent,
     DetachPluginSent,
+    LabelSent,
     PromptSent,
     RejectSent,
     RespondSent,
@@ -260,6 +261,7 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(1, DetachPluginSent, _detach)
     yield Move(1, CompactSent, partial(_given, CompactSent()))
     yield Move(2 if state.queue else 1, WithdrawSent, partial(_withdraw, state))
+    yield Move(1, LabelSent, _label)
     yield Move(1, StopSent, partial(_stop, out))
     if not state.opening:
         yield Move(4 if out.calls else 2, SessionReturned, partial(_come_back, state))
@@ -328,6 +330,9 @@ def _update(teach: Teach, choose: Choose) -> AnyInput:
     return UpdatePluginSent(seat, FrozenObject({"level": choose.below(3)}))
 
 
+LABELS: Final = ("blue", "green", "red")
+
+
 def _attach(state: State, teach: Teach, choose: Choose) -> AnyInput:
     free = [key for key in KEYS if key not in {seat.key for seat in state.seats}]
     key = choose.pick(free or KEYS)
@@ -337,6 +342,10 @@ def _attach(state: State, teach: Teach, choose: Choose) -> AnyInput:
 
 def _detach(choose: Choose) -> AnyInput:
     return DetachPluginSent(choose.pick(KEYS))
+
+
+def _label(choose: Choose) -> AnyInput:
+    return LabelSent((choose.pick(LABELS),), (choose.pick(LABELS),), choose.pick((None, "", "a title")))
 
 
 def _withdraw(state: State, choose: Choose) -> AnyInput:

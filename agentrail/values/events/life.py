@@ -72,6 +72,15 @@ class SessionEnded(Event):
     """Why the session ended."""
 
 
+class LabelsChanged(Event):
+    """The session has another title, or other labels."""
+
+    title: str
+    """The title, empty if there is none."""
+    labels: tuple[str, ...]
+    """All labels, sorted."""
+
+
 class AgentStart(Event):
     """A turn has started."""
 
@@ -199,6 +208,7 @@ AnyLifeEvent: TypeAlias = (
     | PromptRejected
     | PromptWithdrawn
     | SessionEnded
+    | LabelsChanged
     | SessionForked
     | SessionHibernated
     | SessionQuarantined

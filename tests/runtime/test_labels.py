@@ -1,0 +1,83 @@
+"""Who a session belongs to, and its title and labels: given at the start, changed by `label`, kept over a return."""
+
+import pytest
+
+from agentrail import open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.core.machine.reconfiguring import MOST_LABELS
+from agentrail.errors import AgentrailError, BadMessage, TooManyLabels, WrongType
+from agentrail.runtime.commands import LONGEST_NAME
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel
+from agentrail.values.events import LabelsChanged
+from tests.runtime.test_subagents_back import over
+from tests.runtime.test_subagents_back import spec as with_subagent
+from tests.runtime.world import World, spec_of, until
+
+SAID = {"tenant": "acme", "owner": "ann", "title": "a trip", "labels": ["vip", "new", "vip"]}
+
+
+def told(session: SessionHandle) -> tuple[str, str, str, tuple[str, ...]]:
+    state = session.inspect()
+    return state.setup.tenant, state.setup.owner, state.title, state.labels
+
+
+async def test_what_is_said_of_a_session_is_kept_and_changed() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s", **SAID)  # type: ignore[arg-type]  # as named
+        assert told(session) == ("acme", "ann", "a trip", ("new", "vip"))
+        async with session.subscribe(types=[LabelsChanged]) as events:
+            await session.label(["done"], ["new"], command="c")
+            await session.label(["done"], ["new"], command="c")
+            assert (await anext(aiter(events))).event == LabelsChanged("a trip", ("done", "vip"))
+            await session.label(title="")
+            assert (await anext(aiter(events))).event == LabelsChanged("", ("done", "vip"))
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.open("s", spec_of(ScriptedModel(["fine"])), owner="another")
+        assert told(session) == ("acme", "ann", "", ("done", "vip"))
+        fork = await session.fork()
+        assert told(fork) == ("acme", "ann", "", ("done", "vip"))
+        other = await supervisor.open("t", spec_of(ScriptedModel(["fine"])), owner="another")
+        assert told(other) == ("", "another", "", ())
+
+
+async def test_a_sub_agent_belongs_to_whom_its_parent_belongs() -> None:
+    async with open_supervisor() as supervisor:
+        parent = await supervisor.spawn(with_subagent(), "s", **SAID)  # type: ignore[arg-type]  # as named
+        await parent.prompt("go")
+        await until(lambda: len(supervisor.sessions()) == 2)
+        assert told(supervisor.sessions()[1]) == ("acme", "ann", "", ())
+        await over(parent)
+
+
+LONG = "x" * (LONGEST_NAME + 1)
+
+ODD: dict[str, tuple[dict[str, object], type[AgentrailError]]] = {
+    "a tenant that is no text": ({"tenant": 3}, WrongType),
+    "an owner that is nothing": ({"owner": None}, WrongType),
+    "a title that is too long": ({"title": LONG}, WrongType),
+    "one text for the labels": ({"labels": "vip"}, WrongType),
+    "a label that is no text": ({"labels": ["vip", 3]}, WrongType),
+    "a label that is empty": ({"labels": [""]}, WrongType),
+    "a label that is too long": ({"labels": [LONG]}, WrongType),
+    "no labels": ({"labels": None}, WrongType),
+    "half a character": ({"labels": ["\ud800"]}, BadMessage),
+    "too many labels": ({"labels": map(str, range(MOST_LABELS + 1))}, TooManyLabels),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_what_is_no_name_is_refused(world: World, odd: str) -> None:
+    said, error = ODD[odd]
+    with pytest.raises(error):
+        await world.supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s", **said)  # type: ignore[arg-type]  # on purpose
+    session = await world.supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s")
+    if "title" in said or "labels" in said:
+        changes = {"add": said["labels"]} if "labels" in said else said
+        if odd == "too many labels":
+            changes = {"add": map(str, range(MOST_LABELS + 1))}
+        with pytest.raises(error):
+            await session.label(**changes)  # type: ignore[arg-type]  # on purpose
+    await session.label(map(str, range(MOST_LABELS)), title="y" * LONGEST_NAME)
+    assert len(session.inspect().labels) == MOST_LABELS
