@@ -455,6 +455,12 @@ class OddJournal:
             found = await self.inner.snapshot(session_id)
         return cast("Snapshot | None", self._odd(found))
 
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        """Delete a session, and say maybe something odd."""
+        with self.steps.apart():
+            found = await self.inner.delete(session_id, holder, at)
+        return cast("int", self._odd(found))
+
     async def close(self) -> None:
         """Close."""
         await self.inner.close()

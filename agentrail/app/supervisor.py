@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from agentrail.runtime import commands
     from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
     from agentrail.runtime.resources import Found
-    from agentrail.runtime.supervision import root_nursery
+    from agentrail.runtime.supervision import forgetting, root_nursery
     from agentrail.runtime.supervision.children import Service
     from agentrail.runtime.supervision.root_nursery import Roof
     from agentrail.runtime.supervision.sessions import Sessions
@@ -48,6 +48,7 @@ else:  # imported at the first use, so that importing this module is quick
     bringing = LazyModule("agentrail.app.preload")
     resuming = LazyModule("agentrail.app.resuming")
     commands = LazyModule("agentrail.runtime.commands")
+    forgetting = LazyModule("agentrail.runtime.supervision.forgetting")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
 
 
@@ -186,6 +187,16 @@ class Supervisor:
         """Return summaries of up to *limit* stored sessions with ids greater than *after*, without reading records."""
         _check_text("after", after)
         return await self._sessions.stored(after, commands.counted("limit", limit))
+
+    async def delete(self, id: str) -> None:  # noqa: A002 - what users call it
+        """Delete a stored session for good, with its sub-agents; its id can be used again.
+
+        Records, answers to command ids, and snapshots are erased from the journal's files. Forks are sessions of their
+        own and stay. Raise `SessionStillRuns` if the session is in this supervisor, `SessionHeld` if another one runs
+        it. If the call is cancelled or the process ends, the session stays refused, and the next call goes on.
+        """
+        _check_text("id", id)
+        await forgetting.delete_stored(self._sessions, id)
 
     async def start_service(
         self,

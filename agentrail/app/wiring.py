@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, cast
 
 import trio
 
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.memory import ForgettingJournal
 from agentrail.app.model_registry import Factory, Models
 from agentrail.app.preload import bring
 from agentrail.app.pricing import PriceList
@@ -212,7 +212,7 @@ def wired(
     """Return the `Sessions` of a new supervisor; start the tasks that all sessions share in *nursery*."""
     registry = Models(models, secrets)
     registry.check_limited(limits)
-    own = MemoryJournal()
+    own = ForgettingJournal()
     shared = SharedServices(
         nursery=nursery,
         journal=own if storage is None else HeldToContract(storage.journal),

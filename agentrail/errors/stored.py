@@ -49,6 +49,30 @@ class SessionForgotten(UnknownSession):
     )
 
 
+class SessionBeingDeleted(UsageError):
+    """The session is being deleted from the journal: nothing of it can be read, and its id is not free yet."""
+
+    wording = (
+        "session `{0}` is being deleted from the journal; `await supervisor.delete({0!r})` returns when that is done, "
+        "and goes on with it if a process ended before; then the id is free"
+    )
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
+
+
+class SessionStillRuns(UsageError):
+    """A session cannot be deleted, because it or one of its sub-agents runs in this supervisor."""
+
+    wording = (
+        "cannot delete session `{0}`: session `{1}` runs in this supervisor; `await supervisor.session({1!r}).stop()` "
+        "ends it, and then it can be deleted"
+    )
+
+    def __init__(self, session: str, running: str) -> None:
+        super().__init__(session, running)
+
+
 class SessionAsleep(UsageError):
     """The session hibernates, and the data that was asked for is only in the journal."""
 

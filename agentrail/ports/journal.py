@@ -149,6 +149,12 @@ def stored_session(record: Record) -> StoredSession:
     return StoredSession(record.session_id, record.number, record.due, record.at_work, ended)
 
 
+def parent_of(record: Record) -> str | None:
+    """Return the id of the parent if *record* is the first one of a sub-agent; `None` otherwise."""
+    path = () if record.opening is None else record.opening.setup.path
+    return path[-2] if path else None
+
+
 def last_seq(record: Record, before: int) -> int:
     """Return the number of the last durable event up to *record*; *before*: the same for the previous record."""
     return record.events[-1].seq if record.events else before
@@ -258,6 +264,19 @@ class Journal(Protocol):
         """Return the stored snapshot of a session; `None` if there is none that can be used.
 
         One that is newer than the last record cannot be used.
+        """
+        ...
+
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        """Delete all that is stored of a session and of its sub-agents; return how many sessions that were.
+
+        Nothing is deleted, and 0 returned, if no session of this id is stored. Raises `SessionHeld` if another holder
+        than *holder* has a lease of one of the sessions that has not ended at the time *at*, in milliseconds since
+        1970. Earlier claims of a deleted session stay refused when its id is used again.
+
+        From the first change on, each call about one of these sessions raises `SessionBeingDeleted`, also in a later
+        process if this one ends before `delete` returns. Such a call of `delete` is repeated to finish the work. After
+        it has returned, nothing that was deleted is left in the store, in whatever form it keeps its data.
         """
         ...
 

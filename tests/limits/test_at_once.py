@@ -165,11 +165,34 @@ async def test_a_line_that_is_longer_than_is_read_at_once_is_compared_by_its_beg
     assert found.startswith("     2\tdef parse(line)")
 
 
+def told(folder: Path, word: bytes) -> bool:
+    """Whether a file in *folder* has *word* in its bytes."""
+    return any(word in file.read_bytes() for file in folder.iterdir())
+
+
+async def a_deletion(size: int, folder: Path) -> bool:
+    """Delete a session of *size* records, each with a long text, and look whether another one is whole."""
+    journal = SqliteJournal(folder / "agentrail.db")
+    for name in ("gone", "kept"):
+        claim = await journal.claim(name, "test")
+        said = [prompted(name, n, f"{name} {n} {'long ' * 20_000}") for n in range(1, size + 1)]
+        await journal.append(claim, 0, said)
+    await journal.delete("gone", "", 0)
+    whole = len(await journal.read("kept")) == size and await journal.read("gone") == ()
+    await journal.close()
+    return whole and not told(folder, b"gone")
+
+
 JOBS: dict[str, Job] = {
     "adapters.journals.archive.PAGE": an_archive,
     "adapters.journals.auditing.PAGE": an_audit,
     "adapters.journals.packing.BLOB_FROM": a_packed_record,
     "adapters.journals.packing.LONG": a_packed_record,
+    "adapters.journals.sqlite.deletion.cleaning.GIVEN_BACK": a_deletion,
+    "adapters.journals.sqlite.deletion.cleaning.READ_AT_ONCE": a_deletion,
+    "adapters.journals.sqlite.deletion.cleaning.ZEROED": a_deletion,
+    "adapters.journals.sqlite.deletion.erasing.MOST_BYTES": a_deletion,
+    "adapters.journals.sqlite.deletion.erasing.MOST_RECORDS": a_deletion,
     "adapters.journals.sqlite.journal.READ_AT_ONCE": records_of_a_session,
     "adapters.journals.sqlite.reading.PAGE": records_of_a_session,
     "adapters.journals.sqlite.tables.MOST_AT_ONCE": records_of_a_session,

@@ -102,6 +102,10 @@ class MortalJournal:
         await self._world.alive()
         return await self._world.journal.snapshot(session_id)
 
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        await self._world.alive()
+        return await self._world.journal.delete(session_id, holder, at)
+
     async def close(self) -> None:
         """No-op: the journal belongs to the world."""
 

@@ -7,7 +7,7 @@ done are noted in that folder, and the exit status is written to standard output
 import os
 import sys
 from collections import Counter
-from functools import partial
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import trio
@@ -18,6 +18,9 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.journal import Journal, Snapshot
 from agentrail.testing.conformance.journal_samples import prompted
+
+Work = Callable[[Journal, Path], Awaitable[None]]
+"""What a process does with its journal; it may note in a file what is done."""
 
 REACHED = 77
 """Exit status of a process that ended at its place."""
@@ -48,8 +51,8 @@ async def written(journal: Journal, done: Path) -> None:
     os.close(opened)
 
 
-def end_at(wanted: Failpoint, times: int) -> None:
-    """Run `written`, and end the process when *wanted* has been reached *times* times."""
+def end_at(work: Work, wanted: Failpoint, times: int) -> None:
+    """Run *work*, and end the process when *wanted* has been reached *times* times."""
     folder = Path(f"{wanted.name}:{times}")
     folder.mkdir()
     reached: Counter[Failpoint] = Counter()
@@ -60,17 +63,17 @@ def end_at(wanted: Failpoint, times: int) -> None:
             os._exit(REACHED)
 
     with watching(watch):
-        trio.run(partial(written, SqliteJournal(folder / "agentrail.db"), folder / "done"))
+        trio.run(work, SqliteJournal(folder / "agentrail.db"), folder / "done")
 
 
-def main() -> None:
+def main(work: Work = written) -> None:
     os.chdir(sys.argv[1])
-    trio.run(partial(written, MemoryJournal(encode=True), Path("warm")))
+    trio.run(work, MemoryJournal(encode=True), Path("warm"))
     for place in sys.argv[2:]:
         child = os.fork()
         if not child:
             name, _, times = place.partition(":")
-            end_at(Failpoint[name], int(times))
+            end_at(work, Failpoint[name], int(times))
             os._exit(0)
         _, status = os.waitpid(child, 0)
         sys.stdout.write(f"{place} {os.waitstatus_to_exitcode(status)}\n")

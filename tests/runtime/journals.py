@@ -89,6 +89,9 @@ class TestJournal:
     async def snapshot(self, session_id: str) -> Snapshot | None:
         return await self.inner.snapshot(session_id)
 
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        return await self.inner.delete(session_id, holder, at)
+
     async def close(self) -> None:
         await self.inner.close()
 
@@ -142,6 +145,9 @@ class AwakeJournal:
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
         return await self._awake(self.inner.snapshot(session_id))
+
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        return await self._awake(self.inner.delete(session_id, holder, at))
 
     async def close(self) -> None:
         await self._awake(self.inner.close())

@@ -99,6 +99,7 @@ PLACES: Final = (
     Place("recovery._left_behind", "read", FORKED, "caller", "fork"),
     Place(CLAIM, "read", CLAIM, "caller", "spawn"),
     Place(CLAIMS, "claim", CLAIM, "caller", "spawn"),
+    Place("forgetting.delete_stored", "delete", "supervisor.Supervisor.delete", "caller", "forget"),
     Place(STORED, "sessions", STORED, "caller", "look"),
     Place(STORED, "sessions", PAGES, "session", "come_back"),
     Place(OPENING, "read", ONE_BACK, "session", "come_back"),
@@ -388,6 +389,9 @@ class OutageJournal:
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
         return await self._do("snapshot", session_id, lambda: self.inner.snapshot(session_id))
+
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        return await self._do("delete", session_id, lambda: self.inner.delete(session_id, holder, at))
 
     async def close(self) -> None:
         await self._do("close", "", self.inner.close)

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.memory import ForgettingJournal, MemoryJournal
 from agentrail.app.model_registry import MOST_MADE, Models
 from agentrail.errors import Fenced, PluginRefused, SessionForgotten, SessionNotAlive, UnknownSession
 from agentrail.hooks.context import Context
@@ -61,7 +61,7 @@ def saying(*texts: str, **more: object) -> SessionSpec:
 def kept_in(supervisor: Supervisor) -> list[str]:
     """Return the sessions of which the journal holds anything."""
     journal = getattr(supervisor._sessions.shared.forget, "__self__", None)  # noqa: SLF001 - what forgets
-    assert isinstance(journal, MemoryJournal)
+    assert isinstance(journal, ForgettingJournal)
     return list(journal._shelves)  # noqa: SLF001 - see above
 
 
@@ -137,7 +137,7 @@ async def test_a_fork_of_one_that_is_forgotten_is_none_of_its_successor() -> Non
 async def test_a_claim_from_before_is_worth_nothing_when_the_id_is_used_again() -> None:
     journal = MemoryJournal()
     old = await opened(journal, "x")
-    journal.forget("x")
+    assert await journal.delete("x", "", 0) == 1
     new = await opened(journal, "x")
     state = SessionSpec(model="demo")
     assert new.epoch != old.epoch

@@ -22,6 +22,7 @@ from agentrail.ports.journal import (
     check_snapshot,
     is_usable,
     last_seq,
+    parent_of,
     stored_session,
 )
 from agentrail.reprs import in_brackets, some
@@ -40,11 +41,12 @@ UNHELD = Holding("", 0)
 class _Shelf:
     """All data that is stored of one session."""
 
-    __slots__ = ("commands", "epoch", "held", "records", "seqs", "snapshot")
+    __slots__ = ("commands", "epoch", "held", "parent", "records", "seqs", "snapshot")
 
     def __init__(self) -> None:
         self.epoch = 0
         self.held = UNHELD
+        self.parent: str | None = None
         self.records: list[Record | Packed] = []
         self.seqs: array[int] = array("q")  # an array is one object for the garbage collector, a list of numbers many
         self.commands: dict[str, int] = {}
@@ -62,6 +64,7 @@ class MemoryJournal:
     def __init__(self, *, encode: bool = False) -> None:
         self._encode = encode
         self._shelves: dict[str, _Shelf] = {}
+        self._children: dict[str, dict[str, None]] = {}
         self._epochs = 0
 
     @in_brackets
@@ -108,6 +111,10 @@ class MemoryJournal:
             if record.command is not None:
                 shelf.commands[record.command] = record.number
         shelf.records.extend(kept)
+        parent = parent_of(records[0]) if records else None
+        if parent is not None:
+            shelf.parent = parent
+            self._children.setdefault(parent, {})[claim.session_id] = None
         return len(shelf.records)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
@@ -151,15 +158,42 @@ class MemoryJournal:
     async def close(self) -> None:
         """No-op: a journal in memory holds no files or threads."""
 
-    def forget(self, session_id: str) -> None:
-        """Delete a session; its id can be used again, and earlier claims of it are refused."""
-        self._shelves.pop(session_id, None)
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        """Delete a session and its sub-agents; return how many there were. Their ids can be used again."""
+        names = self._tree(session_id)
+        for name in names:
+            check_free(name, self._shelves[name].held, holder, at)
+        return sum(self._drop(name) for name in names)
+
+    def _tree(self, session_id: str) -> list[str]:
+        """Return the ids of a session and of its sub-agents, at any depth."""
+        names = [session_id] if session_id in self._shelves else []
+        for name in names:
+            names += self._children.get(name, ())
+        return names
+
+    def _drop(self, session_id: str) -> bool:
+        """Delete one session; return whether it had records. Earlier claims of it are refused."""
+        shelf = self._shelves.pop(session_id, None)
+        siblings = None if shelf is None or shelf.parent is None else self._children.get(shelf.parent)
+        if siblings is not None:
+            siblings.pop(session_id, None)
+        self._children.pop(session_id, None)
+        return shelf is not None and bool(shelf.records)
 
     def _claimed(self, claim: Claim) -> _Shelf:
         shelf = self._shelves.get(claim.session_id)
         if shelf is None or claim.epoch != shelf.epoch:
             raise Fenced(claim.session_id, 0 if shelf is None else shelf.epoch)
         return shelf
+
+
+class ForgettingJournal(MemoryJournal):
+    """The journal of a supervisor that was given none: it keeps a session only until it has ended."""
+
+    def forget(self, session_id: str) -> None:
+        """Delete one session, which its supervisor has let go; no-op if it is not stored."""
+        self._drop(session_id)
 
 
 def _packed(value: Record | Snapshot) -> Packed:

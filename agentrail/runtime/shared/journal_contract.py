@@ -142,6 +142,10 @@ class HeldToContract:
         log.error("session %s: the journal gave %s for its snapshot; its records are read", session_id, shown(found))
         return None
 
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        """Delete a session and its sub-agents; return how many sessions that were."""
+        return _whole("delete", await self._journal.delete(session_id, holder, at))
+
     async def close(self) -> None:
         """Release files, threads and connections."""
         await self._journal.close()

@@ -209,6 +209,14 @@ class SteadyJournal:
             self._pass_on(error, "read the snapshot of session `{}`", session_id)
             raise
 
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        """Delete a session and its sub-agents; return how many sessions that were."""
+        try:
+            return await self._journal.delete(session_id, holder, at)
+        except BaseException as error:
+            self._pass_on(error, "delete session `{}`", session_id)
+            raise
+
     async def close(self) -> None:
         """Close the journal: release its files, threads and connections."""
         try:

@@ -65,7 +65,7 @@ class Sessions:
         self._wrap = wrap
         self.shared.fork = self._fork_here
         self.shared.leases.lost = self._lost
-        self._starting: dict[str, trio.Event] = {}
+        self.starting: dict[str, trio.Event] = {}
         self._farewell = trio.CancelScope(shield=True)  # see `close`
         self._given_up = False
 
@@ -164,8 +164,8 @@ class Sessions:
 
     async def arrived(self, session_id: str) -> SessionHandle | None:
         """Wait until a session of this tree has started and return its handle; `None` if it is not here."""
-        while session_id in self._starting:
-            await self._starting[session_id].wait()
+        while session_id in self.starting:
+            await self.starting[session_id].wait()
         return self.handle(session_id) if session_id in self.tree.sessions else None
 
     async def _returned(
@@ -200,14 +200,14 @@ class Sessions:
         node.check_open(session_id)
         if not follows_grammar(session_id):
             raise BadId(session_id)
-        if session_id in self._starting or session_id in self.tree.sessions:
+        if session_id in self.starting or session_id in self.tree.sessions:
             raise SessionExists(session_id)
         node.check(session_id)
-        self._starting[session_id] = trio.Event()
+        self.starting[session_id] = trio.Event()
         try:
             yield
         finally:
-            self._starting.pop(session_id).set()
+            self.starting.pop(session_id).set()
             if session_id not in self.tree.sessions:
                 self.shared.leases.release(session_id)
             if self.shared.forget is not None and session_id not in self.tree.sessions:

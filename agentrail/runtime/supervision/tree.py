@@ -41,6 +41,11 @@ class Tree:
             log.warning("session %s is let go: %d others were set aside after it", oldest, MAX_ASIDE)
             self._aside[oldest]()
 
+    def let_go(self, session_id: str) -> None:
+        """Let go of a quarantined session; no-op if there is none of this id."""
+        if session_id in self._aside:
+            self._aside[session_id]()
+
     def forget(self, session_id: str) -> None:
         """Remove a session that will not run again."""
         self.sessions.pop(session_id, None)

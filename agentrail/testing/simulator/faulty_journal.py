@@ -134,5 +134,11 @@ class FaultyJournal:
         self._alive("snapshot_fails")
         return await self._disk.snapshot(session_id)
 
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        """Delete a session and its sub-agents."""
+        self._alive("writing_fails")
+        await self._wait()
+        return await self._disk.delete(session_id, holder, at)
+
     async def close(self) -> None:
         """No-op: what is written must outlive the simulated process."""

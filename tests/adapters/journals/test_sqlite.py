@@ -20,7 +20,7 @@ import trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.ownership import home
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA
-from agentrail.adapters.journals.sqlite.worker import ThreadJob, Worker
+from agentrail.adapters.journals.sqlite.worker import Job, Worker
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import Setup, State
@@ -613,7 +613,7 @@ class Counting:
     def __init__(self) -> None:
         self.sizes: list[int] = []
 
-    def serve(self, jobs: Sequence[ThreadJob[Counting, object]]) -> None:
+    def serve(self, jobs: Sequence[Job[Counting]]) -> None:
         self.sizes.append(len(jobs))
         for job in jobs:
             job.do(self)

@@ -90,6 +90,12 @@ def read_meanwhile() -> JournalFailed:
     return JournalFailed(_TAKING_BACK, "another program reads the file")
 
 
+def still_read(session_id: str) -> JournalFailed:
+    """Return the error for a deletion that another program hinders, because it reads the file."""
+    problem = "another program reads the file, so its log cannot be emptied; close that program and delete again"
+    return JournalFailed(f"delete session `{session_id}` for good", problem)
+
+
 def in_checkpoint(error: sqlite3.Error, *, is_synced: bool) -> CommitUnknown | None:
     """Return the journal's error for *error* of a checkpoint; `None` if the checkpoint can be repeated later.
 

@@ -49,7 +49,7 @@ def check_kind(path: Path) -> None:
 
 def _problem(path: Path, head: bytes, size: int) -> str | None:
     """Return why a file of *size* bytes that begins with *head* is no whole journal; `None` if it may be one."""
-    if not _number(head, 40) and _is_there(path, "-journal"):
+    if not number_at(head, 40) and _is_there(path, "-journal"):
         return None  # a process was killed while it created the file: SQLite will undo that
     if not head.startswith(MAGIC[: len(head)]):
         if EXPORTED in head:
@@ -57,13 +57,13 @@ def _problem(path: Path, head: bytes, size: int) -> str | None:
         return f"it is not a database, but begins with {head[:SHOWN]!r}; give another path"
     if size < SMALLEST:
         return f"its end is missing, of at least {SMALLEST} bytes {size} are there; bring it back from a copy"
-    if _number(head, 40) and _number(head, 68) != APPLICATION:  # tables, and no `application_id` of ours
+    if number_at(head, 40) and number_at(head, 68) != APPLICATION:  # tables, and no `application_id` of ours
         return NOT_OURS
-    version = _number(head, 60)
-    if _number(head, 68) == APPLICATION and version not in (NO_TABLES, SCHEMA):
+    version = number_at(head, 60)
+    if number_at(head, 68) == APPLICATION and version not in (NO_TABLES, SCHEMA):
         return other_version(version)
-    wanted = _size_of_pages(head) * _number(head, 28)
-    is_said = _number(head, 24) == _number(head, 92)  # else the number of pages in the header is out of date
+    wanted = size_of_pages(head) * number_at(head, 28)
+    is_said = number_at(head, 24) == number_at(head, 92)  # else the number of pages in the header is out of date
     if is_said and size < wanted and not _is_there(path, "-wal"):  # else the rest may be in the log
         return f"its end is missing, of {wanted:,} bytes {size:,} are there; bring it back from a copy"
     return None
@@ -83,10 +83,12 @@ def _is_there(path: Path, what: str) -> bool:
     return beside.exists() and beside.stat().st_size > 0
 
 
-def _size_of_pages(head: bytes) -> int:
+def size_of_pages(head: bytes) -> int:
+    """Return the size of the pages of a database, in bytes, from its header."""
     said = int.from_bytes(head[16:18])
     return 1 << 16 if said == PAGES_OF_64_K else said
 
 
-def _number(head: bytes, at: int) -> int:
+def number_at(head: bytes, at: int) -> int:
+    """Return the number of four bytes that begins at byte *at* of the header."""
     return int.from_bytes(head[at : at + 4])

@@ -8,6 +8,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal
 
+import trio
+
+from agentrail.adapters.journals.sqlite.deletion.deletions import Progress
+from agentrail.adapters.journals.sqlite.failures import still_read
 from agentrail.adapters.journals.sqlite.opening import Connect
 from agentrail.adapters.journals.sqlite.ownership import place_of
 from agentrail.adapters.journals.sqlite.reading import JournalReader
@@ -32,6 +36,12 @@ SYNC: Final = ("full", "normal")
 
 MOST_TOGETHER: Final = 512
 """The most waiting calls that the writer commits in one transaction; the others wait for the next one."""
+
+PATIENCE: Final = 100
+"""How often `delete` tries to empty the log while another program reads the file."""
+
+PAUSE: Final = 0.05
+"""Seconds between two of these attempts."""
 
 READ_AT_ONCE: Final = 100
 """The most records that are read by one job of the reader's thread; other jobs may run before the next."""
@@ -113,6 +123,22 @@ class SqliteJournal:
     async def snapshot(self, session_id: str) -> Snapshot | None:
         """Return the usable snapshot of a session; `None` if there is none."""
         return await self._reading.do(lambda reader: reader.snapshot(session_id), session_id)
+
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        """Delete all that is stored of a session and of its sub-agents; return how many sessions that were.
+
+        It returns when the pages are given back to the file system, and no byte of the sessions is left in the file or
+        in its log. In between, others read and write. Raise `JournalFailed` if another program reads the file all the
+        time, because the log cannot be emptied then; the next call goes on.
+        """
+        mark, count = await self._writing.do(lambda writer: writer.mark(session_id, holder, at), session_id)
+        for _ in range(PATIENCE):
+            while (progress := await self._writing.do(lambda writer: writer.progress(mark))) is Progress.GOES_ON:
+                pass
+            if progress is Progress.DONE:
+                return count
+            await trio.sleep(PAUSE)
+        raise still_read(session_id)
 
     async def close(self) -> None:
         """Wait until running calls have ended, and close files and threads. The next call would open them again."""

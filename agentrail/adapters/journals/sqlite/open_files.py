@@ -131,6 +131,14 @@ class FileUse:
             self.has_lock = file.locked = _set(file.descriptor, fcntl.F_WRLCK)
             return self.has_lock
 
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of the lock, which stays open as long as the file is used: closing another releases locks."""
+        file = None if self._identity is None else _FILES.by_identity.get(self._identity)
+        if file is None or file.descriptor is None:
+            raise JournalUnusable(str(self._path), "it is not open for writing")
+        return file.descriptor
+
     def check(self) -> None:
         """Raise `JournalUnusable` if the file was removed, renamed or replaced: what is written to it would be lost."""
         try:

@@ -24,8 +24,16 @@ WAIT: Final = 2.0
 Connect = Callable[..., sqlite3.Connection]
 """Function that opens a connection: `sqlite3.connect`, or one that fails on purpose in tests."""
 
-SETTINGS: Final = ("cell_size_check = ON", "trusted_schema = OFF", "fullfsync = ON", "checkpoint_fullfsync = ON")
-WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0", f"page_size = {PAGE_SIZE}")
+SETTINGS: Final = (
+    "secure_delete = ON",
+    "cell_size_check = ON",
+    "trusted_schema = OFF",
+    "fullfsync = ON",
+    "checkpoint_fullfsync = ON",
+)
+WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0",)
+NEW_FILE: Final = (f"page_size = {PAGE_SIZE}", "auto_vacuum = INCREMENTAL")
+"""Settings that a file has from its first page on."""
 
 
 def open_for_reading(path: Path, connect: Connect, file: FileUse) -> sqlite3.Connection | None:
@@ -91,8 +99,10 @@ def open_for_writing(
         raise (error if isinstance(error, JournalError) else not_opened(error, path)) from error
     try:
         _set(connection, SETTINGS)
-        if not is_ours(connection) and pragma(connection, "schema_version") != 0:
-            raise JournalUnusable(str(path), NOT_OURS)
+        if not is_ours(connection):
+            if pragma(connection, "schema_version") != 0:
+                raise JournalUnusable(str(path), NOT_OURS)
+            _set(connection, NEW_FILE)
         _set(connection, (*WRITER_SETTINGS, f"synchronous = {sync}"))
         mode = pragma(connection, "journal_mode = WAL")
         if mode != "wal":

@@ -111,6 +111,11 @@ class Ownership:
         os.truncate(self._held, 0)
         os.write(self._held, _ours().encode())
 
+    @property
+    def descriptor(self) -> int:
+        """A descriptor of the journal's file, for reading and writing."""
+        return self._file.descriptor
+
     def check(self) -> None:
         """Raise `JournalUnusable` if the journal's file was removed, renamed or replaced."""
         self._file.check()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
+from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
 from agentrail.adapters.journals.sqlite.failures import RAISED, in_reading, is_passing
 from agentrail.adapters.journals.sqlite.open_files import FileUse
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
@@ -22,8 +23,8 @@ from agentrail.adapters.journals.sqlite.tables import (
     RecordRow,
     SessionRow,
 )
-from agentrail.adapters.journals.sqlite.worker import ThreadJob
-from agentrail.errors import BadRecord, JournalError
+from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.errors import AgentrailError, BadRecord
 from agentrail.ports.journal import Record, Snapshot, StoredAnswer, StoredSession, is_usable
 
 log = logging.getLogger("agentrail.journal")
@@ -46,9 +47,13 @@ CHANGED: Final = "it has changed since it was written"
 
 
 def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
-    """Return the row of a session; `None` if there is no such session. Raise `BadRecord` if it is damaged or lost."""
+    """Return the row of a session; `None` if there is no such session.
+
+    Raise `BadRecord` if it is damaged or lost, `SessionBeingDeleted` if the session is being deleted.
+    """
     found = connection.execute(f"SELECT {COLUMNS} FROM session WHERE id = ?", (session_id,)).fetchone()  # noqa: S608
     if found is None:
+        refuse_deleting(connection, session_id)
         query = f"SELECT 1 FROM record WHERE session = ? AND {INDEXED} LIMIT 1"  # noqa: S608
         if connection.execute(query, (session_id,)).fetchone() is None:
             return None
@@ -145,12 +150,12 @@ class JournalReader:
 
     # The methods of `Servant`, which the worker calls
 
-    def serve(self, jobs: Sequence[ThreadJob[JournalReader, object]]) -> None:
+    def serve(self, jobs: Sequence[Job[JournalReader]]) -> None:
         """Run *jobs*; an exception is stored in its job, and raised in the task that waits for it."""
         for job in jobs:
             try:
                 job.do(self)
-            except JournalError as error:
+            except AgentrailError as error:
                 job.error = error
             except RAISED as error:  # a damaged page is reported as a damaged session
                 damaged = job.about and not is_passing(error)
@@ -295,6 +300,7 @@ def _sought(db: sqlite3.Connection, sound: Sound, session_id: str, command: str)
 
 
 def _snapshot(db: sqlite3.Connection, session_id: str) -> Snapshot | None:
+    row = session_row(db, session_id)
     query = 'SELECT number, behind, format, blobs, "check", body FROM snapshot WHERE session = ?'
     found = db.execute(query, (session_id,)).fetchone()
     if found is None:
@@ -304,7 +310,6 @@ def _snapshot(db: sqlite3.Connection, session_id: str) -> Snapshot | None:
         return None
     if check_of(behind, repr((session_id, number, form, blobs)), body) != check:
         return None
-    row = session_row(db, session_id)
     if row is None or checked(db, row, number, number)[0].check != behind:
         return None
     snapshot = unpack(Snapshot, Packed(body, _blobs(db, blobs), form))

@@ -8,6 +8,10 @@ Records are stored in the order in which they were written. The slot of a record
 slot of the previous record of its session, and the row of the session holds the slot of the last. An index of all
 records would be the largest part of each commit, because it needs a page for each session. So only every `STRIDE`th
 record of a session is in the index.
+
+`child`, `blob_use` and `deleting` are for the deletion of sessions: who is a sub-agent of whom, which texts a session
+uses, and how far the work is. `journal.epoch` is the highest epoch of a deleted session: claims of its id, if that is
+used again, are numbered from there on.
 """
 
 from __future__ import annotations
@@ -40,8 +44,8 @@ INDEXED: Final = f"number % {STRIDE} = 1"
 """The condition in SQL for the records that are in the index."""
 
 TABLES: Final[tuple[str, ...]] = (
-    """CREATE TABLE journal (generation INTEGER NOT NULL)""",
-    """INSERT INTO journal VALUES (0)""",
+    """CREATE TABLE journal (generation INTEGER NOT NULL, epoch INTEGER NOT NULL)""",
+    """INSERT INTO journal VALUES (0, 0)""",
     """CREATE TABLE session (
         id TEXT NOT NULL PRIMARY KEY,
         epoch INTEGER NOT NULL,
@@ -80,6 +84,20 @@ TABLES: Final[tuple[str, ...]] = (
         body BLOB NOT NULL
     )""",
     """CREATE TABLE blob (digest TEXT NOT NULL PRIMARY KEY, content BLOB NOT NULL)""",
+    """CREATE TABLE child (session TEXT NOT NULL PRIMARY KEY, parent TEXT NOT NULL) WITHOUT ROWID""",
+    "CREATE INDEX child_by_parent ON child (parent)",
+    """CREATE TABLE blob_use (
+        digest TEXT NOT NULL,
+        session TEXT NOT NULL,
+        PRIMARY KEY (digest, session)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX blob_use_by_session ON blob_use (session)",
+    """CREATE TABLE deleting (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        session TEXT NOT NULL,
+        slot INTEGER NOT NULL,
+        epoch INTEGER NOT NULL
+    )""",
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {SCHEMA}",
 )

@@ -1,4 +1,6 @@
-"""Checks the write-ahead log after a crash: an incomplete end is normal, damage elsewhere is refused.
+"""The write-ahead log: it is checked after a crash, moved into the file, and freed of a failed commit.
+
+After a crash, an incomplete end is normal, and damage elsewhere is refused.
 
 SQLite treats the first damaged frame as the end of the log, and silently drops every commit after it. A crash can
 damage only the last transaction: all earlier ones were on the disk when it began.
@@ -6,17 +8,23 @@ damage only the last transaction: all earlier ones were on the disk when it bega
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from struct import Struct, unpack
 from typing import BinaryIO, Final, NamedTuple
 
-from agentrail.adapters.journals.sqlite.failures import not_opened
+from agentrail.adapters.journals.sqlite.failures import in_checkpoint, in_mending, not_opened, read_meanwhile
 from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
-from agentrail.errors import JournalUnusable
+from agentrail.adapters.journals.sqlite.tables import pragma
+from agentrail.errors import CommitUnknown, JournalError, JournalUnusable
+from agentrail.ports.failpoints import Failpoint, reach
+
+log = logging.getLogger("agentrail.journal")
 
 HEAD: Final = Struct(">IIII8sII")
 """The header of a log: its kind and version, the size of a page, a count, its salts, and a checksum."""
@@ -148,3 +156,76 @@ def _check(before: tuple[int, int], content: bytes, order: str) -> tuple[int, in
         one = (one + first + two) & _WORD
         two = (two + second + one) & _WORD
     return one, two
+
+
+class Checkpoints:
+    """What the writer does with the log. *is_synced*: each commit is synced before its jobs are answered."""
+
+    def __init__(self, path: Path, *, is_synced: bool) -> None:
+        self._path = path
+        self._is_synced = is_synced
+        self.lost: JournalError | None = None
+        """Why all further writes are refused; `None` if they are not."""
+        self.to_mend = False
+        """Whether a failed commit may be in the log."""
+
+    def mend(self, db: sqlite3.Connection) -> None:
+        """Remove a failed commit from the log for good.
+
+        Raise `JournalFailed` if that cannot be done yet. Raise `CommitUnknown` if earlier commits may be lost: then
+        the writer refuses all further writes.
+
+        No connection sees the failed commit, because SQLite has not added it to the log's index. But it may be complete
+        in the log, and a process that opens the journal after a crash would accept it. So the log is moved into the
+        file and truncated. Then another commit is written and synced in its place: after a power cut, a log that was
+        only truncated may reappear.
+        """
+        try:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if is_busy:
+                raise read_meanwhile()
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(
+                f"PRAGMA user_version = {pragma(db, 'user_version')}"
+            )  # writes a page; an UPDATE that changes nothing would not
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            meant = in_mending(error, is_synced=self._is_synced)
+            if isinstance(meant, CommitUnknown):
+                self.lose(meant)
+            raise meant from error
+        self.to_mend = False
+
+    def leave_whole(self, db: sqlite3.Connection) -> None:
+        """Move the log into the file before the connection is closed; not if a failed commit has to stay in it."""
+        try:
+            if self.to_mend:
+                self.mend(db)
+        except JournalError as error:
+            log.critical("journal `%s`: %s; the next process to open it sees whether it is there", self._path, error)
+            self.to_mend = False
+        else:
+            self.move(db, "TRUNCATE")
+
+    def move(self, db: sqlite3.Connection, mode: str) -> None:
+        """Run a checkpoint of *mode*; log an error, because the next checkpoint can repeat the work."""
+        try:
+            db.execute(f"PRAGMA wal_checkpoint({mode})")
+            reach(Failpoint.LOG_MOVED)
+        except sqlite3.Error as error:
+            if not self.has_lost(error):
+                log.warning("the log of the journal `%s` could not be moved into it yet: %s", self._path, error)
+
+    def has_lost(self, error: sqlite3.Error) -> bool:
+        """Whether commits may be lost after *error* of a checkpoint; if so, all further writes are refused."""
+        lost = in_checkpoint(error, is_synced=self._is_synced)
+        if lost is not None:
+            self.lose(lost)
+        return lost is not None
+
+    def lose(self, error: CommitUnknown) -> None:
+        """Refuse all further writes with *error*: the content of the file is not known until it is opened again."""
+        log.critical("journal `%s`: %s", self._path, error)
+        self.lost = error

@@ -26,6 +26,8 @@ log = logging.getLogger("agentrail.journal")
 
 T = TypeVar("T")
 C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
+C_contra = TypeVar("C_contra", contravariant=True)
 
 
 class ThreadJob(Generic[C, T]):
@@ -55,10 +57,22 @@ class ThreadJob(Generic[C, T]):
         return self._value  # type: ignore[return-value]  # the job was done, so this is a T
 
 
-class Servant(Protocol[C]):
+class Job(Protocol[C_contra]):
+    """A function to run with the resource of the thread; the error that it raises is kept here."""
+
+    about: str
+    """The session that the job concerns; empty if none."""
+    error: Exception | None
+
+    def do(self, held: C_contra) -> None:
+        """Call the function with *held*, the resource of the thread."""
+        ...
+
+
+class Servant(Protocol[C_co]):
     """Runs the jobs in the thread of a worker: the reader or the writer of a journal."""
 
-    def serve(self, jobs: Sequence[ThreadJob[C, object]]) -> None:
+    def serve(self, jobs: Sequence[Job[C_co]]) -> None:
         """Run *jobs*; an exception is stored in its job, and raised in the task that waits for it."""
         ...
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,13 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.journals.packing import Packed, check_of, pack
+from agentrail.adapters.journals.sqlite.deletion.deletions import Deletions, Progress
+from agentrail.adapters.journals.sqlite.deletion.erasing import mark, marks_of, tree_of
 from agentrail.adapters.journals.sqlite.failures import (
     RAISED,
-    in_checkpoint,
     in_commit,
-    in_mending,
     is_passing,
-    read_meanwhile,
     rolled_back,
 )
 from agentrail.adapters.journals.sqlite.lease_table import HeldClaim, LeaseTable
@@ -28,13 +26,20 @@ from agentrail.adapters.journals.sqlite.tables import (
     Facts,
     RecordRow,
     SessionRow,
-    pragma,
     sealed,
     write_records,
     write_sessions,
 )
-from agentrail.adapters.journals.sqlite.worker import ThreadJob
-from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError, NothingWritten
+from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
+from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.errors import (
+    AgentrailError,
+    BadRecord,
+    Fenced,
+    JournalError,
+    NothingWritten,
+    SessionBeingDeleted,
+)
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import (
@@ -46,10 +51,9 @@ from agentrail.ports.journal import (
     check_free,
     check_snapshot,
     last_seq,
+    parent_of,
     stored_session,
 )
-
-log = logging.getLogger("agentrail.journal")
 
 CHECKPOINT_AFTER: Final = 8 * 1024 * 1024
 """Bytes of new records, estimated high, after which a checkpoint moves the log into the file.
@@ -81,16 +85,17 @@ class Writer:
         self._slot = 0
         self._found = 0
         self._logged = 0
-        self._lost: JournalError | None = None
-        self._to_mend = False  # whether a failed commit may be in the log
+        self._log = Checkpoints(path, is_synced=sync == "full")
         self._rows: dict[str, SessionRow] = {}
         self._changed: dict[str, SessionRow] = {}
         self._records: list[RecordRow] = []
         self._leases = LeaseTable()
+        self._floor = 0
+        self._deletions = Deletions(path)
 
     # The methods of `Servant`, which the worker calls
 
-    def serve(self, jobs: Sequence[ThreadJob[Writer, object]]) -> None:
+    def serve(self, jobs: Sequence[Job[Writer]]) -> None:
         """Run *jobs* in one transaction; if a job makes it fail, run each in its own transaction."""
         try:
             self._begin()
@@ -113,18 +118,20 @@ class Writer:
             self._commit(jobs)
 
     def rest(self) -> None:
-        """Remove a failed commit from the log, if there is one; else move the log into the file, if it is large."""
-        if self._to_mend:
+        """Remove a failed commit from the log; else move the log into the file, if it is large; else go on deleting."""
+        if self._log.to_mend:
             with suppress(JournalError):  # the next transaction tries again, and reports the error
-                self._mend()
+                self._log.mend(self._db)
         elif self._logged >= CHECKPOINT_AFTER:
             self._logged = 0
-            self._checkpoint("PASSIVE")
+            self._log.move(self._db, "PASSIVE")
+        elif self._deletions.is_due and self._log.lost is None:
+            self._go_on_deleting()
 
     def close(self) -> None:
         """Move the log into the file, close the connection, and release the locks."""
-        if self._connection is not None and self._lost is None:
-            self._leave_whole()
+        if self._connection is not None and self._log.lost is None:
+            self._log.leave_whole(self._connection)
         connection, self._connection = self._connection, None
         if connection is not None:
             self._rows.clear()
@@ -140,20 +147,21 @@ class Writer:
             self._connection, self._generation, self._slot = open_for_writing(
                 self._path, self._connect, self._ownership, sync=self._sync, take_over=self._take_over
             )
+            self._deletions.begin(self._connection)
         return self._connection
 
     def _begin(self) -> None:
-        if self._lost is not None:
-            raise self._lost
+        if self._log.lost is not None:
+            raise self._log.lost
         db = self._db
         self._ownership.check()
-        if self._to_mend:
-            self._mend()
+        if self._log.to_mend:
+            self._log.mend(db)
         db.execute("BEGIN IMMEDIATE")
         reach(Failpoint.BEGUN)
-        (self._found,) = self._db.execute("SELECT generation FROM journal").fetchone()
+        self._found, self._floor = self._db.execute("SELECT generation, epoch FROM journal").fetchone()
 
-    def _do(self, job: ThreadJob[Writer, object]) -> None:
+    def _do(self, job: Job[Writer]) -> None:
         """Run *job* and keep its `AgentrailError`; a job raises one only before it has written anything."""
         job.error = None
         try:
@@ -168,7 +176,7 @@ class Writer:
         write_records(self._db, records)
         write_sessions(self._db, tuple(changed.values()))
 
-    def _commit(self, jobs: Sequence[ThreadJob[Writer, object]]) -> None:
+    def _commit(self, jobs: Sequence[Job[Writer]]) -> None:
         reach(Failpoint.COMMIT)
         try:
             self._db.execute("COMMIT")
@@ -176,7 +184,7 @@ class Writer:
             self._leases.keep()
         except sqlite3.Error as error:
             meant = in_commit(error)
-            self._to_mend = not isinstance(meant, NothingWritten)
+            self._log.to_mend = not isinstance(meant, NothingWritten)
             self._roll_back()
             _fail(jobs, meant)
 
@@ -190,76 +198,37 @@ class Writer:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
         except sqlite3.Error:
-            self._to_mend = True
+            self._log.to_mend = True
 
-    def _mend(self) -> None:
-        """Remove a failed commit from the log for good.
+    # Deletion
 
-        Raise `JournalFailed` if that cannot be done yet. Raise `CommitUnknown` if earlier commits may be lost: then
-        this writer refuses all further writes.
-
-        No connection sees the failed commit, because SQLite has not added it to the log's index. But it may be complete
-        in the log, and a process that opens the journal after a crash would accept it. So the log is moved into the
-        file and truncated. Then another commit is written and synced in its place: after a power cut, a log that was
-        only truncated may reappear.
-        """
-        db = self._db
-        try:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if is_busy:
-                raise read_meanwhile()
-            db.execute("BEGIN IMMEDIATE")
-            db.execute(
-                f"PRAGMA user_version = {pragma(db, 'user_version')}"
-            )  # writes a page; an UPDATE that changes nothing would not
-            db.execute("COMMIT")
-        except sqlite3.Error as error:
-            meant = in_mending(error, is_synced=self._is_synced)
-            if isinstance(meant, CommitUnknown):
-                self._lose(meant)
-            raise meant from error
-        self._to_mend = False
-
-    def _leave_whole(self) -> None:
-        """Move the log into the file before the connection is closed; not if a failed commit has to stay in it."""
-        try:
-            if self._to_mend:
-                self._mend()
-        except JournalError as error:
-            log.critical("journal `%s`: %s; the next process to open it sees whether it is there", self._path, error)
-            self._to_mend = False
+    def _go_on_deleting(self) -> None:
+        """Do the next piece of the deletions, in a transaction of its own if it changes rows."""
+        piece = _Piece()
+        if self._deletions.in_transaction:
+            self.serve((piece,))
         else:
-            self._checkpoint("TRUNCATE")
+            try:
+                self._ownership.check()
+                piece.do(self)
+            except JournalError as error:
+                piece.error = error
+            except sqlite3.Error as error:
+                piece.error = self._log.lost if self._log.has_lost(error) else rolled_back(error, self._path)
+        if piece.error is not None:
+            self._deletions.hinder(piece.error)
 
-    @property
-    def _is_synced(self) -> bool:
-        """Whether each commit is synced to the disk before its jobs are answered."""
-        return self._sync == "full"
-
-    def _checkpoint(self, mode: str) -> None:
-        try:
-            self._db.execute(f"PRAGMA wal_checkpoint({mode})")
-            reach(Failpoint.LOG_MOVED)
-        except sqlite3.Error as error:
-            lost = in_checkpoint(error, is_synced=self._is_synced)
-            if lost is None:
-                log.warning("the log of the journal `%s` could not be moved into it yet: %s", self._path, error)
-            else:
-                self._lose(lost)
-
-    def _lose(self, error: CommitUnknown) -> None:
-        """Refuse all further writes with *error*: the content of the file is not known until it is opened again."""
-        log.critical("journal `%s`: %s", self._path, error)
-        self._lost = error
+    def erase(self) -> None:
+        """Do a piece of the deletions."""
+        self._check_generation("")
+        self._logged += self._deletions.do_piece(self._db, self._ownership.descriptor)
 
     # The jobs
 
     def claim(self, session_id: str, holder: str, lease: Lease, *, take_over: bool) -> Claim:
         """Raise the epoch of a session, so that earlier claims are refused; return the new claim."""
         self._check_generation(session_id)
-        row = self._row(session_id) or SessionRow(session_id, 0, holder)
+        row = self._row(session_id) or SessionRow(session_id, self._floor, holder)
         known = self._leases[session_id]
         if known is not None and not take_over:
             check_free(session_id, known.held, holder, lease.at)
@@ -299,7 +268,7 @@ class Writer:
             raise Fenced(claim.session_id, row.epoch)
         seq, check, back = row.seq, row.check, row.slot
         for record, packed in zip(records, tuple(map(pack, records)), strict=True):
-            names = self._write_blobs(packed) if packed.blobs else ""
+            names = self._write_blobs(row.id, packed) if packed.blobs else ""
             seq = last_seq(record, seq)
             beside = (row.id, record.number, row.epoch, seq, record.command, packed.format, names)
             check = check_of(check, repr(beside), packed.body)
@@ -308,6 +277,9 @@ class Writer:
             back = self._slot
             self._logged += len(packed.body) + PAGE
         if records:
+            parent = parent_of(records[0])
+            if parent is not None:
+                self._db.execute("INSERT OR REPLACE INTO child VALUES (?, ?)", (row.id, parent))
             known = stored_session(records[-1])
             due = None if known.due is None else min(known.due, LATEST)
             at_work, ended = int(known.at_work), int(known.ended)
@@ -322,7 +294,7 @@ class Writer:
         self._flush()
         number = snapshot.number
         behind = row.check if number == row.head else checked(self._db, row, number, number)[0].check
-        names = self._write_blobs(packed)
+        names = self._write_blobs(row.id, packed)
         check = check_of(behind, repr((row.id, number, packed.format, names)), packed.body)
         self._db.execute(
             "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -331,10 +303,43 @@ class Writer:
         self._logged += len(packed.body) + PAGE
         reach(Failpoint.SNAPSHOT_WRITTEN)
 
+    def mark(self, session_id: str, holder: str, at: int) -> tuple[int, int]:
+        """Mark a session and its sub-agents for deletion, or find the mark that an earlier call has left.
+
+        Return the number of the last mark, and how many sessions are deleted.
+        """
+        self._check_generation(session_id)
+        before = marks_of(self._db, session_id)
+        if before is not None:
+            return before
+        self._flush()
+        names = tree_of(self._db, session_id)
+        rows = [row for row in map(self._row, names) if row is not None]
+        if not rows:
+            return 0, 0
+        for name in names:
+            known = self._leases[name]
+            if known is not None:
+                check_free(name, known.held, holder, at)
+        for name in names:
+            self._rows.pop(name, None)
+            self._leases[name] = HeldClaim(0, Holding("", 0))
+        number = mark(self._db, names)
+        self._deletions.begin(self._db)
+        self._floor = max(self._floor, *(row.epoch for row in rows))
+        return number, sum(row.head > 0 for row in rows)
+
+    def progress(self, mark: int) -> Progress:
+        """Return how far the deletion is that was marked with the number *mark*."""
+        return self._deletions.progress(self._db, mark)
+
     def _claimed(self, claim: Claim) -> SessionRow:
         """Return the row of the claimed session; raise `Fenced` after a later claim, or if there is no such session."""
         self._check_generation(claim.session_id)
-        row = self._row(claim.session_id)
+        try:
+            row = self._row(claim.session_id)
+        except SessionBeingDeleted:
+            row = None
         if row is None or row.epoch != claim.epoch:
             raise Fenced(claim.session_id, 0 if row is None else row.epoch)
         return row
@@ -359,15 +364,29 @@ class Writer:
         if self._found != self._generation:
             raise Fenced(session_id, self._found)
 
-    def _write_blobs(self, packed: Packed) -> str:
+    def _write_blobs(self, session_id: str, packed: Packed) -> str:
         """Write the blobs of a record that are not stored yet; return the names of all of them."""
         for name, content in packed.blobs.items():
             self._db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (name, content))
+            self._db.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (name, session_id))
             self._logged += len(content)
             reach(Failpoint.BLOB_WRITTEN)
         return " ".join(packed.blobs)
 
 
-def _fail(jobs: Sequence[ThreadJob[Writer, object]], error: JournalError) -> None:
+class _Piece:
+    """A job of the writer's own: a piece of the deletions."""
+
+    about = ""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def do(self, writer: Writer) -> None:
+        """Do the piece."""
+        writer.erase()
+
+
+def _fail(jobs: Sequence[Job[Writer]], error: JournalError) -> None:
     for job in jobs:
         job.error = fresh(error)

@@ -1,0 +1,69 @@
+"""`Deletions`: the deletions that the writer has begun, done in pieces after its commits."""
+
+from __future__ import annotations
+
+import sqlite3
+from enum import Enum
+from pathlib import Path
+
+from agentrail.adapters.journals.sqlite.deletion.cleaning import Round
+from agentrail.adapters.journals.sqlite.deletion.erasing import erase_some, is_marked
+
+
+class Progress(Enum):
+    """How far a deletion is."""
+
+    DONE = "nothing of the session is left"
+    GOES_ON = "there is more to do"
+    WAITS = "it has to wait, because another program reads the file"
+
+
+class Deletions:
+    """Erases the rows of all sessions that are marked, then cleans the file, then removes the marks."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._round: Round | None = None
+        self._waits = False
+        self._hindered: Exception | None = None
+        self._marked = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is a piece to do. After one has failed there is none until a caller was told."""
+        return self._marked and self._hindered is None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the next piece belongs into a transaction."""
+        return self._round is None or self._round.in_transaction
+
+    def begin(self, db: sqlite3.Connection) -> None:
+        """Look whether sessions are marked, by this process or by one that has ended before their deletion had."""
+        self._round, self._hindered = None, None
+        self._marked = is_marked(db)
+
+    def do_piece(self, db: sqlite3.Connection, descriptor: int) -> int:
+        """Do the next piece; return about how many bytes of rows it has erased."""
+        if self._round is not None:
+            self._waits = not self._round.go_on()
+            if self._round.is_done:
+                self.begin(db)
+            return 0
+        erased = erase_some(db)
+        if erased is None:
+            self._round = Round(db, self._path, descriptor)
+        return erased or 0
+
+    def hinder(self, error: Exception) -> None:
+        """Note that a piece has failed, for `progress` to raise; the cleaning of the file begins anew."""
+        self._round, self._hindered = None, error
+
+    def progress(self, db: sqlite3.Connection, mark: int) -> Progress:
+        """Return how far the deletion of the session with number *mark* is; raise the error that has hindered it."""
+        hindered, self._hindered = self._hindered, None
+        if hindered is not None:
+            raise hindered
+        if not is_marked(db, mark):
+            return Progress.DONE
+        return Progress.WAITS if self._waits else Progress.GOES_ON

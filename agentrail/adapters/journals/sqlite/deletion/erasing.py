@@ -1,0 +1,144 @@
+"""Deletes sessions from the tables of a journal: marks them in one transaction, and erases their rows in small ones.
+
+The mark takes a session's row from the table `session` and puts its id into the table `deleting`. From then on all
+calls about the session are refused, and its records are erased from the last one back. When no row is left, the mark
+names only a digest of the id. It stays until the pages are cleaned (`cleaning`), so that a process that opens the
+journal after a crash goes on.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final
+
+from agentrail.errors import SessionBeingDeleted
+from agentrail.ports.failpoints import Failpoint, reach
+
+MOST_RECORDS: Final = 64
+"""The most records, or blobs, that are erased in one transaction."""
+
+MOST_BYTES: Final = 512 * 1024
+"""Bytes of records, or blobs, after which a transaction erases no more."""
+
+LAST: Final = 2**63 - 1
+"""The highest number of a mark."""
+
+ERASED: Final = -1
+"""The slot of a mark whose session has no rows any more."""
+
+
+def refuse_deleting(db: sqlite3.Connection, session_id: str) -> None:
+    """Raise `SessionBeingDeleted` if the session is marked."""
+    query = "SELECT 1 FROM deleting WHERE session IN (?, ?) LIMIT 1"
+    if db.execute(query, (session_id, _digest(session_id))).fetchone() is not None:
+        raise SessionBeingDeleted(session_id)
+
+
+def tree_of(db: sqlite3.Connection, session_id: str) -> list[str]:
+    """Return the ids of a stored session and of its sub-agents, at any depth; empty if it is not stored."""
+    found = [name for (name,) in db.execute(_TREE, (session_id,))]
+    return found if session_id in found else []
+
+
+_TREE: Final = """WITH RECURSIVE tree (id) AS (
+    VALUES (?) UNION SELECT child.session FROM child JOIN tree ON child.parent = tree.id
+)
+SELECT id FROM tree WHERE id IN (SELECT id FROM session)"""
+
+
+def marks_of(db: sqlite3.Connection, session_id: str) -> tuple[int, int] | None:
+    """Return the last mark, and how many there are; `None` if *session_id* is not marked.
+
+    Its sub-agents were marked together with it, and marks are worked off in order.
+    """
+    query = "SELECT 1 FROM deleting WHERE session IN (?, ?) LIMIT 1"
+    if db.execute(query, (session_id, _digest(session_id))).fetchone() is None:
+        return None
+    found: tuple[int, int] = db.execute("SELECT max(number), count(*) FROM deleting").fetchone()
+    return found
+
+
+def mark(db: sqlite3.Connection, names: Sequence[str]) -> int:
+    """Mark sessions for deletion and take their rows away; return the number of the last mark."""
+    number = 0
+    for name in names:
+        query = "INSERT INTO deleting (session, slot, epoch) SELECT id, slot, epoch FROM session WHERE id = ?"
+        number = db.execute(query, (name,)).lastrowid or 0
+        db.execute("DELETE FROM session WHERE id = ?", (name,))
+    db.execute("UPDATE journal SET epoch = max(epoch, (SELECT max(epoch) FROM deleting))")
+    reach(Failpoint.DELETION_MARKED)
+    return number
+
+
+def is_marked(db: sqlite3.Connection, number: int = LAST) -> bool:
+    """Whether a mark up to *number* is left; without it, whether any is."""
+    return db.execute("SELECT 1 FROM deleting WHERE number <= ? LIMIT 1", (number,)).fetchone() is not None
+
+
+def erase_some(db: sqlite3.Connection) -> int | None:
+    """Erase some rows of the session that was marked first; return about how many bytes, `None` if no row is left."""
+    found = db.execute("SELECT number, session, slot FROM deleting WHERE slot <> ? ORDER BY number LIMIT 1", (ERASED,))
+    row: tuple[int, str, int] | None = found.fetchone()
+    if row is None:
+        return None
+    number, session_id, slot = row
+    erased = _erase_records(db, number, session_id, slot) or _erase_blobs(db, session_id)
+    if not erased:
+        db.execute("DELETE FROM snapshot WHERE session = ?", (session_id,))
+        db.execute("DELETE FROM child WHERE session = ?", (session_id,))
+        db.execute("UPDATE deleting SET session = ?, slot = ? WHERE number = ?", (_digest(session_id), ERASED, number))
+    reach(Failpoint.ROWS_ERASED)
+    return erased
+
+
+def _erase_records(db: sqlite3.Connection, number: int, session_id: str, slot: int) -> int:
+    """Erase some of a session's records, from that at *slot* back; return how many bytes, 0 if there are none."""
+    wanted = {"session": session_id, "slot": slot, "most": MOST_RECORDS}
+    found: list[tuple[int, int, int]] = db.execute(_LAST, wanted).fetchall() if slot else []
+    if slot and not found:  # the way back is broken: look for what is left of the session in all records
+        found = db.execute(_ANY, wanted).fetchall()
+    erased = 0
+    for at, back, size in found:
+        if erased > MOST_BYTES:
+            break
+        db.execute("DELETE FROM record WHERE slot = ?", (at,))
+        erased += size + 1  # also a record without a body counts
+        slot = back
+    if erased:
+        db.execute("UPDATE deleting SET slot = ? WHERE number = ?", (slot, number))
+    return erased
+
+
+_LAST: Final = """WITH RECURSIVE chain (slot, back, size, count) AS (
+    SELECT slot, back, length(body), 1 FROM record WHERE slot = :slot AND session = :session
+    UNION ALL
+    SELECT record.slot, record.back, length(record.body), count + 1 FROM chain JOIN record ON record.slot = chain.back
+    WHERE record.session = :session AND count < :most
+)
+SELECT slot, back, size FROM chain"""
+
+_ANY: Final = """SELECT slot, slot - 1, length(body) FROM record
+WHERE session = :session AND slot <= :slot ORDER BY slot DESC LIMIT :most"""
+
+
+def _erase_blobs(db: sqlite3.Connection, session_id: str) -> int:
+    """Erase some of the blobs that a session uses, unless another one uses them too; return how many bytes."""
+    erased = 0
+    query = "SELECT digest FROM blob_use WHERE session = ? LIMIT ?"
+    for (digest,) in db.execute(query, (session_id, MOST_RECORDS)).fetchall():
+        if erased > MOST_BYTES:
+            break
+        db.execute("DELETE FROM blob_use WHERE digest = ? AND session = ?", (digest, session_id))
+        erased += 1
+        if db.execute("SELECT 1 FROM blob_use WHERE digest = ? LIMIT 1", (digest,)).fetchone() is None:
+            (size,) = db.execute("SELECT length(content) FROM blob WHERE digest = ?", (digest,)).fetchone() or (0,)
+            db.execute("DELETE FROM blob WHERE digest = ?", (digest,))
+            erased += size
+    return erased
+
+
+def _digest(session_id: str) -> str:
+    """Return the name of a session whose rows are gone: its id must not be found in the file any more."""
+    return f"#{blake2b(session_id.encode(errors='backslashreplace'), digest_size=16).hexdigest()}"

@@ -1,0 +1,283 @@
+"""Nothing of a deleted session is found in the bytes of the journal's files, and the space is given back."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.sqlite.deletion import erasing
+from agentrail.adapters.journals.sqlite.deletion.cleaning import dirty_gaps
+from agentrail.core.vocabulary.commands import Accepted
+from agentrail.core.vocabulary.state import Setup, State
+from agentrail.errors import JournalFailed, SessionBeingDeleted
+from agentrail.ports.failpoints import Failpoint
+from agentrail.ports.journal import Journal, Record, Snapshot
+from agentrail.testing.conformance.journal_samples import prompted, run_of
+from agentrail.values.content import Text
+from agentrail.values.messages import History, UserMessage
+from tests.profiles import CAMPAIGN
+from tests.recovery.eraser import END, ERASED, KEPT, OF_BOTH, canary, sessions_of, written_by
+from tests.recovery.writer import REACHED
+
+SEEDS = 200 if CAMPAIGN else 2
+STEPS = 200 if CAMPAIGN else 40
+JOURNAL = "agentrail.adapters.journals.sqlite.journal"
+BY = ("", 0)
+"""Who deletes, and when."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal" / "agentrail.db"
+
+
+@pytest.fixture
+async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
+    journal = SqliteJournal(path)
+    yield journal
+    await journal.close()
+
+
+def found(path: Path, *words: str) -> set[str]:
+    """Return which of *words* are somewhere in the bytes of a journal's files."""
+    files = [file.read_bytes() for file in path.parent.iterdir()]
+    assert len(files) >= 2
+    return {word for word in words if any(word.encode() in content for content in files)}
+
+
+def is_whole(path: Path) -> bool:
+    with closing(sqlite3.connect(path)) as file:
+        return [*file.execute("PRAGMA integrity_check")] == [("ok",)]
+
+
+def size(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.parent.iterdir() if not file.name.endswith("-shm"))
+
+
+async def talked(journal: Journal, name: str, count: int, length: int = 10) -> None:
+    """Write a session whose records, command ids and snapshot all have its canary."""
+    claim = await journal.claim(name, "test")
+    records = [
+        prompted(name, n, canary(name) * length, command=f"{canary(name)}{n}", answer=Accepted(canary(name), "started"))
+        for n in range(claim.head + 1, claim.head + count + 1)
+    ]
+    await journal.append(claim, claim.head, records)
+    said = History((UserMessage((Text(canary(name) * length),)),))
+    await journal.keep(
+        claim, Snapshot(name, claim.head + count, State(name, Setup(canary(name)), "demo", history=said))
+    )
+
+
+async def test_no_byte_of_a_deleted_session_is_left(journal: SqliteJournal, path: Path) -> None:
+    for name in ("bystander", "doomed-session", "third"):
+        await talked(journal, name, 100, 100)
+        await talked(journal, name, 3, 20_000)
+    assert found(path, canary("doomed-session"), "doomed-session") == {canary("doomed-session"), "doomed-session"}
+    await journal.delete("doomed-session", *BY)
+    assert not found(path, canary("doomed-session"), "doomed-session")
+    assert len(await journal.read("bystander")) == 103
+    await journal.close()
+    assert not found(path, canary("doomed-session"), "doomed-session")
+    assert is_whole(path)
+
+
+async def test_the_space_is_given_back(journal: SqliteJournal, path: Path) -> None:
+    await talked(journal, "small", 10)
+    await journal.close()
+    before = size(path)
+    await talked(journal, "large", 300, 500)
+    assert size(path) > before + 2_000_000
+    await journal.delete("large", *BY)
+    assert size(path) < before + 50_000
+
+
+async def test_a_large_deletion_lets_others_write(journal: SqliteJournal) -> None:
+    """Each transaction erases few rows, and between two of them others have theirs."""
+    claim = await journal.claim("large", "test")
+    for head in range(0, 400, 50):
+        await journal.append(claim, head, [prompted("large", head + n, f"{head + n} " * 5000) for n in range(1, 51)])
+    other = await journal.claim("other", "test")
+    transactions, most = 0, 0
+    pieces: list[int] = []
+    erase_some = erasing.erase_some
+
+    def measured(db: sqlite3.Connection) -> int | None:
+        before = db.total_changes
+        erased = erase_some(db)
+        pieces.append(db.total_changes - before)
+        return erased
+
+    with trio.CancelScope() as scope, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agentrail.adapters.journals.sqlite.deletion.deletions.erase_some", measured)
+
+        async def delete() -> None:
+            await journal.delete("large", *BY)
+            scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(delete)
+            while True:
+                await journal.append(other, transactions, run_of("other", transactions + 1, 1))
+                transactions += 1
+    assert transactions > 20
+    assert max(pieces, default=most) <= 2 * erasing.MOST_RECORDS
+    assert len(pieces) > 10
+
+
+@pytest.mark.parametrize("page", [1024, 4096])
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_whatever_is_written_and_deleted_only_what_is_stored_is_found(path: Path, seed: int, page: int) -> None:
+    """A model of the journal: what it says is stored is read, and of all others no canary is found."""
+
+    def connect(*args: object, **more: object) -> sqlite3.Connection:
+        connection: sqlite3.Connection = sqlite3.connect(*args, **more)  # type: ignore[call-overload]  # as it is called
+        connection.execute(f"PRAGMA page_size = {page}")
+        return connection
+
+    chance = random.Random(f"{seed} {page}")
+    journal = SqliteJournal(path, sync="normal", connect=connect)
+    stored: dict[str, int] = {}
+    gone: set[str] = set()
+    serial = 0
+    for _ in range(STEPS):
+        what = chance.random()
+        if what < 0.1:
+            await journal.close()
+        elif what < 0.35 and stored:
+            name = chance.choice(sorted(stored))
+            del stored[name]
+            await journal.delete(name, *BY)
+            gone.add(name)
+            words = {canary(one) for one in gone}
+            assert not found(path, *words)
+        else:
+            serial += what < 0.7
+            name = chance.choice(sorted(stored)) if stored and what > 0.7 else f"session-{serial}"
+            count = chance.choice((1, 1, 5, 20, 80))
+            await talked(journal, name, count, chance.choice((1, 2, 5, 60, 200, 2500)))
+            stored[name] = stored.get(name, 0) + count
+            gone.discard(name)
+    assert {one.session_id: one.head for one in await journal.sessions()} == stored
+    for name, head in stored.items():
+        assert len(await journal.read(name)) == head
+        assert await journal.answer(name, f"{canary(name)}{head}") is not None
+        assert await journal.snapshot(name) is not None
+    await journal.close()
+    assert is_whole(path)
+    assert not found(path, *map(canary, gone))
+
+
+def pages_with_copies(path: Path) -> int:
+    """Return how many pages of the file have bytes in their gap, where SQLite leaves copies of rows it has moved."""
+    with path.open("rb") as file:
+        return sum(map(len, dirty_gaps(file.fileno())))
+
+
+async def test_copies_that_sqlite_leaves_are_overwritten(journal: SqliteJournal, path: Path) -> None:
+    chance = random.Random(7)
+    for _ in range(30):
+        await talked(journal, f"{canary('gone')}-{chance.random()}", 30, chance.choice((1, 3, 20)))
+    await journal.close()
+    assert pages_with_copies(path) > 10
+    await journal.delete((await journal.sessions())[0].session_id, *BY)
+    await journal.close()
+    assert pages_with_copies(path) <= 1  # that of the mark, which was taken away last: two bytes, of a pointer
+    assert is_whole(path)
+
+
+async def test_what_reads_the_file_all_the_time_is_named(
+    journal: SqliteJournal, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{JOURNAL}.PATIENCE", 2)
+    monkeypatch.setattr(f"{JOURNAL}.PAUSE", 0)
+    await talked(journal, "s", 10)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM session").fetchall()
+        with pytest.raises(JournalFailed, match="another program reads the file"):
+            await journal.delete("s", *BY)
+        with pytest.raises(SessionBeingDeleted):
+            await journal.read("s")
+    await journal.delete("s", *BY)
+    assert await journal.read("s") == ()
+    assert not found(path, canary("s"))
+
+
+async def test_a_session_whose_records_are_damaged_can_be_deleted(journal: SqliteJournal, path: Path) -> None:
+    for name in ("s", "t"):
+        await talked(journal, name, 200)
+    await journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("DELETE FROM record WHERE session = 's' AND number IN (50, 120)")
+    await journal.delete("s", *BY)
+    assert not found(path, canary("s"))
+    assert len(await journal.read("t")) == 200
+
+
+# A process that ends in the midst of it
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    """End a process at each place of `ERASED`; return their folder, and the exit status by place."""
+    folder = tmp_path_factory.mktemp("erased")
+    wanted = [f"{point.name}:{times}" for point, times in ERASED]
+    command = [sys.executable, "-m", "tests.recovery.eraser", str(folder), *wanted]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own program
+    statuses = dict(line.split() for line in said.splitlines())
+    return folder, {place: int(status) for place, status in statuses.items()}
+
+
+@pytest.mark.parametrize("place", ERASED, ids=lambda place: f"{place[0].name}-{place[1]}")
+async def test_after_a_crash_a_session_is_whole_or_refused(
+    place: tuple[Failpoint, int], ended: tuple[Path, dict[str, int]]
+) -> None:
+    name = f"{place[0].name}:{place[1]}"
+    assert ended[1][name] == REACHED, "it was not reached"
+    path = ended[0] / name / "agentrail.db"
+    journal = SqliteJournal(path)
+    records: tuple[Record, ...] | None = None
+    try:
+        records = await journal.read("doomed")
+    except SessionBeingDeleted:
+        with pytest.raises(SessionBeingDeleted):
+            await journal.claim("doomed", "test")
+        assert "doomed" not in [one.session_id for one in await journal.sessions()]
+    else:
+        assert len(records) in (0, END)
+    assert (await journal.delete("doomed", *BY) > 0) == (records != ())
+    assert await journal.read("doomed") == ()
+    assert not found(path, canary("doomed"), canary("child"))
+    for kept in KEPT:
+        assert await journal.read(kept) == written_by(kept)
+    assert found(path, OF_BOTH) == {OF_BOTH}
+    await journal.close()
+    assert is_whole(path)
+
+
+async def test_what_is_begun_is_finished_beside_other_work(journal: SqliteJournal, path: Path) -> None:
+    """A cancelled deletion goes on after each commit of others, also in a process that opens the journal later."""
+    await sessions_of(journal)
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(journal.delete, "doomed", *BY)
+            while "doomed" in [one.session_id for one in await journal.sessions()]:
+                pass
+            scope.cancel()
+    await journal.close()
+    with pytest.raises(SessionBeingDeleted):
+        await journal.read("doomed")
+    claim = await journal.claim("busy", "test")
+    for head in range(40):
+        await journal.append(claim, head, run_of("busy", head + 1, 1))
+    assert await journal.read("doomed") == ()
+    assert not found(path, canary("doomed"), canary("child"))

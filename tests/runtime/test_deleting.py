@@ -1,0 +1,138 @@
+"""`supervisor.delete`: what it refuses, and what is left of a session that was deleted."""
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.errors import (
+    SessionCrashed,
+    SessionForgotten,
+    SessionHeld,
+    SessionNotAlive,
+    SessionNotStored,
+    SessionStillRuns,
+    WrongType,
+)
+from agentrail.ports.journal import Lease
+from agentrail.testing import ScriptedModel, stall
+from tests.runtime.families import agent, task
+from tests.runtime.poison import Poison
+
+FAR = 2**52
+
+
+def saying(*texts: str) -> SessionSpec:
+    return SessionSpec(model=ScriptedModel(texts))
+
+
+async def test_a_session_that_has_ended_is_deleted_and_its_id_is_free() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        old = await supervisor.spawn(saying("fine"), "s")
+        await old.ask("go", command="c1")
+        await old.stop()
+        await supervisor.delete("s")
+        assert await supervisor.stored() == ()
+        with pytest.raises(SessionNotAlive):
+            await old.ask("go", command="c1")
+        with pytest.raises(SessionNotStored, match="`s`"):
+            await supervisor.delete("s")
+        new = await supervisor.spawn(saying("well"), "s")
+        assert (await new.ask("go", command="c1")).text == "well"
+
+
+async def test_a_session_that_runs_is_not_deleted_and_the_error_says_how_to_stop_it() -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        await supervisor.spawn(saying("fine"), "s")
+        with pytest.raises(SessionStillRuns) as raised:
+            await supervisor.delete("s")
+        assert "`await supervisor.session('s').stop()`" in str(raised.value)
+        await supervisor.session("s").stop()
+        await supervisor.delete("s")
+        assert await supervisor.stored() == ()
+
+
+async def test_a_session_that_is_parked_is_deleted() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        await (await supervisor.spawn(saying("fine"), "s")).ask("go")
+    async with open_supervisor(journal=journal) as supervisor:
+        await supervisor.delete("s")
+        with pytest.raises(SessionNotStored):
+            await supervisor.resume("s", saying())
+
+
+async def test_a_session_that_is_set_aside_is_deleted() -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"]), plugins=[Poison()]), "s")
+        async with session.monitor() as down:
+            with pytest.raises(SessionCrashed):
+                await session.prompt("die")
+            await down.wait()
+        assert supervisor.tree().children[0].state == "quarantined"
+        await supervisor.delete("s")
+        assert supervisor.sessions() == ()
+        assert await supervisor.stored() == ()
+        with pytest.raises(SessionCrashed):
+            await session.prompt("still there?")
+
+
+async def test_sub_agents_are_deleted_with_their_parent() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([task(), "done"]), agents={"finder": agent(["found"])})
+        session = await supervisor.spawn(spec, "parent")
+        await session.ask("go")
+        await session.stop()
+        assert [one.session_id for one in await supervisor.stored()] == ["parent", "parent.c3"]
+        await supervisor.delete("parent")
+        assert await supervisor.stored() == ()
+
+
+async def test_a_session_whose_sub_agent_runs_is_not_deleted() -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([task()]), agents={"finder": agent([stall(after=1)])})
+        session = await supervisor.spawn(spec, "parent")
+        await session.prompt("go")
+        while len(supervisor.sessions()) < 2:
+            await trio.lowlevel.checkpoint()
+        with pytest.raises(SessionStillRuns):
+            await supervisor.delete("parent")
+        with pytest.raises(SessionStillRuns):
+            await supervisor.delete("parent.c3")
+
+
+async def test_what_another_supervisor_holds_is_not_deleted() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        await (await supervisor.spawn(saying("fine"), "s")).ask("go")
+    await journal.claim("s", "elsewhere:1", Lease(0, FAR), take_over=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        with pytest.raises(SessionHeld, match="elsewhere:1"):
+            await supervisor.delete("s")
+
+
+async def test_a_fork_stays() -> None:
+    async with open_supervisor(journal=MemoryJournal(encode=True)) as supervisor:
+        session = await supervisor.spawn(saying("fine", "well"), "s")
+        await session.ask("go")
+        fork = await session.fork(id="f")
+        await session.stop()
+        await supervisor.delete("s")
+        assert len(fork.messages()) == 2
+        assert [one.session_id for one in await supervisor.stored()] == ["f"]
+
+
+async def test_without_a_journal_there_is_nothing_to_delete() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(saying("fine"), "s")
+        await session.stop()
+        with pytest.raises(SessionForgotten):
+            await supervisor.delete("s")
+
+
+async def test_an_id_is_text() -> None:
+    async with open_supervisor() as supervisor:
+        with pytest.raises(WrongType):
+            await supervisor.delete(7)  # type: ignore[arg-type]
