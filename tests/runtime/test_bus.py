@@ -99,7 +99,7 @@ async def test_deltas_that_are_gone_are_one_gap() -> None:
         session.whisper(MessageDelta(text))
     async with session.subscribe(since=Cursor(1)) as events:
         gap, *rest = await drain(events)
-    assert gap.event == Gap(1, 0, 1, 3)
+    assert gap == Envelope(gap.session_id, 1, 0, 0, 0, 0, Gap(1, 0, 1, 3)), "it has no time, turn or round"
     assert cursors(rest) == [(1, 4), (1, 5)]
 
 

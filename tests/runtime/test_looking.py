@@ -98,6 +98,17 @@ async def test_a_trace_shows_each_step(world: World) -> None:
     assert seen[-1].to == "ended"
 
 
+async def test_a_trace_that_is_cancelled_before_it_has_begun_keeps_no_session_awake(world: World) -> None:
+    session = await world.spawn([], hibernate_after=10)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        async with session.trace():
+            pytest.fail("it was cancelled")
+    await trio.sleep(25)
+    assert world.supervisor.tree().children[0].state == "asleep"
+    await session.wake()
+
+
 async def test_a_reader_who_is_too_slow_misses_steps_and_is_told_how_many(world: World) -> None:
     session = await world.spawn(["fine"] * 3)
     async with session.trace(capacity=2) as steps, session.trace() as others:

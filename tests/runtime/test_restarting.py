@@ -6,6 +6,7 @@ import trio
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import SessionCrashed, TurnAborted
 from agentrail.plugins.budget import BudgetGuard
+from agentrail.ports.failpoints import Failpoint
 from agentrail.ports.journal import Record
 from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.handle import SessionHandle
@@ -13,7 +14,7 @@ from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
-from tests.runtime.poison import Poison
+from tests.runtime.poison import POISONED, Poison, crash_this_step
 from tests.runtime.tools import slow
 from tests.runtime.world import World, check_records, open_world, settle, spec_of
 
@@ -51,6 +52,13 @@ async def test_the_message_in_hand_is_given_again() -> None:
         assert world.heard(session).only(SessionRestarted).cause == BROKEN_CAUSE
         assert (await session.ask("and now?")).text == "fine again"
         assert view(world, session).restarts == 1
+
+
+async def test_it_is_given_again_if_the_crash_came_before_its_step_too(world: World) -> None:
+    session = await world.spawn(["fine"])
+    crash_this_step(Failpoint.ANSWER_LOOKED_UP)
+    assert (await session.ask("go", command="c")).text == "fine"
+    assert [event.cause for event in world.heard(session).of(SessionRestarted)] == [POISONED]
 
 
 async def test_what_was_written_before_the_crash_is_not_done_twice() -> None:

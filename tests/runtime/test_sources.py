@@ -9,15 +9,17 @@ from attrs import define, field
 
 from agentrail import open_supervisor
 from agentrail.app.spec import SessionSpec
+from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BadSpec, UnknownTool
 from agentrail.plugins import HumanApproval
 from agentrail.ports.tool import Offer, ToolContext
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.work.tool_call import LateCalls
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
-from agentrail.values.json import JsonObject
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import EffectClass, Ok, ok
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake, quick
@@ -312,6 +314,12 @@ async def test_a_call_that_waits_for_its_source_can_be_aborted() -> None:
         await settle()
         assert (again.status().turn_open, again.inspect().quarantined) == (False, ())
         nursery.cancel_scope.cancel()
+
+
+def test_a_call_that_is_cancelled_while_no_source_starts_makes_no_later_one_wait() -> None:
+    late = LateCalls()
+    assert late.drop("c1") is None
+    assert not late.takes(StartCall("c2", 1, "far", 0, EMPTY, "s/c2"))
 
 
 async def slowly(offer: Offer) -> None:
