@@ -6,6 +6,7 @@ Exits 1 if an edit survives that is not explained, and 2 if an explanation does 
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import sys
@@ -13,6 +14,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +44,12 @@ def main(words: Sequence[str]) -> int:
         type=Path,
         default=BUILD / "results.jsonl",
         help="a line for each edit as soon as its fate is known (build/mutants/results.jsonl)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=math.inf,
+        help="CPU time of the tests of an edit, after which the others are left to a later run with --resume",
     )
     parser.add_argument("--resume", action="store_true", help="leave out what an earlier run has killed")
     asked = parser.parse_args(words)
@@ -87,7 +95,7 @@ def tested(edits: Sequence[Edit], asked: Namespace) -> dict[str, Fate]:
     before = {name: fate for name, fate in read(asked.results).items() if fate.by is not None} if asked.resume else {}
     if not asked.resume:
         asked.results.unlink(missing_ok=True)
-    jobs = [job_of(edit, known) for edit in edits if edit.name not in before]
+    jobs = [job_of(edit, known, asked.seconds) for edit in edits if edit.name not in before]
     print(f"{len(jobs)} edits, {sum(job.cold for job in jobs)} of them in what runs at the import", flush=True)
     began = time.monotonic()
     screen, done = os.dup(1), 0
@@ -123,10 +131,12 @@ def tested(edits: Sequence[Edit], asked: Namespace) -> dict[str, Fate]:
     return fates
 
 
-def job_of(edit: Edit, known: Reach) -> Job:
-    """Find the tests of *edit*, and how it is made."""
+def job_of(edit: Edit, known: Reach, seconds: float) -> Job:
+    """Find the tests of *edit*, as many as take *seconds*, and how it is made."""
     tests, imported = known.tests(edit)
-    return Job(edit, tuple(tests), imported or needs_import(edit))
+    sums = accumulate((known.seconds[test] for test in tests), initial=0.0)
+    some = tuple(test for test, before in zip(tests, sums, strict=False) if before < seconds)
+    return Job(edit, some, imported or needs_import(edit))
 
 
 def read(results: Path) -> dict[str, Fate]:
