@@ -675,6 +675,14 @@ def test_a_time_of_day_that_is_none_begins_in_1970(shown: object, monkeypatch: p
     trio.run(main, clock=trio.testing.MockClock())
 
 
+async def test_a_time_of_the_clock_is_a_time_of_day_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentrail.runtime.shared.clock.time", SimpleNamespace(time=lambda: 1e9 + 0.0005))
+    await trio.sleep(5)
+    clock = Clock()
+    assert clock.ms(clock.now() + 2.0) == clock.now_ms() + 2000
+    assert clock.ms(clock.moment(clock.now_ms() + 2000)) == clock.now_ms() + 2000
+
+
 def test_a_session_lives_by_a_clock_that_jumps() -> None:
     class Jumping(OddClock):
         def __init__(self) -> None:

@@ -492,9 +492,10 @@ def test_what_tells_of_the_machine_is_an_outage(error: Exception) -> None:
 
 
 BOTH = ExceptionGroup("both", [OSError(), KeyError("no")])
+BESIDE_OURS = ExceptionGroup("beside", [JournalFailed("x", "y"), KeyError("no")])
 
 
-@pytest.mark.parametrize("error", [*MISTAKES, *NO_EXCEPTIONS, BOTH], ids=repr)
+@pytest.mark.parametrize("error", [*MISTAKES, *NO_EXCEPTIONS, BOTH, BESIDE_OURS], ids=repr)
 def test_what_tells_of_the_code_is_a_broken_contract(error: BaseException) -> None:
     meant = meaning(error, "write a record")
     assert type(meant) is BrokenJournal
