@@ -25,7 +25,7 @@ from agentrail.hooks.plugin import Plugin
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.actor import loop as session_loop
 from agentrail.runtime.diagnosis import alarms, watchdog
-from agentrail.runtime.diagnosis.alarms import Alarm, KernelAlarm
+from agentrail.runtime.diagnosis.alarms import Alarm, KernelAlarm, PacedAlarm
 from agentrail.runtime.diagnosis.stacks import Scratch
 from agentrail.runtime.diagnosis.watchdog import Crumb, Watchdog
 from agentrail.runtime.events.tracing import TracedStep
@@ -297,6 +297,12 @@ async def test_whoever_else_empties_the_list_of_those_who_listen_breaks_no_super
 def all_steps_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the limit for slow steps so high that a busy machine causes no alarm."""
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)
+
+
+def test_a_kernel_that_gives_no_timer_leaves_an_alarm_that_is_paced(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = SimpleNamespace(timerfd_settime=None, timerfd_create=lambda *_: -1)
+    monkeypatch.setattr("ctypes.PyDLL", lambda *_, **__: kernel)
+    assert type(alarms.alarm(1.0)) is PacedAlarm
 
 
 @pytest.mark.usefixtures("all_steps_are_short")
