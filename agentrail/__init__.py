@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from agentrail.ports.tool import Service as Service
     from agentrail.runtime.diagnosis.crash_reports import ChildView as ChildView
     from agentrail.runtime.diagnosis.crash_reports import CrashReport as CrashReport
-    from agentrail.runtime.events.bus import Subscription as Subscription
+    from agentrail.runtime.events.subscription import Subscription as Subscription
     from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
     from agentrail.runtime.events.tracing import TracedStep as TracedStep
     from agentrail.runtime.handle import SessionHandle as SessionHandle
@@ -87,7 +87,7 @@ _HOMES = {
     "Specs": "agentrail.app.supervisor",
     "State": "agentrail.core.vocabulary.state",
     "Status": "agentrail.runtime.status",
-    "Subscription": "agentrail.runtime.events.bus",
+    "Subscription": "agentrail.runtime.events.subscription",
     "Supervisor": "agentrail.app.supervisor",
     "SwitchModel": "agentrail.hooks.actions",
     "Task": "agentrail.ports.agents",

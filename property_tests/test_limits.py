@@ -18,7 +18,7 @@ from attrs import frozen
 from agentrail.core import supervision_rules
 from agentrail.errors import JournalFull
 from agentrail.runtime.actor import journal_log
-from agentrail.runtime.events import bus
+from agentrail.runtime.events import bus, subscription
 from agentrail.runtime.inbox import known_commands, mailbox
 from agentrail.runtime.shared import admission, provider_limits, threads, timers
 from agentrail.runtime.supervision import subagents, supervisor, tree
@@ -232,14 +232,14 @@ EDITS: Final = (
     # Subscribers
     Edit(
         "a delta is merged over a durable event that a subscriber has not asked for",
-        bus.Subscription._merged,
+        subscription.Subscription._merged,
         " or last.seq != envelope.seq",
         "",
         ("test_deltas_on_both_sides_of_a_durable_event_stay_apart",),
     ),
     Edit(
         "merged deltas grow without limit",
-        bus.Subscription._merged,
+        subscription.Subscription._merged,
         "if len(last.event.delta) >= MOST_MERGED:",
         "if False:",
         ("delta_that_takes_in_another",),

@@ -20,7 +20,7 @@ from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import AgentrailError, SteeringQueueFull
-from agentrail.runtime.events.bus import Subscription
+from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events import AgentAbort, PromptRejected
 

@@ -35,7 +35,8 @@ from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.tool import ToolSource
 from agentrail.runtime.events import tracing
-from agentrail.runtime.events.bus import CAPACITY, POLICIES, Bus, Subscription
+from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.subscription import CAPACITY, POLICIES, Subscription
 from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.mailbox import Letter

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agentrail.runtime import commands
     from agentrail.runtime.actor.loop import Session
     from agentrail.runtime.actor.tool_sources import RunningSource
-    from agentrail.runtime.events.bus import Subscription
+    from agentrail.runtime.events.subscription import Subscription
     from agentrail.runtime.events.tracing import ActorTrace
     from agentrail.runtime.inbox.mailbox import Letter
     from agentrail.runtime.inbox.replies import Outcome, Reply

@@ -8,7 +8,7 @@ from agentrail.core import supervision_rules
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import Records
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.events.bus import Subscription
+from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.inbox import mailbox
 from agentrail.runtime.inbox.known_commands import Answers
 from agentrail.runtime.inbox.mailbox import Mailbox

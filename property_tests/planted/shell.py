@@ -21,7 +21,8 @@ from agentrail.runtime.actor.journal_log import Records
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.slow_hooks import SlowHooks
-from agentrail.runtime.events.bus import Bus, Subscription
+from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.inbox.known_commands import Answers
 from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 from agentrail.runtime.inbox.replies import HeldCall, Waiters

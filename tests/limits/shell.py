@@ -255,7 +255,7 @@ async def timers_that_were_replaced(count: int) -> bool:
 # Subscribers
 
 
-@scene("runtime.events.bus.CAPACITY")
+@scene("runtime.events.subscription.CAPACITY")
 async def events_that_wait_for_a_subscriber(count: int) -> bool:
     session = Session()
     async with subscription(session.bus, None, None, "drop", None) as events:
@@ -267,7 +267,7 @@ async def events_that_wait_for_a_subscriber(count: int) -> bool:
     return not isinstance(heard[-1], Gap)
 
 
-@scene("runtime.events.bus.MOST_MERGED", last=-1)
+@scene("runtime.events.subscription.MOST_MERGED", last=-1)
 async def delta_that_takes_in_another(size: int) -> bool:
     session = Session()
     async with session.subscribe(capacity=1) as events:

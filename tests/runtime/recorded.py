@@ -7,9 +7,11 @@ import trio.testing
 
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.ports.journal import Record
-from agentrail.runtime.events.bus import Bus, Subscription
+from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentEnd, AgentStart
+from agentrail.values.events.response import MessageDelta
 from agentrail.values.usage import NOTHING_USED
 
 READ_AHEAD = 2
@@ -73,6 +75,14 @@ class Session:
         self.at += 10
         self.bus.whisper(event, self.at)
         self.log.append(Envelope("s", *self.bus.cursor, self.at, TURN, ROUND, event, PATH))
+
+    def burst(self, *texts: str) -> None:
+        self.show()
+        self.at += 10
+        seq, n = self.bus.cursor
+        self.bus.whisper_all(texts, self.at)
+        for place, text in enumerate(texts, n + 1):
+            self.log.append(Envelope("s", seq, place, self.at, TURN, ROUND, MessageDelta(text), PATH))
 
     def subscribe(
         self,

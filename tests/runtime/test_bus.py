@@ -5,11 +5,12 @@ import trio
 import trio.testing
 
 from agentrail.errors import SubscriberTooSlow
-from agentrail.runtime.events.bus import MOST_MERGED, Subscription
+from agentrail.runtime.events.subscription import MOST_MERGED, Subscription
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.life import AgentEnd, AgentStart
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta, ThinkingDelta
+from tests.opcodes import counted_opcodes
 from tests.runtime.recorded import Session, end, start
 
 
@@ -40,6 +41,52 @@ async def test_a_live_subscriber_gets_everything_in_order() -> None:
         got = await drain(events)
     assert got == session.log
     assert cursors(got) == [(1, 0), (1, 1), (1, 2), (2, 0)]
+
+
+async def test_events_that_come_at_once_have_numbers_of_their_own() -> None:
+    session = Session()
+    async with session.subscribe() as events:
+        session.publish(start())
+        session.whisper(MessageDelta("a"))
+        session.burst("b", "c")
+        session.whisper(MessageDelta("d"))
+        session.publish(end())
+        got = await drain(events)
+    assert got == session.log
+    assert cursors(got) == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (2, 0)]
+
+
+async def test_what_waits_is_counted_whether_it_has_its_envelopes_or_not() -> None:
+    session = Session(buffer_size=3)
+    async with session.subscribe() as events, session.subscribe() as other:
+        session.publish(start())
+        session.burst("a", "b")
+        assert events.waiting == 3
+        assert len(await drain(other)) == 3
+        session.publish(start("q"))
+        session.burst("c", "d")  # more than the buffer keeps
+        assert (events.waiting, other.waiting) == (6, 3)
+        await events.__anext__()
+        await events.__anext__()
+        assert events.waiting == 4
+        assert [*cursors(await drain(events)), events.waiting] == [(1, 2), (2, 0), (2, 1), (2, 2), 0]
+        session.burst("e")
+    assert (events.waiting, session.subscribe().waiting) == (0, 0)
+
+
+CHUNK_OPCODES = 100
+"""Opcodes that a piece of a text may take that nobody reads: no event is made of it."""
+
+
+async def test_a_piece_that_nobody_reads_is_a_text() -> None:
+    session = Session()
+    session.publish(start())
+    session.whisper(MessageDelta("begun"))
+    with counted_opcodes() as counted:
+        for _ in range(100):
+            session.bus.whisper("word ", 0)
+    assert counted[0] / 100 <= CHUNK_OPCODES
+    assert {type(said) for whispers in session.bus._buffer for said in whispers.said[1:]} == {str}  # noqa: SLF001
 
 
 async def test_nothing_from_before_is_heard_without_since() -> None:

@@ -14,7 +14,7 @@ from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, BadSpec, Unkno
 from agentrail.hooks.plugin import Keyed
 from agentrail.plugins import BudgetGuard, SecurityGuard
 from agentrail.plugins.budget import Spent
-from agentrail.runtime.events.bus import POLICIES, Policy
+from agentrail.runtime.events.subscription import POLICIES, Policy
 from agentrail.runtime.handle import WHEN
 from agentrail.testing import call, say
 from agentrail.tools import NotStarted, Unknown

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentrail.errors import SubscriberTooSlow
-from agentrail.runtime.events.bus import Subscription
+from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentStart
 from agentrail.values.events.plugins import Gap
@@ -88,6 +88,7 @@ OPS = st.lists(
         st.tuples(st.just("publish"), st.integers(1, 3)),
         st.tuples(st.just("commit"), st.integers(0, 2)),
         st.tuples(st.just("whisper"), st.integers(1, 6)),
+        st.tuples(st.just("burst"), st.integers(1, 6)),
         st.tuples(st.just("think"), st.integers(1, 3)),
         st.tuples(st.just("end"), st.just(1)),
         st.tuples(st.just("read"), st.integers(1, 6)),
@@ -110,6 +111,10 @@ class Play:
             self.said += 1
             self.session.whisper(kind(f"{kind.__name__}{self.said} "))
 
+    def burst(self, count: int) -> None:
+        self.said += count
+        self.session.burst(*(f"text{number} " for number in range(self.said - count, self.said)))
+
     def meanwhile(self, count: int) -> None:
         self.session.during_reads.append(lambda: self.session.publish(*(start() for _ in range(count))))
         self.session.during_reads.append(lambda: self.say(MessageDelta, count))
@@ -124,6 +129,8 @@ class Play:
                 self.session.commit(*(start() for _ in range(count)))
             case "whisper":
                 self.say(MessageDelta, count)
+            case "burst":
+                self.burst(count)
             case "think":
                 self.say(ThinkingDelta, count)
             case "end":
@@ -140,7 +147,7 @@ class Play:
 @given(
     ops=OPS,
     policy=st.sampled_from(["coalesce", "drop", "disconnect"]),
-    capacity=st.integers(1, 4),
+    capacity=st.integers(1, 8),
     buffer_size=st.sampled_from([0, 1, 3, 256]),
     types=st.sampled_from([None, (AgentStart,), (AgentStart, MessageDelta)]),
 )

@@ -31,7 +31,8 @@ from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Run
 from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.tool_sources import RunningSource
-from agentrail.runtime.events.bus import Bus, Subscription
+from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.mailbox import Letter, Mailbox

@@ -1,39 +1,17 @@
-"""Event bus of a session: delivers events in order, and applies each subscriber's policy if it falls behind."""
+"""Event bus of a session: delivers events in order, and keeps the last ephemeral ones for those who come later."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Final, Literal, Self, TypeAlias
 
-import trio
-
-from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.reprs import in_brackets, listed, some
-from agentrail.runtime.events.replay import EphemeralTail, Past, Reader, gap_between
+from agentrail.runtime.events.replay import EphemeralTail, Reader
+from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.events.plugins import Gap
-from agentrail.values.events.response import MessageDelta, ThinkingDelta
-
-Policy: TypeAlias = Literal["coalesce", "drop", "disconnect"]
-"""How a subscriber that is too slow is treated; see `POLICIES`."""
-
-POLICIES: Final[tuple[Policy, ...]] = ("coalesce", "drop", "disconnect")
-"""How a subscriber that is too slow is treated. `coalesce`: its deltas are merged, and durable events are read again
-from the journal. `drop`: events are left out, and a `Gap` marks the place. `disconnect`: the stream ends with an error
-that has the cursor from which to go on."""
-
-CAPACITY: Final = 1024
-"""How many events may wait for one subscriber, unless it gives a `capacity`; with more, its policy is applied."""
-
-MOST_MERGED: Final = 16 * 1024
-"""The most characters of a merged delta; beyond it the subscriber counts as fallen behind."""
 
 _TURN_ENDS = (AgentEnd, AgentAbort)
-_DELTAS = (MessageDelta, ThinkingDelta)
-_BEGINNING: Final = Cursor(0)
 
 
 class Bus:
@@ -88,36 +66,64 @@ class Bus:
         if not envelopes:
             return
         reach(Failpoint.PUBLISH)
+        for subscription in self._subscriptions:
+            subscription.offer(envelopes)
         self._last = envelopes[-1]
         self._n = 0
         self._whispers = None
-        for subscription in self._subscriptions:
-            subscription.offer(envelopes)
         if self._buffered and any(isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes):
             self._drop_buffer()
         reach(Failpoint.PUBLISHED)
 
-    def whisper(self, event: Event, at: int) -> None:
-        """Deliver an ephemeral event (a delta, for instance), which is not journaled, to all subscribers."""
+    def whisper(self, said: Event | str, at: int) -> None:
+        """Deliver an ephemeral event, which is not journaled, to all subscribers; a text is a `MessageDelta`."""
         self._n = n = self._n + 1
         whispers = self._whispers
         if whispers is None:
-            whispers = self._begin_to_whisper()
-        envelope = whispers.add(event, n, at)
+            whispers = self._begin_to_whisper(n)
+        whispers.said.append(said)
+        whispers.at.append(at)
+        for subscription in self._subscriptions:
+            if n > subscription.room_to:
+                subscription.squeeze(n)
+            elif subscription.task is not None:
+                subscription.wake()
         self._buffered += 1
         if self._buffered > self._buffer_size:
             self._forget_first()
-        for subscription in self._subscriptions:
-            subscription.offer((envelope,))
 
-    def _begin_to_whisper(self) -> EphemeralTail:
+    def whisper_all(self, said: Sequence[Event | str], at: int) -> None:
+        """Deliver ephemeral events that have come at once."""
+        n = self._n + len(said)
+        whispers = self._whispers
+        room = min((subscription.room_to for subscription in self._subscriptions), default=n)
+        if whispers is None or n > room or self._buffered + len(said) > self._buffer_size:
+            for one in said:
+                self.whisper(one, at)
+            return
+        self._n = n
+        whispers.said.extend(said)
+        whispers.at.extend([at] * len(said))
+        self._buffered += len(said)
+        for subscription in self._subscriptions:
+            subscription.wake()
+
+    @property
+    def tail(self) -> tuple[EphemeralTail | None, int]:
+        """The ephemeral events since the last durable one, and the number of the newest; 0 if there are none."""
+        return self._whispers, self._n
+
+    def _begin_to_whisper(self, first: int) -> EphemeralTail:
         behind = self._last or Envelope(self.session_id, self._before, 0, 0, 0, 0, Event())
-        whispers = self._whispers = EphemeralTail(behind, self._n)
+        whispers = self._whispers = EphemeralTail(behind, first)
         self._buffer = (*self._buffer, whispers)
         return whispers
 
     def _forget_first(self) -> None:
         first = self._buffer[0]
+        oldest = first.last.n + 1 - len(first) if first is self._whispers else 0
+        for subscription in self._subscriptions:
+            subscription.keep(oldest)
         self.dropped = first.forget_first()
         self._buffered -= 1
         if not first:
@@ -139,6 +145,8 @@ class Bus:
 
     def rest(self) -> None:
         """Drop the last event and keep only its number, while the session hibernates."""
+        for subscription in self._subscriptions:
+            subscription.keep(self._n)
         self._before, self._last, self._whispers = self.cursor.seq, None, None
 
     def close(self) -> None:
@@ -152,217 +160,3 @@ class Bus:
         if self._buffered:
             self.dropped = self._buffer[-1].last
         self._buffer, self._buffered, self._whispers = (), 0, None
-
-
-class Subscription:
-    """One subscriber's view of a session: `async with` it, then `async for` over it."""
-
-    __slots__ = (
-        "_barred",
-        "_bus",
-        "_capacity",
-        "_ended",
-        "_entered",
-        "_last_out",
-        "_lost_to",
-        "_past",
-        "_policy",
-        "_queue",
-        "_room",
-        "_since",
-        "_start",
-        "_task",
-        "_too_slow",
-        "_types",
-    )
-
-    def __init__(
-        self,
-        bus: Bus,
-        *,
-        since: Cursor | None,
-        types: tuple[type[Event], ...] | None,
-        policy: str,
-        capacity: int,
-    ) -> None:
-        self._bus = bus
-        self._since = since
-        self._types = types
-        self._policy = policy
-        self._capacity = capacity
-        self._room = capacity if types is None else 0
-        self._queue: list[Envelope] = []
-        self._past: Past | None = None
-        self._start = _BEGINNING
-        self._last_out: Envelope | None = None
-        self._lost_to: Cursor | None = None
-        self._too_slow = False
-        self._ended = False
-        self._entered = False
-        self._barred: type[AlreadyLeft | AlreadyRead] | None = None
-        self._task: trio.lowlevel.Task | None = None
-
-    @in_brackets
-    def __repr__(self) -> str:
-        left = self._barred is AlreadyLeft
-        over = "left" if left else "too slow" if self._too_slow else "ended" if self._ended else ""
-        said = f"{self._bus.session_id!r} {len(self._queue)} of {self._capacity} wait"
-        return listed(said, over if self._entered else "not entered")
-
-    async def __aenter__(self) -> Self:
-        """Start to receive events."""
-        self._entered = True
-        self._start = self._bus.cursor
-        if self._since is not None:
-            self._go_back(min(self._since, self._start))  # a cursor ahead of the stream counts as its end
-        if self._bus.closed:
-            self._ended = True
-        else:
-            self._bus.join(self)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop to receive events."""
-        self._barred = AlreadyLeft
-        self._bus.leave(self)
-
-    def _go_back(self, since: Cursor) -> None:
-        """Plan to read events after *since* again, and mark a gap for those no longer kept."""
-        bus = self._bus
-        first: list[Envelope] = []
-        if bus.dropped is not None and since < bus.dropped and self._hears_deltas:
-            first.append(gap_between(bus.session_id, since, bus.dropped))
-        self._past = Past(bus.session_id, bus.records, self._types, since, bus.cursor, bus.buffered(since), first)
-        self._start = since
-
-    @property
-    def _hears_deltas(self) -> bool:
-        return self._types is None or any(not kind.durable for kind in self._types)
-
-    @property
-    def waiting(self) -> int:
-        """Number of live events that wait to be taken."""
-        return len(self._queue)
-
-    # From the bus
-
-    def offer(self, envelopes: Sequence[Envelope]) -> None:
-        """Called by the bus: queue events, or apply the policy if too many wait."""
-        if len(self._queue) + len(envelopes) <= self._room:
-            self._queue.extend(envelopes)
-        else:
-            taken = [self._squeezed_in(envelope) for envelope in envelopes]
-            if not any(taken):
-                return
-        task = self._task
-        if task is not None:
-            self._task = None
-            trio.lowlevel.reschedule(task)
-
-    def _squeezed_in(self, envelope: Envelope) -> bool:
-        """Queue, merge, filter out or drop an event if there is no room; return whether the subscriber has news."""
-        if self._types is not None and not isinstance(envelope.event, self._types):
-            return False
-        if self._too_slow:
-            return False
-        if self._lost_to is not None:
-            self._lost_to = envelope.cursor
-            return False
-        if len(self._queue) < self._capacity:
-            self._queue.append(envelope)
-            return True
-        if self._merged(envelope):
-            return True
-        self._room = 0
-        if self._policy == "disconnect":
-            self._too_slow = True
-        else:
-            self._lost_to = envelope.cursor
-        return True
-
-    def _merged(self, envelope: Envelope) -> bool:
-        """Merge a delta into the last waiting one if both are of one type and the policy merges; return success."""
-        last = self._queue[-1]
-        event = envelope.event
-        if self._policy != "coalesce" or type(last.event) is not type(event) or last.seq != envelope.seq:
-            return False
-        if not isinstance(event, _DELTAS) or not isinstance(last.event, _DELTAS):
-            return False
-        if len(last.event.delta) >= MOST_MERGED:
-            return False
-        self._queue[-1] = envelope.but(event=event.but(delta=last.event.delta + event.delta))
-        return True
-
-    def end(self) -> None:
-        """Called by the bus: no more events come."""
-        self._ended = True
-        task, self._task = self._task, None
-        if task is not None:
-            trio.lowlevel.reschedule(task)
-
-    # To the subscriber
-
-    def __aiter__(self) -> Self:
-        if not self._entered:
-            raise NotEntered
-        return self
-
-    async def __anext__(self) -> Envelope:
-        if self._barred is not None:
-            raise self._barred
-        if self._queue and self._past is None:
-            self._last_out = envelope = self._queue.pop(0)
-            return envelope
-        self._barred = AlreadyRead
-        try:
-            while True:
-                if self._past is not None:
-                    again = await self._past.next()
-                    if again is not None:
-                        return self._out(again)
-                    self._past = None
-                if self._queue:
-                    self._last_out = envelope = self._queue.pop(0)
-                    return envelope
-                if self._lost_to is not None:
-                    gap = self._catch_up(self._lost_to)
-                    if gap is not None:
-                        return gap
-                    continue
-                if self._too_slow:
-                    raise SubscriberTooSlow(self._position.seq, self._position.n)
-                if self._ended:
-                    raise StopAsyncIteration
-                self._task = trio.lowlevel.current_task()
-                await trio.lowlevel.wait_task_rescheduled(self._leave)
-        finally:
-            if self._barred is AlreadyRead:
-                self._barred = None
-
-    def _out(self, envelope: Envelope) -> Envelope:
-        """Return *envelope*, which was read again; it is the subscriber's new position, unless it is a `Gap`."""
-        if not isinstance(envelope.event, Gap):
-            self._last_out = envelope
-        return envelope
-
-    @property
-    def _position(self) -> Cursor:
-        """Position after the last event that the subscriber got."""
-        return self._start if self._last_out is None else max(self._start, self._last_out.cursor)
-
-    def _catch_up(self, lost_to: Cursor) -> Envelope | None:
-        """Called when the queue is empty: plan to read what was left out, or return the `Gap` that marks it."""
-        self._lost_to = None
-        self._room = self._capacity if self._types is None else 0
-        position = self._position
-        if self._policy == "coalesce":
-            self._go_back(position)
-            return None
-        self._start = lost_to
-        return gap_between(self._bus.session_id, position, lost_to)
-
-    def _leave(self, _: object) -> trio.lowlevel.Abort:
-        self._task = None
-        return trio.lowlevel.Abort.SUCCEEDED

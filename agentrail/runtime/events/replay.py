@@ -15,32 +15,40 @@ from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta
+from agentrail.values.value import quick
+
+_delta = quick(MessageDelta)
 
 
 class EphemeralTail:
-    """Buffer of the ephemeral events since the last durable one; the oldest may have been dropped."""
+    """Buffer of the ephemeral events since the last durable one; the oldest may have been dropped.
 
-    __slots__ = ("_at", "_behind", "_first", "_said")
+    Their envelopes are made when somebody reads them.
+    """
+
+    __slots__ = ("_behind", "_first", "at", "said")
 
     def __init__(self, behind: Envelope, first: int) -> None:
         self._behind = behind
         self._first = first
-        self._at: array[int] = array("q")  # one object for the garbage collector, however many times are in it
-        self._said: list[Event | str] = []
+        self.at: array[int] = array("q")  # one object for the garbage collector, however many times are in it
+        self.said: list[Event | str] = []
 
     def __len__(self) -> int:
-        return len(self._said)
+        return len(self.said)
 
-    def add(self, event: Event, n: int, at: int) -> Envelope:
-        """Store the next event, and return it with its position."""
-        self._at.append(at)
-        self._said.append(event.delta if type(event) is MessageDelta else event)
-        behind = self._behind
-        return Envelope(behind.session_id, behind.seq, n, at, behind.turn, behind.round, event, behind.path)
+    def envelopes(self, first: int, last: int) -> list[Envelope]:
+        """Return the events with the numbers from *first* to *last*, none of which must have been dropped."""
+        behind, start, end = self._behind, first - self._first, last + 1 - self._first
+        session_id, seq, turn, round_, path = behind.session_id, behind.seq, behind.turn, behind.round, behind.path
+        return [
+            Envelope(session_id, seq, n, at, turn, round_, _delta(said) if isinstance(said, str) else said, path)
+            for n, (said, at) in enumerate(zip(self.said[start:end], self.at[start:end], strict=True), first)
+        ]
 
     def forget_first(self) -> Cursor:
         """Drop the oldest event, and return its position."""
-        del self._at[0], self._said[0]
+        del self.at[0], self.said[0]
         self._first += 1
         return Cursor(self._behind.seq, self._first - 1)
 
@@ -51,14 +59,11 @@ class EphemeralTail:
 
     def after(self, since: Cursor) -> list[Envelope]:
         """Return the events after a position."""
-        if self.last <= since:
+        last = self.last
+        if last <= since:
             return []
-        skipped = max(0, since.n + 1 - self._first) if since.seq == self._behind.seq else 0
-        kept = zip(self._at[skipped:], self._said[skipped:], strict=True)
-        return [
-            self._behind.but(n=n, at=at, event=MessageDelta(said) if isinstance(said, str) else said)
-            for n, (at, said) in enumerate(kept, self._first + skipped)
-        ]
+        first = max(self._first, since.n + 1) if since.seq == last.seq else self._first
+        return self.envelopes(first, last.n)
 
 
 PAGE: Final = 100

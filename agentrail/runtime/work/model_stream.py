@@ -21,7 +21,7 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.sanitize import Contained, fit_chunk, fit_failure, tell
 from agentrail.values.events.envelope import Event
-from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
+from agentrail.values.events.response import MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.fitting import MAX_TEXT
 from agentrail.values.foreign import described, named
 from agentrail.values.stream import (
@@ -41,7 +41,6 @@ from agentrail.values.stream import (
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 
-_delta = quick(MessageDelta)
 _thought = quick(ThinkingDelta)
 
 
@@ -102,6 +101,7 @@ class Stream:
         "_held_back",
         "_meter",
         "_open",
+        "_plain",
         "_post",
         "_prices",
         "_tags",
@@ -129,6 +129,7 @@ class Stream:
         self._post = post
         self._prices = prices
         self._tags = TagFilter() if started.inline_tags else None
+        self._plain = self._tags is None  # whether chunks are taken as they are
         self._clock = clock
         self._bus = bus
         self.request = started.request
@@ -140,7 +141,7 @@ class Stream:
         self._timed = False
         self.last = self.reported = clock.now()
         self._open = False
-        self._held_back: list[Event] | None = None
+        self._held_back: list[Event | str] | None = None
         self._text: list[str] = []
         self._thinking: list[str] | None = None
         self._meter = UsageMeter(started.request)
@@ -149,6 +150,7 @@ class Stream:
     def cut(self) -> None:
         """Cancel the request; nothing more of it is published."""
         self.closed = True
+        self._plain = False
         self.scope.cancel()
         reach(Failpoint.REQUEST_CUT)
 
@@ -167,62 +169,61 @@ class Stream:
 
     def emit(self, chunk: Chunk) -> None:
         """Take a chunk from the model: publish it, or buffer it until `open`; raise `BadResponse` if invalid."""
-        if self.closed or self.ended:
-            return
-        meter = self._meter
-        if (
-            (type(chunk) is not TextChunk and type(chunk) is not ThinkingChunk)
-            or type(text := chunk.text) is not str
-            or not text.isascii()
-            or (said := meter.said + len(text)) > MAX_TEXT
-        ):
-            chunk = fit_chunk(chunk, MAX_TEXT - meter.said)
-            if not isinstance(chunk, TextChunk | ThinkingChunk):
-                self._take(chunk)
-                return
-            text = chunk.text
+        if self._plain and type(chunk) is TextChunk and type(text := chunk.text) is str and text.isascii():
+            meter = self._meter
             said = meter.said + len(text)
-        meter.said = said
+            if said <= MAX_TEXT:  # nothing needs to be mended: the usual case, for speed
+                meter.said = said
+                self.last = now = self._clock.now()
+                self.waiting = False
+                self._text.append(text)
+                if self._open:
+                    self._bus.whisper(text, self._clock.ms(now))
+                elif self._held_back is not None:
+                    self._held_back.append(text)
+                else:
+                    self._say(text)
+                return
+        if not self.closed and not self.ended:
+            self._emit_fit(fit_chunk(chunk, MAX_TEXT - self._meter.said))
+
+    def _emit_fit(self, chunk: Chunk) -> None:
+        """Take a checked chunk of any kind."""
         self.last = self._clock.now()
-        self.waiting = False
-        if type(chunk) is ThinkingChunk:
+        self._meter.take(chunk)
+        if isinstance(chunk, TextChunk):
+            self.waiting = False
+            self._write((chunk.text,) if self._tags is None else self._tags.feed(chunk.text))
+        elif isinstance(chunk, ThinkingChunk):
+            self.waiting = False
             if self._thinking is None:
                 self._thinking = []
                 self._say(ThinkingStart())
-            self._thinking.append(text)
-            self._say(_thought(text))
-        elif self._tags is None:
-            self._text.append(text)
-            self._say(_delta(text))
-        else:
-            self._write(self._tags.feed(text))
-
-    def _take(self, chunk: Chunk) -> None:
-        """Count a chunk without text; a ping alone does not mean that the response has begun."""
-        self.last = self._clock.now()
-        if isinstance(chunk, CallChunk):
+            self._thinking.append(chunk.text)
+            self._say(_thought(chunk.text))
+        elif isinstance(chunk, CallChunk):  # a ping alone does not mean that the response has begun
             self.waiting = False
-        self._meter.take(chunk)
 
     def _write(self, pieces: Iterable[str | Tagged]) -> None:
         """Publish pieces of text and status; a title is reported by the machine instead."""
         for piece in pieces:
             if isinstance(piece, str):
                 self._text.append(piece)
-                self._say(_delta(piece))
+                self._say(piece)
             elif piece.tag == "status":
                 self._say(StatusUpdate(piece.text))
 
-    def _say(self, event: Event) -> None:
+    def _say(self, said: Event | str) -> None:
+        """Publish an event, or a piece of the text, or keep it until `open`; the first one posts `StreamBegan`."""
         if self._open:
-            self._bus.whisper(event, self._clock.ms(self.last))
+            self._bus.whisper(said, self._clock.ms(self.last))
             return
         if self._held_back is None:
-            self._held_back = [event]
+            self._held_back = [said]
             reach(Failpoint.FIRST_CHUNK)
             self._post(StreamBegan(self.request.request_id))
         else:
-            self._held_back.append(event)
+            self._held_back.append(said)
 
     def open(self) -> None:
         """Publish the buffered deltas, and each further one as it comes."""
@@ -232,8 +233,7 @@ class Stream:
         at = self._clock.now_ms()
         self._bus.whisper(MessageStart(self.request.request_id), at)
         held_back, self._held_back = self._held_back, None
-        for event in held_back or ():
-            self._bus.whisper(event, at)
+        self._bus.whisper_all(held_back or (), at)
         reach(Failpoint.STREAM_OPENED)
 
     def sent(self) -> None:
@@ -258,6 +258,7 @@ class Stream:
                 closing = StreamEnded(request_id, response if usage is response.usage else response.but(usage=usage))
         finally:
             self.ended = True
+            self._plain = False
             reach(Failpoint.RESPONSE)
             self._post(StreamCut(request_id, self.partial(), self._failure) if closing is None else closing)
 

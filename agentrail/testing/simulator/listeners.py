@@ -8,7 +8,7 @@ import trio
 
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SubscriberTooSlow
-from agentrail.runtime.events.bus import POLICIES
+from agentrail.runtime.events.subscription import POLICIES
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.simulator.stage import Stage
 from agentrail.values.events.envelope import Cursor, Envelope

@@ -1,0 +1,356 @@
+"""One subscriber's view of a session's events, and the policies for a subscriber that falls behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Literal, NamedTuple, Protocol, Self, TypeAlias
+
+import trio
+
+from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
+from agentrail.reprs import in_brackets, listed
+from agentrail.runtime.events.replay import EphemeralTail, Past, Reader, gap_between
+from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.plugins import Gap
+from agentrail.values.events.response import MessageDelta, ThinkingDelta
+
+Policy: TypeAlias = Literal["coalesce", "drop", "disconnect"]
+"""How a subscriber that is too slow is treated; see `POLICIES`."""
+
+POLICIES: Final[tuple[Policy, ...]] = ("coalesce", "drop", "disconnect")
+"""How a subscriber that is too slow is treated. `coalesce`: its deltas are merged, and durable events are read again
+from the journal. `drop`: events are left out, and a `Gap` marks the place. `disconnect`: the stream ends with an error
+that has the cursor from which to go on."""
+
+CAPACITY: Final = 1024
+"""How many events may wait for one subscriber, unless it gives a `capacity`; with more, its policy is applied."""
+
+MOST_MERGED: Final = 16 * 1024
+"""The most characters of a merged delta; beyond it the subscriber counts as fallen behind."""
+
+_DELTAS = (MessageDelta, ThinkingDelta)
+_BEGINNING: Final = Cursor(0)
+
+
+class Run(NamedTuple):
+    """Ephemeral events that wait for a subscriber; their envelopes are made when it reads them."""
+
+    tail: EphemeralTail
+    first: int
+    """Number of the first, since the durable event before them."""
+    last: int
+    """Number of the last."""
+
+
+class Source(Protocol):
+    """Interface: the event bus, as a subscription uses it."""
+
+    session_id: str
+    records: Reader
+    closed: bool
+    dropped: Cursor | None
+
+    @property
+    def cursor(self) -> Cursor:
+        """Position after the last published event."""
+        ...
+
+    @property
+    def tail(self) -> tuple[EphemeralTail | None, int]:
+        """The ephemeral events since the last durable one, and the number of the newest; 0 if there are none."""
+        ...
+
+    def buffered(self, since: Cursor) -> list[Envelope]:
+        """Return the buffered ephemeral events after *since*."""
+        ...
+
+    def join(self, subscription: Subscription) -> None:
+        """Add *subscription*: it gets all events from now on."""
+        ...
+
+    def leave(self, subscription: Subscription) -> None:
+        """Remove *subscription*."""
+        ...
+
+
+class Subscription:
+    """One subscriber's view of a session: `async with` it, then `async for` over it."""
+
+    __slots__ = (
+        "_barred",
+        "_bus",
+        "_capacity",
+        "_ended",
+        "_entered",
+        "_folded",
+        "_last_out",
+        "_lost_to",
+        "_next",
+        "_past",
+        "_policy",
+        "_queue",
+        "_room",
+        "_runs",
+        "_since",
+        "_start",
+        "_too_slow",
+        "_types",
+        "room_to",
+        "task",
+    )
+
+    def __init__(
+        self,
+        bus: Source,
+        *,
+        since: Cursor | None,
+        types: tuple[type[Event], ...] | None,
+        policy: str,
+        capacity: int,
+    ) -> None:
+        self._bus = bus
+        self._since = since
+        self._types = types
+        self._policy = policy
+        self._capacity = capacity
+        self._room = capacity if types is None else 0
+        self._queue: list[Envelope | Run] = []
+        self._runs = self._folded = 0  # runs in the queue, and how many more events than items are in it
+        self._next = 1  # number of the next ephemeral event since the last durable one, after those in the queue
+        self.room_to = 0  # up to this number, ephemeral events have room; or to a later one, as some may be read by now
+        self._past: Past | None = None
+        self._start = _BEGINNING
+        self._last_out: Envelope | None = None
+        self._lost_to: Cursor | None = None
+        self._too_slow = False
+        self._ended = False
+        self._entered = False
+        self._barred: type[AlreadyLeft | AlreadyRead] | None = None
+        self.task: trio.lowlevel.Task | None = None
+
+    @in_brackets
+    def __repr__(self) -> str:
+        left = self._barred is AlreadyLeft
+        over = "left" if left else "too slow" if self._too_slow else "ended" if self._ended else ""
+        said = f"{self._bus.session_id!r} {self.waiting} of {self._capacity} wait"
+        return listed(said, over if self._entered else "not entered")
+
+    async def __aenter__(self) -> Self:
+        """Start to receive events."""
+        self._entered = True
+        self._start = self._bus.cursor
+        if self._since is not None:
+            self._go_back(min(self._since, self._start))  # a cursor ahead of the stream counts as its end
+        if self._bus.closed:
+            self._ended = True
+        else:
+            self._next = self._bus.tail[1] + 1
+            self._bus.join(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop to receive events."""
+        self._barred = AlreadyLeft
+        self._bus.leave(self)
+
+    def _go_back(self, since: Cursor) -> None:
+        """Plan to read events after *since* again, and mark a gap for those no longer kept."""
+        bus = self._bus
+        first: list[Envelope] = []
+        if bus.dropped is not None and since < bus.dropped and self._hears_deltas:
+            first.append(gap_between(bus.session_id, since, bus.dropped))
+        self._past = Past(bus.session_id, bus.records, self._types, since, bus.cursor, bus.buffered(since), first)
+        self._start = since
+
+    @property
+    def _hears_deltas(self) -> bool:
+        return self._types is None or any(not kind.durable for kind in self._types)
+
+    @property
+    def waiting(self) -> int:
+        """Number of live events that wait to be taken."""
+        hears = self._entered and self._barred is not AlreadyLeft
+        return len(self._queue) + self._folded + (max(0, self._bus.tail[1] + 1 - self._next) if hears else 0)
+
+    # From the bus
+
+    def offer(self, envelopes: Sequence[Envelope]) -> None:
+        """Called by the bus before it counts from these durable events on: queue them, or apply the policy."""
+        tail, last = self._bus.tail
+        if tail is not None and self._next <= last:
+            self._queue.append(Run(tail, self._next, last))
+            self._runs += 1
+            self._folded += last - self._next
+        self._next, self.room_to = 1, 0
+        if len(self._queue) + self._folded + len(envelopes) <= self._room:
+            self._queue.extend(envelopes)
+        else:
+            self._unfold()
+            taken = [self._squeezed_in(envelope) for envelope in envelopes]
+            if not any(taken):
+                return
+        self.room_to = self._room - len(self._queue) - self._folded
+        self.wake()
+
+    def squeeze(self, n: int) -> None:
+        """Called by the bus: apply the policy to the ephemeral event *n* if there is no room for it."""
+        self.room_to = self._room - len(self._queue) - self._folded + self._next - 1
+        if n <= self.room_to:
+            self.wake()
+            return
+        self.keep(n - 1)
+        tail, _ = self._bus.tail
+        self._next = n + 1
+        if tail is not None and self._squeezed_in(tail.envelopes(n, n)[0]):
+            self.wake()
+
+    def keep(self, last: int) -> None:
+        """Called by the bus before it may forget the ephemeral events up to number *last*: make their envelopes."""
+        self._unfold()
+        tail, _ = self._bus.tail
+        if tail is not None and self._next <= last:
+            self._queue += tail.envelopes(self._next, last)
+            self._next = last + 1
+
+    def _unfold(self) -> None:
+        """Make the envelopes of the runs in the queue."""
+        if self._runs:
+            folded, self._queue = self._queue, []
+            self._runs = self._folded = 0
+            for item in folded:
+                self._queue += item.tail.envelopes(item.first, item.last) if isinstance(item, Run) else [item]
+
+    def wake(self) -> None:
+        """Called by the bus: there is something to read."""
+        task = self.task
+        if task is not None:
+            self.task = None
+            trio.lowlevel.reschedule(task)
+
+    def _squeezed_in(self, envelope: Envelope) -> bool:
+        """Queue, merge, filter out or drop an event if there is no room; return whether the subscriber has news."""
+        if self._types is not None and not isinstance(envelope.event, self._types):
+            return False
+        if self._too_slow:
+            return False
+        if self._lost_to is not None:
+            self._lost_to = envelope.cursor
+            return False
+        if len(self._queue) < self._capacity:
+            self._queue.append(envelope)
+            return True
+        if self._merged(envelope):
+            return True
+        self._room = 0
+        if self._policy == "disconnect":
+            self._too_slow = True
+        else:
+            self._lost_to = envelope.cursor
+        return True
+
+    def _merged(self, envelope: Envelope) -> bool:
+        """Merge a delta into the last waiting one if both are of one type and the policy merges; return success."""
+        last = self._queue[-1]
+        event = envelope.event
+        if (
+            isinstance(last, Run)
+            or self._policy != "coalesce"
+            or type(last.event) is not type(event)
+            or last.seq != envelope.seq
+        ):
+            return False
+        if not isinstance(event, _DELTAS) or not isinstance(last.event, _DELTAS):
+            return False
+        if len(last.event.delta) >= MOST_MERGED:
+            return False
+        self._queue[-1] = envelope.but(event=event.but(delta=last.event.delta + event.delta))
+        return True
+
+    def end(self) -> None:
+        """Called by the bus: no more events come."""
+        self.keep(self._bus.tail[1])
+        self._ended = True
+        self.wake()
+
+    # To the subscriber
+
+    def __aiter__(self) -> Self:
+        if not self._entered:
+            raise NotEntered
+        return self
+
+    async def __anext__(self) -> Envelope:
+        if self._barred is not None:
+            raise self._barred
+        queue = self._queue
+        if queue and self._past is None and type(first := queue[0]) is Envelope:  # the usual case, for speed
+            del queue[0]
+            self._last_out = first
+            return first
+        self._barred = AlreadyRead
+        try:
+            while True:
+                if self._past is not None:
+                    again = await self._past.next()
+                    if again is not None:
+                        return self._out(again)
+                    self._past = None
+                if (envelope := self._taken()) is not None:
+                    return envelope
+                if self._lost_to is not None:
+                    gap = self._catch_up(self._lost_to)
+                    if gap is not None:
+                        return gap
+                    continue
+                if self._too_slow:
+                    raise SubscriberTooSlow(self._position.seq, self._position.n)
+                if self._ended:
+                    raise StopAsyncIteration
+                self.task = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._leave)
+        finally:
+            if self._barred is AlreadyRead:
+                self._barred = None
+
+    def _taken(self) -> Envelope | None:
+        """Take the next live event; `None` if there is none."""
+        if not self._queue:
+            self.keep(self._bus.tail[1])
+        while self._queue:
+            first = self._queue.pop(0)
+            if isinstance(first, Envelope):
+                self._last_out = first
+                return first
+            self._runs -= 1
+            self._folded -= first.last - first.first
+            self._queue[:0] = first.tail.envelopes(first.first, first.last)
+        return None
+
+    def _out(self, envelope: Envelope) -> Envelope:
+        """Return *envelope*, which was read again; it is the subscriber's new position, unless it is a `Gap`."""
+        if not isinstance(envelope.event, Gap):
+            self._last_out = envelope
+        return envelope
+
+    @property
+    def _position(self) -> Cursor:
+        """Position after the last event that the subscriber got."""
+        return self._start if self._last_out is None else max(self._start, self._last_out.cursor)
+
+    def _catch_up(self, lost_to: Cursor) -> Envelope | None:
+        """Called when the queue is empty: plan to read what was left out, or return the `Gap` that marks it."""
+        self._lost_to = None
+        self._room = self._capacity if self._types is None else 0
+        position = self._position
+        if self._policy == "coalesce":
+            self._go_back(position)
+            return None
+        self._start = lost_to
+        return gap_between(self._bus.session_id, position, lost_to)
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        self.task = None
+        return trio.lowlevel.Abort.SUCCEEDED
