@@ -9,18 +9,23 @@ import math
 import re
 from collections.abc import Callable
 from functools import _lru_cache_wrapper, cache
+from pathlib import Path
 from types import FunctionType, new_class
 
 import trio
 
+from agentrail.adapters.journals.sqlite.file_type import _problem
+from agentrail.adapters.models.demo.answers import _report
+from agentrail.adapters.models.demo.wording import quoted
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
 from agentrail.codec import readers, states
+from agentrail.core.audit import _around
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Ask
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
-from agentrail.plugins import SecurityGuard, arguments
+from agentrail.plugins import EventLogger, SecurityGuard, arguments
 from agentrail.plugins.shell.command_line import Commands, lex
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
 from agentrail.plugins.shell.paths import LOST, PathPlace, directory, fence, meets, pieces
@@ -35,10 +40,14 @@ from agentrail.tools import validator_for
 from agentrail.tools.builtin.delegating import TaskTool
 from agentrail.tools.builtin.editing import _pairs, nearest
 from agentrail.tools.builtin.shell import _told_output
-from agentrail.tools.json_schema import regex, regex_parser, validation
+from agentrail.tools.json_schema import explain, regex, regex_parser, validation
 from agentrail.tools.json_schema.regex import Regex
 from agentrail.tools.json_schema.regex_parser import UnusableError
-from agentrail.values.json import freeze_object
+from agentrail.values.content import Text
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentStart
+from agentrail.values.json import Json, freeze_object
+from agentrail.values.messages import ToolMessage
 from agentrail.values.meter import CHECK_STEPS, Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec, ok
 from agentrail.values.value import Value
@@ -362,6 +371,46 @@ def sessions_with_which_all_objects_are_looked_at(count: int) -> bool:
         return gc.get_freeze_count() == 0
     finally:
         asking.end()
+
+
+@scene("core.audit.BEFORE")
+def characters_before_a_difference(count: int) -> bool:
+    same = f"b{'x' * (count - 1)}"
+    return _around(same, f"{same}y")[1].startswith("b")
+
+
+@scene("core.audit.LONGEST")
+def characters_of_a_difference(count: int) -> bool:
+    return _around("", "y" * count)[1] == "y" * count
+
+
+@scene("plugins.logger.EventLogger.texts", 80)
+def characters_of_a_text_that_is_logged(count: int) -> bool:
+    said = EventLogger().on_event(Envelope("s", 1, 0, 0, 1, 1, AgentStart("p" * count)), None, Context())
+    return said is not None and "p" * count in said.fields.values()
+
+
+@scene("adapters.journals.sqlite.file_type.SHOWN")
+def bytes_of_what_is_no_database(count: int) -> bool:
+    return "Z" in str(_problem(Path("nowhere"), b"x" * (count - 1) + b"Z", count))
+
+
+@scene("adapters.models.demo.answers.MAX_RESULT")
+def characters_of_a_result_that_the_demo_quotes(count: int) -> bool:
+    return "x" * count in _report(ToolMessage("c1", "dig", (Text("x" * count),)))
+
+
+@scene("adapters.models.demo.wording.quoted.limit", 60)
+def characters_that_the_demo_quotes(count: int) -> bool:
+    return quoted("x" * count) == f"`{'x' * count}`"
+
+
+@scene("tools.json_schema.explain._LEVELS")
+def levels_of_a_description(count: int) -> bool:
+    schema: Json = {"type": "string"}
+    for _ in range(count - 1):
+        schema = {"anyOf": [schema]}
+    return "text" in explain._wanted_of(schema)
 
 
 @scene("plugins.shell.paths.fence(maxsize)", 32)
