@@ -343,6 +343,8 @@ OTHERWISE: Final = frozenset(
         "adapters.journals.sqlite.writing.ROWS_KEPT",  # the scene has a figure of its own
         "adapters.sandboxes.composite.MAX_FOUND",  # as above
         "adapters.sandboxes.searching.MAX_SEEN",  # as above
+        "codec.states._WORST",  # as above
+        "runtime.work.file_finding.MOST_LISTED",  # as above
         "adapters.sandboxes.confined_open.MAX_LINKS",  # the kernel has the same
         "codec.text._LONGEST_INT",  # whatever is longer does not fit 64 bits either
         "app.spec.AT_MOST[]",  # a table: its figures have names of their own

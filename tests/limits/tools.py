@@ -34,7 +34,8 @@ from agentrail.plugins.shell.rule_context import CommandScene as Where
 from agentrail.ports import implementing
 from agentrail.ports.model import Compactor
 from agentrail.ports.sandbox import Execution, Heard, Output
-from agentrail.runtime.shared.collector import FULL_COLLECTION_AFTER, FewerCollections, fewer_full_collections
+from agentrail.runtime.shared import collector
+from agentrail.runtime.shared.collector import FewerCollections, fewer_full_collections
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.tools import validator_for
 from agentrail.tools.builtin.delegating import TaskTool
@@ -357,7 +358,7 @@ def collections_between_full_ones_that_are_too_few(count: int) -> bool:
     gc.set_threshold(young, middle, count)
     try:
         with fewer_full_collections():
-            return gc.get_threshold() == (young, middle, FULL_COLLECTION_AFTER)
+            return gc.get_threshold() == (young, middle, collector.FULL_COLLECTION_AFTER)
     finally:
         gc.set_threshold(young, middle, old)
 
