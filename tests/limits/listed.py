@@ -68,6 +68,10 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "codec.states._WORST": (6, ("times_that_an_estimate_may_be_too_large",)),
     "codec.text.DOCUMENT_DEPTH": (128, ("levels_of_a_text",)),
     "codec.text._LONGEST_INT": (20, ("digits_of_a_number",)),
+    "core.machine.reconfiguring.MOST_LABELS": (
+        64,
+        ("labels_at_the_start_of_a_session", "labels_that_a_session_gets_later"),
+    ),
     "core.machine.tool_results.NOTICE_CHARS": (200, ("characters_of_a_call_that_ended_in_the_background",)),
     "core.machine.repeat_doubts.MOST": (32, ("doubts_of_a_session", "doubts_about_one_tool")),
     "core.audit.BEFORE": (60, ("characters_before_a_difference",)),
@@ -147,6 +151,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "ports.sandbox.Search.limit": (1000, ("matches_of_a_search",)),
     "ports.web.MAX_PAGE": (2_097_152, ("bytes_of_a_page", "bytes_of_a_page_that_comes_packed")),
     "runtime.inbox.known_commands.MOST_KEPT": (1000, ("answers_at_hand",)),
+    "runtime.commands.LONGEST_NAME": (200, ("characters_of_a_title",)),
     "runtime.shared.collector.FULL_COLLECTION_AFTER": (100, ("collections_between_full_ones_that_are_too_few",)),
     "runtime.shared.collector.MANY": (1000, ("sessions_with_which_all_objects_are_looked_at",)),
     "runtime.work.file_finding.MOST_FOUND": (100, ("paths_that_are_found",)),

@@ -16,7 +16,7 @@ from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.core.supervision_rules import Ending, Policy, Ward, decide
 from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
-from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError
+from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError, TooManyLabels, WrongType
 from agentrail.hooks.actions import FindFiles
 from agentrail.hooks.attachments import seat_for
 from agentrail.plugins import BudgetGuard
@@ -24,7 +24,7 @@ from agentrail.ports.journal import Claim, Record, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
-from agentrail.runtime.commands import subscription
+from agentrail.runtime.commands import name_of, subscription
 from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.events.bus import Bus
@@ -42,7 +42,7 @@ from agentrail.runtime.work import file_finding
 from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
 from agentrail.runtime.work.file_finding import find_files
 from agentrail.runtime.work.plugin_asks import _text_of_file
-from agentrail.testing import say
+from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.life import AgentStart
 from agentrail.values.events.plugins import Gap
@@ -59,7 +59,7 @@ from tests.runtime.families import agent, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.recorded import Session
 from tests.runtime.test_limits import Provider
-from tests.runtime.world import open_world, settle, until
+from tests.runtime.world import open_world, settle, spec_of, until
 
 # What is kept
 
@@ -442,6 +442,35 @@ async def threads_that_were_left_behind(count: int) -> bool:
 
 
 # What plugins ask for, and what is shown
+
+
+@scene("runtime.commands.LONGEST_NAME")
+def characters_of_a_title(size: int) -> bool:
+    try:
+        return name_of("title", "x" * size) == "x" * size
+    except WrongType:
+        return False
+
+
+@scene("core.machine.reconfiguring.MOST_LABELS")
+async def labels_at_the_start_of_a_session(count: int) -> bool:
+    async with open_supervisor() as supervisor:
+        try:
+            session = await supervisor.spawn(spec_of(ScriptedModel([])), labels=map(str, range(count)))
+        except TooManyLabels:
+            return False
+        return len(session.inspect().labels) == count
+
+
+@scene("core.machine.reconfiguring.MOST_LABELS")
+async def labels_that_a_session_gets_later(count: int) -> bool:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel([])), labels=["0"])
+        try:
+            await session.label(map(str, range(1, count)))
+        except TooManyLabels:
+            return False
+        return len(session.inspect().labels) == count
 
 
 @scene("runtime.work.plugin_asks.MAX_READ")
