@@ -562,7 +562,7 @@ async def comeback(supervisor: Supervisor, journal: OddJournal, seed: int) -> Co
     name = f"back-{seed}"
     source.calm = True
     try:
-        async with open_supervisor(journal=journal, seed=1) as first:
+        async with open_supervisor(journal=journal, seed=1, lease=LONG_TIME) as first:
             session = await first.spawn(spec, name)
             journal.source = source
             for number in range(3):
@@ -641,7 +641,7 @@ def play(first: int, wanted: int) -> tuple[Counter[str], list[int], int]:
         journal = OddJournal(steps)
         given: Counter[str] = Counter()
         seed = first
-        async with open_supervisor(journal=journal, seed=1) as supervisor:
+        async with open_supervisor(journal=journal, seed=1, lease=LONG_TIME) as supervisor:
             while given.total() < wanted:
                 steps.longest = 0.0
                 given += await _one(supervisor, journal, seed)
@@ -661,7 +661,7 @@ def longest_step(seed: int, measure: Callable[[], float] = time.thread_time) -> 
 
     async def main() -> None:
         journal = OddJournal(steps)
-        async with open_supervisor(journal=journal, seed=1) as supervisor:
+        async with open_supervisor(journal=journal, seed=1, lease=LONG_TIME) as supervisor:
             await _one(supervisor, journal, seed)
 
     with quiet():
