@@ -15,7 +15,7 @@ from agentrail.errors.broken import (
     ReplayDiffers,
     StateNotStorable,
 )
-from agentrail.errors.children import BadSupervisor, ChildExists, UnknownChild, UnknownTask
+from agentrail.errors.children import BadSupervisor, ChildExists, NotReady, UnknownChild, UnknownTask
 from agentrail.errors.infrastructure import (
     BadArchive,
     BadJournal,
@@ -224,6 +224,7 @@ __all__ = [
     "NotJson",
     "NotOpened",
     "NotReadable",
+    "NotReady",
     "NotWrittenYet",
     "NothingWritten",
     "OutsideError",

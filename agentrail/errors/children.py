@@ -16,6 +16,15 @@ class ChildExists(UsageError):
         super().__init__(child)
 
 
+class NotReady(UsageError):
+    """A service has ended before it was ready."""
+
+    wording = "`{0}` ended before it was ready; call `task_status.started()`, or start it again if it was stopped"
+
+    def __init__(self, child: str) -> None:
+        super().__init__(child)
+
+
 class BadSupervisor(UsageError):
     """The numbers for the restarts of a supervisor are invalid."""
 

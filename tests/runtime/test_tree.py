@@ -14,6 +14,7 @@ from agentrail.errors import (
     BadSupervisor,
     ChildExists,
     CommitUnknown,
+    NotReady,
     SessionCrashed,
     StartTooSlow,
     SupervisorFailed,
@@ -21,6 +22,7 @@ from agentrail.errors import (
 )
 from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.status import SessionDown
+from agentrail.runtime.supervision.children import Service
 from agentrail.testing import ScriptedModel
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_restarting import times
@@ -187,6 +189,56 @@ async def test_a_service_says_when_it_is_ready_or_is_too_slow() -> None:
             await supervisor.stop_child("slow")
 
 
+async def never_ready(task_status: trio.TaskStatus[None]) -> None:  # noqa: ARG001 - it never calls it
+    await trio.sleep_forever()
+
+
+async def returns(task_status: trio.TaskStatus[None]) -> None:  # noqa: ARG001 - it never calls it
+    await trio.sleep(1)
+
+
+@pytest.mark.parametrize("service", [never_ready, returns])
+async def test_whoever_starts_a_service_that_ends_before_it_is_ready_is_told_so(service: Service) -> None:
+    async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
+
+        async def start() -> None:
+            with pytest.raises(NotReady, match="`one` ended before it was ready"):
+                await supervisor.start_service(service, "one", start_timeout=1000.0)
+
+        nursery.start_soon(start)
+        await trio.sleep(0.5)
+        if service is never_ready:
+            await supervisor.stop_child("one")
+        with trio.fail_after(2):
+            await trio.sleep(1)
+            assert nursery.child_tasks == frozenset()
+        assert supervisor.tree().children == ()
+
+
+async def test_whoever_starts_a_service_waits_on_if_its_group_is_started_again_meanwhile() -> None:
+    begun: list[float] = []
+
+    async def slow(task_status: trio.TaskStatus[None]) -> None:
+        begun.append(trio.current_time())
+        await trio.sleep(3)
+        task_status.started()
+        await trio.sleep_forever()
+
+    async with open_supervisor(strategy="one_for_all") as supervisor, trio.open_nursery() as nursery:
+        part = Part("a", [])
+        await supervisor.start_service(part, "a")
+        began = trio.current_time()
+
+        async def breaks() -> None:
+            await trio.sleep(1)
+            part.breaking.set()
+
+        nursery.start_soon(breaks)
+        with trio.fail_after(100):
+            await supervisor.start_service(slow, "slow")
+        assert [at - began for at in (*begun, trio.current_time())] == [0, 1, 4]
+
+
 async def test_a_service_that_raises_a_cancellation_that_it_kept_is_started_again() -> None:
     kept: list[trio.Cancelled] = []
     starts: list[float] = []
@@ -252,6 +304,34 @@ async def test_a_child_that_ends_too_late_for_a_restart_is_started_again_when_it
         await trio.sleep(11)
         assert [at - began for at in begun] == [0, 20]
         assert [child.state for child in supervisor.tree().children] == ["running", "running"]
+
+
+async def test_a_child_that_still_runs_when_its_supervisor_is_started_again_runs_once() -> None:
+    running: list[int] = []
+    begun: list[float] = []
+
+    async def late() -> None:
+        begun.append(trio.current_time())
+        running.append(running[-1] + 1 if running else 1)
+        try:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(20 if len(begun) == 1 else 0)
+            await trio.sleep_forever()
+        finally:
+            running.append(running[-1] - 1)
+
+    async with open_supervisor() as root:
+        below = await root.start_supervisor("below", max_restarts=0)
+        await below.start_service(late, "late", shutdown=5.0)
+        part = Part("a", [])
+        await below.start_service(part, "a")
+        await settle()
+        part.breaking.set()
+        await trio.sleep(30)
+        assert [at - begun[0] for at in begun] == [0, 20]
+        assert max(running) == 1
+        (shown,) = root.tree().children
+        assert [child.state for child in shown.children] == ["running", "running"]
 
 
 async def test_a_child_that_crashes_while_its_group_is_stopped_is_started_once() -> None:

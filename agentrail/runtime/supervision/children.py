@@ -195,6 +195,7 @@ class Child:
         "scope",
         "shutdown",
         "start_timeout",
+        "started",
         "state",
         "ward",
     )
@@ -207,6 +208,7 @@ class Child:
         self.start_timeout = start_timeout
         self.restarts = 0
         self.error: BaseException | None = None
+        self.started: Slot[BaseException | None] = Slot()
         self.begin()
 
     @in_brackets
@@ -233,6 +235,7 @@ class Child:
         if self.state == "starting":
             self.state = "running"
         self.ready.settle(None)
+        self.started.settle(None)
 
     def end(self, state: str = "down") -> None:
         """Note that a run is over, and wake all tasks that wait for it."""

@@ -15,6 +15,7 @@ from agentrail.errors import (
     ChildExists,
     CommitUnknown,
     Fenced,
+    NotReady,
     StartTooSlow,
     SupervisorClosed,
     SupervisorFailed,
@@ -139,11 +140,11 @@ class SupervisorNode:
         self._begin(child, 0.0)
 
     async def start(self, child: Child) -> None:
-        """Start *child* and wait until it is ready; if it fails before, remove it and raise."""
+        """Start *child* and wait until it is ready, even if it is restarted first; raise if it is removed before."""
         self.check(child.key)
         self.adopt(child)
         try:
-            error = await child.ready.wait()
+            error = await child.started.wait()
         except trio.Cancelled:
             # Shielded: a cancelled caller has to stop the child first, because nobody else knows of it:
             # tests/runtime/test_cut_anywhere.py::test_a_service_that_is_started
@@ -151,7 +152,6 @@ class SupervisorNode:
                 await self.stop(child)
             raise
         if error is not None:
-            self._forget(child, error)
             raise error
 
     def _begin(self, child: Child, pause: float) -> None:
@@ -199,11 +199,7 @@ class SupervisorNode:
             halted = stuck and self._children.get(child.key) is child  # a child that was stopped for good was removed
             if halted and not self._stopping and not self.tree.closing:
                 self._begin_again(child, "it has ended at last", 0.0)
-        elif not_started(child, error):
-            child.ready.settle(error)
-            if isinstance(child.body, SessionBody):
-                self._forget(child, error)
-        elif self._stopping or self.tree.closing:
+        elif not_started(child, error) or self._stopping or self.tree.closing:
             self._forget(child, error)
         elif self._busy:
             child.ready.settle(error)
@@ -370,6 +366,7 @@ class SupervisorNode:
     def _forget(self, child: Child, error: BaseException | None) -> None:
         """Remove *child*: it will not be restarted."""
         if self._children.pop(child.key, None) is child:
+            child.started.settle(error or NotReady(child.key))
             self._wards.pop(child.key, None)
             if isinstance(child.body, SessionBody):
                 self.tree.forget(child.key)
