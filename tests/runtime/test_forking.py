@@ -280,6 +280,8 @@ async def test_what_cannot_be_forked_is_refused_and_leaves_nothing(world: World)
         await world.supervisor.fork("s", "demo")  # type: ignore[arg-type]
     with pytest.raises(SessionStored):
         await world.supervisor.fork("s", SessionSpec(model=ScriptedModel([])), id="s")
+    with pytest.raises(UnknownSession):
+        await origin.fork()
     assert world.supervisor.sessions() == ()
 
 

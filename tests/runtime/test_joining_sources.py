@@ -84,6 +84,29 @@ async def test_one_that_never_starts_is_waited_for_as_long_as_the_caller_likes(w
     assert tools(session) == ["a"]
 
 
+async def test_one_that_has_joined_stays_if_the_session_is_suspended_at_once(world: World) -> None:
+    session = await world.spawn([])
+
+    async def suspending(offer: Offer) -> None:
+        await offer([quick("a")])
+        session._session.mailbox.suspend()  # noqa: SLF001 - before anything else can run
+        await trio.sleep_forever()
+
+    await session.attach_tools(Scripted("one", [suspending]))
+    await session.resume()
+    await settle()
+    assert tools(session) == ["a"]
+
+
+async def test_a_session_that_has_ended_starts_none(world: World) -> None:
+    session = await world.spawn([])
+    await session.stop()
+    source = Scripted("one", [offering("a")])
+    with pytest.raises(SessionNotAlive):
+        await session._session.join_source(source, None)  # noqa: SLF001 - it may end after the handle has looked
+    assert source.started == []
+
+
 async def test_a_caller_who_goes_while_it_joins_leaves_nothing(world: World) -> None:
     for pause in range(40):
 

@@ -576,6 +576,16 @@ async def test_the_beginning_of_another_session_is_not_believed() -> None:
             await held.read(session.id)
 
 
+async def test_events_that_do_not_follow_each_other_are_named() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
+        (first, *_) = await journal.read(session.id)
+        held = HeldToContract(OddJournal("read", (first.but(events=first.events * 2),)))
+        with pytest.raises(BadRecord, match=f"event 1 of session '{session.id}', where 2 follows"):
+            await held.read(session.id)
+
+
 async def test_records_without_their_beginning_and_no_records_at_all_cannot_be_replayed() -> None:
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:

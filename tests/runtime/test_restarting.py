@@ -135,6 +135,7 @@ async def test_the_first_restart_is_at_once_and_later_ones_wait_longer_and_longe
             journal.failing = times(1)
             await session.ask(f"{number}")
             restarts.append(trio.current_time() - before)
+            assert view(world, session).state == "running"
     assert restarts[0] == 0
     assert 0.05 <= restarts[1] <= 0.1
     assert 0.1 <= restarts[2] <= 0.2

@@ -8,7 +8,9 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.vocabulary.commands import StopSent
 from agentrail.core.vocabulary.inputs import SessionWoke
 from agentrail.errors import SessionAsleep, SessionCrashed
+from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Claim, Record, Snapshot
@@ -19,7 +21,7 @@ from agentrail.testing.scripted import Element
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentEnd, SessionEnded, SessionHibernated, SessionQuarantined, SessionWoken
 from agentrail.values.events.people import ApprovalResolved
-from agentrail.values.json import JsonObject
+from agentrail.values.json import Json, JsonObject
 from agentrail.values.tools import Ok, ok
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.test_resuming import Turns
@@ -98,7 +100,7 @@ async def test_a_session_that_sleeps_has_no_task_and_shows_its_state(world: Worl
     assert [child.memory for child in world.supervisor.tree().children] == [len("hi") + len("one")]
     await fall_asleep(session)
     assert trio.lowlevel.current_statistics().tasks_living == before - 1
-    assert repr(world.supervisor._sessions.shared.timers).endswith("no owner>")  # noqa: SLF001 - it costs no timer either
+    assert session.id not in world.supervisor._sessions.shared.timers._live  # noqa: SLF001 - it costs no timer either
     assert (session.status().phase, session.status().usage) == ("idle", usage)
     (child,) = world.supervisor.tree().children
     assert (child.state, child.memory) == ("asleep", 0)
@@ -138,6 +140,25 @@ async def test_an_approval_wakes_it_and_the_call_runs(world: World) -> None:
     await session.approve(held.id)
     await until(lambda: session.status().turn_open is False)
     assert [message.text for message in session.messages()][-2:] == ["written", "fine"]
+
+
+class Echoing(Plugin):
+    """Asks a service about each prompt."""
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+        return Continue() if hook.answer is not None else Ask(CallService("echo"))
+
+
+async def test_one_that_has_asked_a_service_sleeps_as_any_other(world: World) -> None:
+    async def echo(payload: Json) -> Json:
+        await trio.sleep(1)
+        return payload
+
+    services = {"echo": echo}
+    session = await world.spawn(["one", "two"], "s", plugins=[Echoing()], services=services, hibernate_after=10)
+    await session.ask("hi")
+    await fall_asleep(session)
+    assert (await session.ask("and?")).text == "two"
 
 
 async def test_nothing_sleeps_that_has_something_to_do(world: World) -> None:

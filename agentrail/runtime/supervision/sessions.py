@@ -19,7 +19,6 @@ from agentrail.errors import (
     BadId,
     JournalUnavailable,
     SessionExists,
-    SessionForgotten,
     SessionHeld,
     SessionNotAlive,
     SessionStored,
@@ -103,7 +102,7 @@ class Sessions:
         """Fork a session of this tree, with its code, under the root supervisor."""
         session = session_of(self.tree.sessions.get(origin))
         if session is None:
-            raise UnknownSession(origin) if self.shared.forget is None else SessionForgotten(origin)
+            raise UnknownSession(origin)
         return await self.fork(self.root, origin, at, session_id, session.sleep.find_code)
 
     async def fork(
