@@ -13,6 +13,7 @@ from property_tests.mutants.explained import EXPLAINED
 SAMPLE = '''"""A module."""
 
 MOST = 3
+PAIRS: dict[str, tuple[int, ...]] = defaultdict[str, tuple[int, ...]](tuple)
 KINDS = {"a": one, "b": two, **OTHERS}
 WORDS = ("x", "y")
 

@@ -118,7 +118,7 @@ def _span(node: Node, offset: Callable[[int, int], int]) -> tuple[int, int]:
 def _walk(node: ast.AST, function: str, line: int) -> Iterator[tuple[str, int, Change]]:
     """Yield the function, the line of the statement, and the change, for each change below *node*."""
     for child in ast.iter_child_nodes(node):
-        if _is_no_code(child):
+        if _is_no_code(child) or _is_type(node, child, not function):
             continue
         inner, at = function, child.lineno if isinstance(child, ast.stmt | ast.ExceptHandler) else line
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -146,6 +146,12 @@ def _is_no_code(node: ast.AST) -> bool:
             return True
         case _:
             return False
+
+
+def _is_type(node: ast.AST, child: ast.AST, at_top: bool) -> bool:
+    """Whether *child* of *node* is an annotation, or what a generic class at the top of a module is made for."""
+    annotated = isinstance(node, ast.AnnAssign) and child is node.annotation
+    return annotated or (at_top and isinstance(node, ast.Subscript) and child is node.slice)
 
 
 def _changes(node: ast.AST, at_top: bool) -> Iterator[Change]:
