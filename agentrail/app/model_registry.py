@@ -13,7 +13,7 @@ from agentrail.app.model_chain import why_no_model
 from agentrail.app.preload import HTTP, bring_modules
 from agentrail.errors import BadChoice, BadModelOptions, BadOptions, UnknownModel, WrongType
 from agentrail.errors.branches import listed, nearest
-from agentrail.ports.model import ChecksOptions, Model
+from agentrail.ports.model import Model
 from agentrail.values.json import JsonObject
 from agentrail.values.secrets import plain_secret
 
@@ -116,8 +116,9 @@ def check_options(model: Model, options: JsonObject) -> None:
     where = plain_secret(options)
     if where is not None:
         raise BadOptions(model.name, f"`{where}` looks like a secret, and options are kept; give `Secret(name)`")
-    if isinstance(model, ChecksOptions):
+    check: Callable[[JsonObject], None] | None = getattr(model, "check", None)
+    if check is not None:  # `ChecksOptions`: `isinstance` with a Protocol is slow
         try:
-            model.check(options)
+            check(options)
         except BadModelOptions as error:
             raise BadOptions(model.name, str(error.args[0])) from None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Self, cast
 
@@ -164,8 +165,9 @@ def _changed(spec: SessionSpec) -> dict[str, object]:
 
     Most specifications set few of them, and a default needs no check at each spawn.
     """
-    figures = zip(Options.__struct_fields__, FIGURES(spec), DEFAULT_FIGURES, strict=True)
-    return {name: found for name, found, default in figures if found is not default}
+    figures = FIGURES(spec)
+    changed = tuple(map(is_not, figures, DEFAULT_FIGURES))
+    return dict(zip(compress(Options.__struct_fields__, changed), compress(figures, changed), strict=True))
 
 
 @lru_cache(maxsize=64)

@@ -48,6 +48,10 @@ class PluginRow(Value, gc=True):
 class Judge(Protocol):
     """Runs hooks of plugins and checks arguments of calls; each answer is a `Ruling`."""
 
+    def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
+        """Return the ruling on the hook of this name if none of the plugins has it; `None`: `rule` must be asked."""
+        ...
+
     def rule(
         self,
         hook: Hook,
@@ -99,6 +103,10 @@ class Recorded:
             found = "nothing" if ruling is None else f"`{ruling.hook}`"
             raise ReplayDiffers(self._session, self._number, f"its rulings: `{wanted}` is asked, {found} is recorded")
         return ruling
+
+    def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:  # noqa: ARG002
+        """Return `None`: each ruling is in the record, also those on hooks that no plugin has."""
+        return None
 
     def rule(
         self,

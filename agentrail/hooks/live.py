@@ -140,6 +140,10 @@ class Live:
             self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
         return self._row
 
+    def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
+        """Return the ruling on the hook of this name if none of the plugins has it, else `None`."""
+        return None if seats and hook in self._entries(seats) else UNRULED[hook]
+
     def rule(
         self,
         hook: Hook,

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from agentrail.errors import WrongType
 from agentrail.values.json import EMPTY, Json, JsonObject, canonical
-from agentrail.values.value import Authored
+from agentrail.values.value import Authored, quick
 
 
 class Text(Authored):
@@ -58,6 +58,8 @@ class ToolCall(Authored):
 Part: TypeAlias = Text | Image | Data
 Said: TypeAlias = Text | Thinking
 
+_text = quick(Text)
+
 
 def text_of(parts: Iterable[Part | Said]) -> str:
     """Return the texts and the JSON of *parts*, joined; images and thoughts are left out."""
@@ -69,6 +71,6 @@ def text_of(parts: Iterable[Part | Said]) -> str:
 def as_parts(given: str | Iterable[Part]) -> tuple[Part, ...]:
     """Return *given* as a tuple of parts; a text becomes one part."""
     try:
-        return (Text(given),) if isinstance(given, str) else tuple(given)
+        return (_text(given),) if isinstance(given, str) else tuple(given)
     except TypeError as error:
         raise WrongType.of("content", given, "text, or a list of parts") from error

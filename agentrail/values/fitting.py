@@ -29,6 +29,7 @@ from agentrail.values.value import quick
 _text = quick(TextChunk)
 _thinking = quick(ThinkingChunk)
 _call = quick(CallChunk)
+_ok = quick(Ok)
 
 MAX_TEXT: Final = 2 * 1024 * 1024
 """The most characters of one text, and of all texts of one response or of one tool result together."""
@@ -69,7 +70,7 @@ def fit_result(result: object) -> ToolResult:
     if kind is Ok or issubclass(kind, (Ok, Err)):  # a tuple: `Ok | Err` would be built at each call
         answer = cast("Ok | Err", result)
         details: object = answer.details
-        made = Ok if kind is Ok or issubclass(kind, Ok) else Err
+        made = _ok if kind is Ok or issubclass(kind, Ok) else Err
         room = [MAX_ITEMS]
         parts = tuple([fit_part(part, room) for part in fit_items(answer.content, "content")])
         if len(parts) != 1 or type(parts[0]) is not Text:  # `fit_text` has checked the size of a single text

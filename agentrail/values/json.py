@@ -135,7 +135,8 @@ def _fit_parts(frozen: Json, at: str, depth: int, room: list[int]) -> None:
 def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
     """Return *found* as a frozen JSON object; raise `NotJson` if it is not one."""
     if type(found) is FrozenObject:
-        _fit_frozen(found, "$", 1, [MAX_ITEMS] if room is None else room)
+        if found:
+            _fit_frozen(found, "$", 1, [MAX_ITEMS] if room is None else room)
         return found
     frozen = freeze(found, room=room)
     if not isinstance(frozen, FrozenObject):

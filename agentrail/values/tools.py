@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 from agentrail.values.content import Part, as_parts, text_of
 from agentrail.values.foreign import seconds
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
-from agentrail.values.value import Authored
+from agentrail.values.value import Authored, quick
 
 
 class EffectClass(Enum):
@@ -137,9 +137,12 @@ Probed: TypeAlias = Ok | Err | NotStarted | Unknown
 """Result of a probe: the call's result, `NotStarted`, or `Unknown`."""
 
 
+_ok = quick(Ok)
+
+
 def ok(content: str | Sequence[Part], details: JsonObject | None = None) -> Ok:
     """Return `Ok` with text or parts."""
-    return Ok(as_parts(content), details)
+    return _ok(as_parts(content), details)
 
 
 def err(content: str | Sequence[Part], details: JsonObject | None = None) -> Err:

@@ -25,10 +25,15 @@ from agentrail.hooks.moments import (
     BeforeRequest,
     BeforeTool,
 )
+from agentrail.ports.journal import Record
 from agentrail.ports.sandbox import Entry
+from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.response import MessageDelta, ThinkingDelta
-from agentrail.values.stream import CallChunk, TextChunk, ThinkingChunk
+from agentrail.values.events.response import MessageDelta, RequestStart, ResponseComplete, ThinkingDelta
+from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
+from agentrail.values.messages import ToolMessage
+from agentrail.values.stream import CallChunk, ModelRequest, TextChunk, ThinkingChunk
+from agentrail.values.tools import Ok
 from agentrail.values.value import Authored, Value, quick
 
 
@@ -175,14 +180,25 @@ QUICK = {
     "agentrail.core.machine.draft": (Context, Envelope),
     "agentrail.core.machine.endings": (AfterTurn,),
     "agentrail.core.machine.prompts": (BeforePrompt,),
-    "agentrail.core.machine.requests": (BeforeRequest,),
-    "agentrail.core.machine.responses": (AfterResponse,),
+    "agentrail.core.machine.requests": (BeforeRequest, ModelRequest, RequestStart),
+    "agentrail.core.machine.responses": (AfterResponse, ToolCall, ResponseComplete),
     "agentrail.core.machine.tool_checks": (BeforeTool,),
-    "agentrail.core.machine.tool_runs": (AfterTool, AfterToolBatch),
-    "agentrail.runtime.work.model_stream": (MessageDelta, ThinkingDelta),
-    "agentrail.values.fitting": (TextChunk, ThinkingChunk, CallChunk),
+    "agentrail.core.machine.tool_results": (ToolMessage,),
+    "agentrail.core.machine.tool_runs": (
+        AfterTool,
+        AfterToolBatch,
+        ToolExecutionStart,
+        ToolExecutionEnd,
+        ToolExecutionMetrics,
+    ),
+    "agentrail.runtime.actor.journal_log": (Record,),
+    "agentrail.runtime.events.replay": (MessageDelta, Envelope),
+    "agentrail.runtime.work.model_stream": (ThinkingDelta,),
+    "agentrail.values.content": (Text,),
+    "agentrail.values.fitting": (TextChunk, ThinkingChunk, CallChunk, Ok),
+    "agentrail.values.tools": (Ok,),
 }
-"""What the package makes for each chunk, event, hook and file, and where."""
+"""What the package makes for each chunk, event, hook, call, record and file, and where."""
 
 
 @pytest.mark.parametrize("module", QUICK)

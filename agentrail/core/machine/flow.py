@@ -94,10 +94,15 @@ def drain(w: StepDraft) -> None:
 
 
 def _run(w: StepDraft, due: Due) -> None:
-    hook = FLOW[due.what][0](w, due.ref)
+    begin, finish = FLOW[due.what]
+    hook = begin(w, due.ref)
     if hook is None:
         return
-    if due.what == "before_tool":
+    unheard = w.judge.unheard(due.what, w.s.seats)
+    if unheard is not None:
+        w.rulings.append(unheard)
+        finish(w, due.ref, hook, unheard)
+    elif due.what == "before_tool":
         place, consent, gathered = tool_checks.where_before_tool(w, due.ref)
         _rule(w, hook, due.ref, place, gathered, consent)
     else:

@@ -20,6 +20,8 @@ from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
 from agentrail.values.value import quick
 
 _before_request = quick(BeforeRequest)
+_model_request = quick(ModelRequest)
+_start_event = quick(RequestStart)
 
 
 def next_round(w: StepDraft, _: str) -> None:
@@ -92,10 +94,10 @@ def finish_before_request(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) 
     s.used_model = before if before == used else used
     request_id = w.make_id("r")
     s.request = Request(request_id)
-    w.emit(RequestStart(request_id, turn.model, len(messages), turn.attempt))
+    w.emit(_start_event(request_id, turn.model, len(messages), turn.attempt))
     w.ask(
         StartRequest(
-            ModelRequest(
+            _model_request(
                 turn.model,
                 messages,
                 s.setup.system,

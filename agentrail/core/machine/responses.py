@@ -30,6 +30,8 @@ from agentrail.values.stream import Failure, FailureKind, Partial, Response
 from agentrail.values.value import quick
 
 _after_response = quick(AfterResponse)
+_call = quick(ToolCall)
+_complete_event = quick(ResponseComplete)
 
 STOPS = {
     StopReason.END: "end",
@@ -93,7 +95,7 @@ def _cut_tags(w: StepDraft, response: Response) -> Response:
 
 def _message(w: StepDraft, turn: Turn, response: Response) -> AssistantMessage:
     calls = () if response.stop is StopReason.REFUSED else response.calls
-    own = tuple(ToolCall(w.make_id("c"), call.name, call.args, call.provider_id or call.call_id) for call in calls)
+    own = tuple(_call(w.make_id("c"), call.name, call.args, call.provider_id or call.call_id) for call in calls)
     stop = response.stop
     if stop is StopReason.TOOL_CALLS and not own:
         stop = StopReason.END
@@ -126,7 +128,7 @@ def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     """Continue after a response: rule on its tool calls, or conclude the turn if it has none."""
     s = w.s
     if isinstance(hook, AfterResponse):
-        w.emit(ResponseComplete(hook.message))
+        w.emit(_complete_event(hook.message))
     if ruling.verdict is Verdict.ABORT:
         abort_by(w, ruling)
         return

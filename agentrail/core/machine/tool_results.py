@@ -23,6 +23,9 @@ from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import ToolMessage
 from agentrail.values.tools import Effect, EffectClass, Err, ToolResult, ToolSpec, err, ok
+from agentrail.values.value import quick
+
+_message = quick(ToolMessage)
 
 GRACE_TIMER = "grace"
 NOTICE_CHARS = 200
@@ -81,7 +84,7 @@ def give_result(
         parts = limited(parts, call.spec.max_result_chars)
     if call.notes:
         parts = (*parts, *(Text(f"\n[{note}]") for note in call.notes))
-    result = ToolMessage(call.call_id, call.name, parts, is_error, details)
+    result = _message(call.call_id, call.name, parts, is_error, details)
     put(w, call.but(status=CallStatus.DONE, result=result, hold=None, question=None, answer=None))
 
 

@@ -67,6 +67,9 @@ from agentrail.values.value import quick
 
 _after_tool = quick(AfterTool)
 _after_tool_batch = quick(AfterToolBatch)
+_start_event = quick(ToolExecutionStart)
+_end_event = quick(ToolExecutionEnd)
+_metrics_event = quick(ToolExecutionMetrics)
 
 CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
 
@@ -132,7 +135,7 @@ def _start(w: StepDraft, call: Call) -> None:
     put(w, call.but(status=CallStatus.RUNNING, started_at=started))
     if call.approved is not None:
         clear_up(w, call.name, call.args)
-    w.emit(ToolExecutionStart(call.call_id, call.name, call.args, call.attempt))
+    w.emit(_start_event(call.call_id, call.name, call.args, call.attempt))
     if call.spec is not None:
         w.set_timer(call_timer(call.call_id), w.at + int(call.spec.timeout * 1000))
     w.ask(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, key_of(w, call)))
@@ -182,8 +185,8 @@ def take_answer(w: StepDraft, call: Call, answer: Ok | Err) -> None:
     put(w, call.but(status=CallStatus.RETURNED, answer=answer))
     is_error = isinstance(answer, Err)
     w.emit(
-        ToolExecutionEnd(call.call_id, call.name, answer.content, is_error, answer.details),
-        ToolExecutionMetrics(call.call_id, call.name, call.started_at, w.at, w.at - call.started_at),
+        _end_event(call.call_id, call.name, answer.content, is_error, answer.details),
+        _metrics_event(call.call_id, call.name, call.started_at, w.at, w.at - call.started_at),
     )
     w.later("after_tool", call.call_id)
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 import trio
 
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.changes import Change, change, fold
+from agentrail.core.vocabulary.changes import change, fold
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
@@ -30,6 +30,9 @@ from agentrail.runtime.resources import SharedServices
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.sanitize import traced
 from agentrail.values.json import Json, canonical
+from agentrail.values.value import quick
+
+_record = quick(Record)
 
 PAGE = 100
 """How many records are folded before other tasks may run."""
@@ -117,8 +120,8 @@ class Begun(NamedTuple):
     """Id of the request."""
     before: State
     """State before the step."""
-    change: Change
-    """What the step changed."""
+    after: State
+    """State after the step."""
 
 
 class Records:
@@ -179,12 +182,12 @@ class Records:
 
     def begin(self, request_id: str, before: State, outcome: Step) -> None:
         """Note that the response to a request has begun; the next record says so."""
-        self._begun = Begun(request_id, before, change(before, outcome.state))
+        self._begun = Begun(request_id, before, outcome.state)
 
     async def write(self, before: State, arrival: Arrival, outcome: Step, command: str | None) -> None:
         """Write the record of a step from the state *before*; while the session is starting, records are kept."""
         after, begun = outcome.state, self._begun
-        record = Record(
+        record = _record(
             self._claim.session_id,
             self.head + len(self.unwritten) + 1,
             arrival,
@@ -253,8 +256,9 @@ class Records:
         self.head, self.unwritten, self._doubtful = head, (), False
         if self._begun is None:
             return state
-        self._begun = self._begun._replace(before=state)
-        return fold(state, self._begun.change)
+        begun = fold(state, change(self._begun.before, self._begun.after))
+        self._begun = Begun(self._begun.request_id, state, begun)
+        return begun
 
     async def keep(self, state: State, number: int) -> None:
         """Store a snapshot of the state; a failure is only logged."""

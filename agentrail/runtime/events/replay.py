@@ -18,6 +18,7 @@ from agentrail.values.events.response import MessageDelta
 from agentrail.values.value import quick
 
 _delta = quick(MessageDelta)
+_envelope = quick(Envelope)
 
 
 class EphemeralTail:
@@ -42,7 +43,7 @@ class EphemeralTail:
         behind, start, end = self._behind, first - self._first, last + 1 - self._first
         session_id, seq, turn, round_, path = behind.session_id, behind.seq, behind.turn, behind.round, behind.path
         return [
-            Envelope(session_id, seq, n, at, turn, round_, _delta(said) if isinstance(said, str) else said, path)
+            _envelope(session_id, seq, n, at, turn, round_, _delta(said) if isinstance(said, str) else said, path)
             for n, (said, at) in enumerate(zip(self.said[start:end], self.at[start:end], strict=True), first)
         ]
 
@@ -144,4 +145,4 @@ class Past:
 
 def gap_between(session_id: str, start: Cursor, end: Cursor) -> Envelope:
     """Return the `Gap` event for the events between two positions, which are no longer kept."""
-    return Envelope(session_id, start.seq, start.n, 0, 0, 0, Gap(start.seq, start.n, end.seq, end.n))
+    return _envelope(session_id, start.seq, start.n, 0, 0, 0, Gap(start.seq, start.n, end.seq, end.n))
