@@ -4,7 +4,8 @@ import random
 
 from agentrail.codec import decode, encode_text, from_text
 from agentrail.core.audit import differences
-from agentrail.core.vocabulary.changes import Change, fold
+from agentrail.core.vocabulary.changes import Change
+from agentrail.core.vocabulary.folding import fold
 from agentrail.ports.journal import Snapshot
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.plausible import World

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from agentrail.core.machine.step import Step, redo
-from agentrail.core.vocabulary.changes import NAMES
 from agentrail.core.vocabulary.commands import Answer
+from agentrail.core.vocabulary.folding import NAMES
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import ReplayDiffers

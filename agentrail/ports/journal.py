@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from agentrail.core.vocabulary.changes import NO_CHANGE, Change, fold
+from agentrail.core.vocabulary.changes import NO_CHANGE, Change
 from agentrail.core.vocabulary.commands import Answer
+from agentrail.core.vocabulary.folding import fold
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadRecord, SessionHeld

@@ -16,7 +16,7 @@ from agentrail.core.machine import (
 )
 from agentrail.core.machine import step as stepping
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.vocabulary import changes
+from agentrail.core.vocabulary import folding
 from agentrail.hooks import pipeline
 from agentrail.plugins.budget import BudgetGuard
 from property_tests.planted.change import Change
@@ -27,7 +27,7 @@ CHANGES: Final = (
     Change(
         "field_left_out_of_the_fold",
         "what a step does to the steering texts that wait is not added up",
-        changes.fold,
+        folding.fold,
         "name, now = NAMES[place], fields[place]\n",
         "name, now = NAMES[place], fields[place]\n        if name == 'steering':\n            continue\n",
         "world",
@@ -35,7 +35,7 @@ CHANGES: Final = (
     Change(
         "range_off_by_one_after_a_compaction",
         "of what a compaction keeps, the last message is lost when the session comes back",
-        changes._grow,
+        folding._grow,
         "old[piece.start : piece.stop]",
         "old[piece.start : max(piece.start + 1, piece.stop - 1)]",
         "world",
@@ -43,7 +43,7 @@ CHANGES: Final = (
     Change(
         "decisions_of_people_lost_in_the_fold",
         "what people decided about calls is not added up",
-        changes._change_batch,
+        folding._change_batch,
         "old.decisions if form.decisions is UNSET else form.decisions",
         "old.decisions",
         "world",

@@ -16,9 +16,16 @@ from agentrail import SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.supervisor import open_supervisor
 from agentrail.app.wiring import policy, service
-from agentrail.core.vocabulary.changes import Appended, Change, ChangedCalls, ChangedStates, Range, Rearranged
+from agentrail.core.vocabulary.changes import (
+    Appended,
+    Change,
+    ChangedCall,
+    ChangedCalls,
+    ChangedStates,
+    Range,
+    Rearranged,
+)
 from agentrail.core.vocabulary.commands import Accepted, PromptSent
-from agentrail.core.vocabulary.tool_calls import Call
 from agentrail.errors import (
     BadJournal,
     BadPlugin,
@@ -504,7 +511,7 @@ INSIDES: list[tuple[str, object]] = [
     ("change", lambda _: Change(history=Appended((42,)))),  # type: ignore[arg-type]
     ("change", lambda _: Change(history=Exits())),  # type: ignore[arg-type]
     ("change", lambda _: Change(history=Rearranged((Range(5, 900),)))),
-    ("change", lambda _: Change(batch=ChangedCalls((Call("c1", "read", EMPTY),)))),
+    ("change", lambda _: Change(batch=ChangedCalls((ChangedCall("c1", "read"),)))),
     ("change", lambda _: Change(plugin_states=ChangedStates(3, ((0, 1),)))),
     *(
         ("change", functools.partial(odd_field, name))

@@ -170,12 +170,15 @@ class CallList(Sequence[Call]):
         statuses[place] = _CODES[changed.status]
         return made
 
-    def changed_since(self, before: CallList) -> tuple[Call, ...] | None:
-        """Return the calls that are other objects than in the list *before*; `None` if it lists other calls."""
+    def changed_since(self, before: CallList) -> tuple[tuple[Call, Call], ...] | None:
+        """Return each call that is another object than in the list *before*, after its old one.
+
+        Return `None` if *before* lists other calls.
+        """
         if self._places is not before._places:
             return None
         pages = compress(zip(before._pages, self._pages, strict=True), map(is_not, before._pages, self._pages))
-        return tuple([call for old, new in pages for call in compress(new, map(is_not, old, new))])
+        return tuple([pair for page in pages for pair in compress(zip(*page, strict=True), map(is_not, *page))])
 
     def count(self, status: CallStatus) -> int:
         """Return how many calls have this *status*."""

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 import trio
 
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.changes import change, fold
+from agentrail.core.vocabulary.folding import change, fold
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (

@@ -14,7 +14,6 @@ import trio
 
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import COMMANDS
-from agentrail.core.vocabulary.changes import fold
 from agentrail.core.vocabulary.commands import (
     AbortSent,
     Accepted,
@@ -27,6 +26,7 @@ from agentrail.core.vocabulary.commands import (
     StopSent,
 )
 from agentrail.core.vocabulary.effects import StartCall, StartRequest
+from agentrail.core.vocabulary.folding import fold
 from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,

@@ -14,9 +14,10 @@ from typing import Final, TypeAlias, get_args
 from agentrail.core.audit import differences
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import TABLE
-from agentrail.core.vocabulary.changes import Change, change, fold
+from agentrail.core.vocabulary.changes import Change
 from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Command
 from agentrail.core.vocabulary.effects import WriteLog
+from agentrail.core.vocabulary.folding import change, fold
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Phase, Setup, State
 from agentrail.errors import IllegalInput

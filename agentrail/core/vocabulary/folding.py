@@ -1,0 +1,247 @@
+"""What one step changed in the state of a session: `change` makes it, and `fold` applies it.
+
+A session is brought back by folding the changes of its records. The code of the step is not run for that, so newer
+code reads older sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import compress, repeat
+from operator import is_not
+from types import MappingProxyType
+from typing import Final, TypeAlias, cast
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple, replace
+
+from agentrail.core.vocabulary.changes import (
+    NO_CHANGE,
+    Appended,
+    Change,
+    ChangedCall,
+    ChangedCalls,
+    ChangedStates,
+    ChangedTools,
+    Range,
+    Rearranged,
+    ResultOf,
+    SpecOfTool,
+)
+from agentrail.core.vocabulary.state import (
+    Attached,
+    State,
+)
+from agentrail.core.vocabulary.tool_calls import (
+    Batch,
+    Call,
+    CallList,
+    first_call,
+)
+from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage
+
+_SPEC_OF_TOOL: Final = SpecOfTool()
+_CALL_NAMES: Final = Call.__struct_fields__
+_CALL_PLACES: Final = range(len(_CALL_NAMES))
+
+Changed: TypeAlias = dict[str, object]
+"""Fields of a state with their new values."""
+
+NAMES: Final = State.__struct_fields__
+_PLACES: Final = range(len(NAMES))
+_SCALARS: Final = frozenset({int, str})
+"""Types of which equal values are written alike. (Two floats are not: `0.0 == -0.0`.)"""
+
+
+def change(old: State, new: State) -> Change:
+    """Return the fields of *old* that *new* has changed: folded on *old*, they give *new*, down to its text.
+
+    Fields that are the same object are unchanged. Equality does not decide, as `1 == True`; only of equal numbers and
+    texts of one type, nothing is written.
+    """
+    before, after = astuple(old), astuple(new)
+    changed: dict[str, object] = {}
+    for place in compress(_PLACES, map(is_not, before, after)):
+        was, now = before[place], after[place]
+        if type(now) in _SCALARS and type(was) is type(now) and was == now:
+            continue
+        name = NAMES[place]
+        form = _FORMS.get(name)
+        changed[name] = now if form is None else form[0](old, new)
+    return replace(NO_CHANGE, **changed)
+
+
+def fold(state: State, change: Change) -> State:
+    """Return *state* with *change* applied; raise `ValueError` or `LookupError` if the change is of another state."""
+    fields = astuple(change)
+    changed: dict[str, object] = {}
+    for place in compress(_PLACES, map(is_not, fields, repeat(UNSET))):
+        name, now = NAMES[place], fields[place]
+        form = _FORMS.get(name)
+        changed[name] = now if form is None else form[1](state, now, changed)
+    return state.but(**changed)
+
+
+def _grown(before: State, after: State) -> Appended | Rearranged | UnsetType:
+    old, new = before.history, after.history
+    if new.continues(old) or not old:
+        added = tuple([_meant(message, before.batch) for message in new[len(old) :]])
+        return Appended(added) if added else UNSET
+    places = {id(message): place for place, message in enumerate(old)}
+    pieces: list[Range | Message] = []
+    last: Range | None = None
+    for message in new:
+        if last is not None and last.stop < len(old) and old[last.stop] is message:
+            pieces[-1] = last = Range(last.start, last.stop + 1)
+            continue
+        place = places.get(id(message))
+        last = None if place is None else Range(place, place + 1)
+        pieces.append(message if last is None else last)
+    return Rearranged(tuple(pieces))
+
+
+def _meant(message: Message, batch: Batch | None) -> Message | ResultOf:
+    """Return *message*, or what stands for it if it is the result of a call of *batch*."""
+    if batch is None or not isinstance(message, ToolMessage):
+        return message
+    call = batch.calls.find(message.call_id)
+    return message if call is None or call.result is not message else ResultOf(message.call_id)
+
+
+def _grow(before: State, form: Appended | Rearranged, _: Changed) -> History:
+    old = before.history
+    if isinstance(form, Appended):
+        batch = before.batch
+        return old.and_(*[_result(m.call_id, batch) if isinstance(m, ResultOf) else m for m in form.messages])
+    messages: list[Message] = []
+    for piece in form.pieces:
+        if not isinstance(piece, Range):
+            messages.append(piece)
+        elif 0 <= piece.start < piece.stop <= len(old):
+            messages.extend(old[piece.start : piece.stop])
+        else:
+            problem = f"it keeps messages {piece.start} to {piece.stop} of a history of {len(old)}"
+            raise ValueError(problem)
+    return History(messages)
+
+
+def _result(call_id: str, batch: Batch | None) -> ToolMessage:
+    call = None if batch is None else batch.calls.find(call_id)
+    if call is None or call.result is None:
+        problem = f"it appends the result of call {call_id}, and there is none"
+        raise ValueError(problem)
+    return call.result
+
+
+def _changed_batch(before: State, after: State) -> Batch | ChangedCalls | None:
+    old, new = before.batch, after.batch
+    if new is None:
+        return None
+    pairs = None if old is None else new.calls.changed_since(old.calls)
+    begins = pairs is None
+    if old is None or pairs is None:
+        old = _begun(after.history)
+        if [call.call_id for call in old.calls] != [call.call_id for call in new.calls]:
+            return new
+        pairs = tuple(zip(old.calls, new.calls, strict=True))
+    return ChangedCalls(
+        tuple([_changed_call(was, now, before.tools) for was, now in pairs]),
+        begins,
+        UNSET if new.decisions is old.decisions else new.decisions,
+        UNSET if new.texts is old.texts else new.texts,
+    )
+
+
+def _begun(history: History) -> Batch:
+    """Return the batch of the last message, in which no call is ruled on."""
+    last = history[-1] if history else None
+    return Batch(CallList(map(first_call, last.calls if isinstance(last, AssistantMessage) else ())))
+
+
+def _changed_call(old: Call, new: Call, tools: Mapping[str, Attached]) -> ChangedCall:
+    before, after = astuple(old), astuple(new)
+    changed: dict[str, object] = {}
+    for place in compress(_CALL_PLACES, map(is_not, before, after)):
+        was, now = before[place], after[place]
+        if not (type(now) in _SCALARS and type(was) is type(now) and was == now):
+            changed[_CALL_NAMES[place]] = now
+    if "spec" in changed and (attached := tools.get(new.name)) is not None and attached.spec is new.spec:
+        changed["spec"] = _SPEC_OF_TOOL
+    return replace(ChangedCall(new.call_id), **changed)
+
+
+def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, Attached]) -> Call:
+    fields = astuple(form)
+    changed = {_CALL_NAMES[at]: fields[at] for at in compress(_CALL_PLACES, map(is_not, fields, repeat(UNSET)))}
+    if isinstance(form.spec, SpecOfTool):
+        changed["spec"] = tools[changed.get("name", call.name)].spec
+    return call.but(**changed)
+
+
+def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Changed) -> Batch | None:
+    if not isinstance(form, ChangedCalls):
+        return form
+    old = before.batch
+    if form.begins:
+        old = _begun(cast("History", changed.get("history", before.history)))
+    if old is None:
+        problem = "it changes calls, and there is no batch"
+        raise ValueError(problem)
+    calls = old.calls
+    for put in form.put:
+        call = calls.find(put.call_id)
+        if call is None:
+            problem = f"it changes call {put.call_id}, which is not in the batch"
+            raise ValueError(problem)
+        calls = calls.put(_change_call(call, put, before.tools))
+    return Batch(
+        calls,
+        old.decisions if form.decisions is UNSET else form.decisions,
+        old.texts if form.texts is UNSET else form.texts,
+    )
+
+
+def _changed_states(before: State, after: State) -> ChangedStates:
+    old, new = before.plugin_states, after.plugin_states
+    had = len(old)
+    put = ((place, state) for place, state in enumerate(new) if place >= had or old[place] is not state)
+    return ChangedStates(len(new), tuple(put))
+
+
+def _change_states(before: State, form: ChangedStates, _: Changed) -> tuple[object, ...]:
+    old = before.plugin_states
+    put = dict(form.put)
+    if not put.keys() | range(len(old)) >= set(range(form.count)) or max(put, default=-1) >= form.count:
+        problem = f"it has states of the plugins {sorted(put)} of {form.count}, and there were {len(old)}"
+        raise ValueError(problem)
+    return tuple([put[place] if place in put else old[place] for place in range(form.count)])
+
+
+def _changed_tools(before: State, after: State) -> ChangedTools:
+    old, new = before.tools, after.tools
+    gone = tuple(name for name in old if name not in new)
+    put = {name: attached for name, attached in new.items() if old.get(name) is not attached}
+    form = ChangedTools(gone, MappingProxyType(put))
+    if list(_change_tools(before, form, {})) == list(new):
+        return form
+    return ChangedTools(tuple(old), MappingProxyType(dict(new)))
+
+
+def _change_tools(before: State, form: ChangedTools, _: Changed) -> Mapping[str, Attached]:
+    kept = {name: attached for name, attached in before.tools.items() if name not in form.gone}
+    return kept | dict(form.put)
+
+
+# Of each field that is not written whole: the function that makes its form of the states before and after the step,
+# and the one that makes its value of the state before, the form, and the fields that are changed already.
+_FORMS: Final = cast(
+    "Mapping[str, tuple[Callable[[State, State], object], Callable[[State, object, Changed], object]]]",
+    MappingProxyType(
+        {
+            "history": (_grown, _grow),
+            "batch": (_changed_batch, _change_batch),
+            "plugin_states": (_changed_states, _change_states),
+            "tools": (_changed_tools, _change_tools),
+        }
+    ),
+)

@@ -1,0 +1,247 @@
+"""Forty changes of `core` as real work would make them: each is the newer code under which stored sessions come back.
+
+Most replace a function of the machine. A change of what is stored (a field, a phase, a name) is made the other way
+round: the stored JSON becomes what code before the change would have written, and an upcaster converts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from agentrail.core.machine import (
+    due_timers,
+    endings,
+    prompts,
+    recovery,
+    repeat_doubts,
+    requests,
+    responses,
+    steering,
+    tool_runs,
+)
+from agentrail.core.machine.draft import StepDraft
+from agentrail.values.events.context import Intervention
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.life import PromptReceived
+from agentrail.values.events.response import ModelEffective, RequestStart, Retry
+from agentrail.values.events.tools import ToolCalls, ToolExecutionMetrics
+from agentrail.values.json import Json
+from agentrail.values.value import Kind
+from property_tests.planted import Planting
+
+Work: TypeAlias = Callable[..., object]
+Object: TypeAlias = Mapping[str, Json]
+
+
+class Newer(NamedTuple):
+    """A change of the code between writing and coming back."""
+
+    name: str
+    """What the change is."""
+    apply: Callable[[Planting], None] = lambda _: None
+    """Changes the code."""
+    older: Callable[[Object], Object] | None = None
+    """Makes of a stored record what code before the change would have written; `None` if that is the same."""
+    upcast: Callable[[Object], Object] = lambda data: data
+    """Converts such a record to what is written now."""
+
+
+def _wrapped(function: object, around: Callable[[Work], Work]) -> Callable[[Planting], None]:
+    return lambda planting: planting.everywhere(function, around(cast("Work", function)))
+
+
+def _more(function: object) -> Newer:
+    """Emit one event more where *function* begins."""
+
+    def around(work: Work) -> Work:
+        def newer(w: StepDraft, *given: object, **named: object) -> object:
+            w.emit(Intervention("new", "after_turn"))
+            return work(w, *given, **named)
+
+        newer.__annotations__ = cast("FunctionType", work).__annotations__
+        return newer
+
+    return Newer(f"an event more in {_name(function)}", _wrapped(function, around))
+
+
+def _less(kind: Kind) -> Newer:
+    """Never emit events of *kind*."""
+
+    def apply(planting: Planting) -> None:
+        emit = StepDraft.emit
+
+        def fewer(w: StepDraft, *events: Event) -> None:
+            emit(w, *(event for event in events if type(event).__name__ != kind.__name__))
+
+        planting.put(StepDraft, "emit", fewer)
+
+    return Newer(f"no event {kind.__name__}", apply)
+
+
+def _moved(function: object) -> Newer:
+    """Ask for the effects of *function* in the opposite order, before those that the step has asked for already."""
+
+    def around(work: Work) -> Work:
+        def newer(w: StepDraft, *given: object, **named: object) -> object:
+            before, w.effects = w.effects, []
+            done = work(w, *given, **named)
+            w.effects = [*reversed(w.effects), *before]
+            return done
+
+        newer.__annotations__ = cast("FunctionType", work).__annotations__
+        return newer
+
+    return Newer(f"the effects of {_name(function)} moved", _wrapped(function, around))
+
+
+def _said(function: object, old: str, new: str) -> Newer:
+    """Replace a text in the source of *function*."""
+    return Newer(
+        f"{_name(function)}: {new}", lambda planting: planting.rewrite(cast("FunctionType", function), old, new)
+    )
+
+
+def _limit(owner: object, name: str, value: object) -> Newer:
+    return Newer(f"{name} is {value}", lambda planting: planting.put(owner, name, value))
+
+
+def _name(function: object) -> str:
+    made = cast("FunctionType", function)
+    return f"{made.__module__.rpartition('.')[2]}.{made.__qualname__}"
+
+
+# Changes of what is stored
+
+
+def _fields(data: Object, change: Callable[[dict[str, Json]], None]) -> Object:
+    """Return a record with *change* made to the fields of the state, where it has some."""
+    made = dict(data)
+    for place in ("change", "opening"):
+        if isinstance(fields := made.get(place), Mapping):
+            made[place] = changed = dict(fields)
+            change(changed)
+    return made
+
+
+def _renamed(now: str, before: str) -> Newer:
+    def swap(data: Object, old: str, new: str) -> Object:
+        def change(fields: dict[str, Json]) -> None:
+            if old in fields:
+                fields[new] = fields.pop(old)
+
+        return _fields(data, change)
+
+    return Newer(
+        f"the field `{before}` renamed to `{now}`",
+        older=lambda data: swap(data, now, before),
+        upcast=lambda data: swap(data, before, now),
+    )
+
+
+def _without(name: str) -> Callable[[Object], Object]:
+    def change(fields: dict[str, Json]) -> None:
+        fields.pop(name, None)
+
+    return lambda data: _fields(data, change)
+
+
+def _added(name: str) -> Newer:
+    return Newer(f"the field `{name}` added", older=_without(name))
+
+
+def _removed(name: str, value: Json) -> Newer:
+    def put(fields: dict[str, Json]) -> None:
+        fields[name] = value
+
+    return Newer(
+        f"the field `{name}` removed",
+        older=lambda data: _fields(data, put),
+        upcast=_without(name),
+    )
+
+
+def _phase(now: str, before: str) -> Newer:
+    def swap(data: Object, old: str, new: str) -> Object:
+        def change(fields: dict[str, Json]) -> None:
+            if fields.get("phase") == old:
+                fields["phase"] = new
+
+        return _fields(data, change)
+
+    return Newer(
+        f"the phase `{before}` is now `{now}`",
+        older=lambda data: swap(data, now, before),
+        upcast=lambda data: swap(data, before, now),
+    )
+
+
+def _input_renamed(now: str, before: str) -> Newer:
+    def swap(data: Object, old: str, new: str) -> Object:
+        arrival = cast("Object", data["arrival"])
+        given = cast("Object", arrival["input"])
+        if given["$"] != old:
+            return data
+        return {**data, "arrival": {**arrival, "input": {**given, "$": new}}}
+
+    return Newer(
+        f"the input `{before}` renamed to `{now}`",
+        older=lambda data: swap(data, now, before),
+        upcast=lambda data: swap(data, before, now),
+    )
+
+
+def _other_ids(planting: Planting) -> None:
+    """Give ids another form, as if a session counted otherwise."""
+    planting.rewrite(cast("FunctionType", StepDraft.make_id), '{prefix}{self.s.serial}"', '{prefix}x{self.s.serial}"')
+
+
+CHANGES: Final = (
+    *map(
+        _more,
+        (
+            endings.turn_over,
+            endings.end_turn,
+            prompts.accept,
+            prompts.settle,
+            requests.next_round,
+            responses.on_ended,
+            tool_runs.take_answer,
+            recovery.on_returned,
+            steering.merge_steering,
+        ),
+    ),
+    *map(_less, (ToolExecutionMetrics, ToolCalls, RequestStart, Retry, ModelEffective, PromptReceived)),
+    *map(
+        _moved,
+        (
+            responses.on_ended,
+            tool_runs.advance_batch,
+            tool_runs.on_returned,
+            endings.end_turn,
+            recovery.on_returned,
+            due_timers.on_timer,
+        ),
+    ),
+    _limit(repeat_doubts, "MOST", 1),
+    Newer("ids of another form", _other_ids),
+    _said(responses._conclude, "w.next", "w.later"),  # noqa: SLF001 - a stage is due later than it was
+    _renamed("batch", "calls"),
+    _renamed("turn", "open_turn"),
+    _renamed("steering", "texts"),
+    _renamed("plugin_states", "remembered"),
+    _added("notices"),
+    _added("deafness"),
+    _added("gone_plugins"),
+    _removed("mood", "calm"),
+    _removed("budget", {"usd": 1.5, "used": [1, 2]}),
+    _removed("last_seen", None),
+    _phase("running", "thinking"),
+    _phase("executing_tools", "working"),
+    _phase("streaming", "listening"),
+    _input_renamed("PromptSent", "Said"),
+    _input_renamed("ToolReturned", "CallReturned"),
+    _input_renamed("StreamEnded", "ResponseCame"),
+)
+"""The changes; a test counts that there are at least forty."""
