@@ -12,7 +12,7 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
-from agentrail.values.value import Authored, Value
+from agentrail.values.value import Authored, AuthoredKind, Value
 
 
 class CallModel(Authored):
@@ -120,7 +120,7 @@ class Emission(Value):
 Emitted: TypeAlias = Emission | Event
 
 
-class Action(Authored, Generic[S_co], kw_only=True, gc=True):
+class Action(Value, Generic[S_co], kw_only=True, gc=True):
     """Base class of the actions, which the methods of plugins return."""
 
     kind: ClassVar[str] = ""
@@ -147,7 +147,7 @@ class Continue(Action[S_co], Generic[S_co]):
     """The plugin's new state; the default leaves it unchanged."""
 
 
-class Intervene(Action[S_co], Generic[S_co]):
+class Intervene(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Add a text to the conversation, and let the next plugin decide."""
 
     kind = "intervene"
@@ -158,7 +158,7 @@ class Intervene(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-class Abort(Action[S_co], Generic[S_co]):
+class Abort(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Abort the turn; before a turn has started (`session_start`, `before_prompt`), refuse what was asked."""
 
     kind = "abort"
@@ -170,7 +170,7 @@ class Abort(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-class Skip(Action[S_co], Generic[S_co]):
+class Skip(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Ask no further plugin; what earlier plugins decided stays in effect."""
 
     kind = "skip"
@@ -180,7 +180,7 @@ class Skip(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-class BlockTool(Action[S_co], Generic[S_co]):
+class BlockTool(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Do not run this call: give it an error result with the reason."""
 
     kind = "block_tool"
@@ -192,7 +192,7 @@ class BlockTool(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-class ReplaceToolArgs(Action[S_co], Generic[S_co]):
+class ReplaceToolArgs(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Run the call with other arguments."""
 
     kind = "replace_tool_args"
@@ -203,7 +203,7 @@ class ReplaceToolArgs(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-class _Announcing(Action[S_co], Generic[S_co], kw_only=True):
+class _Announcing(Action[S_co], Generic[S_co], kw_only=True, metaclass=AuthoredKind):
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
 
@@ -228,7 +228,7 @@ class Emit(_Announcing[S_co], Generic[S_co]):
         return (*(Emission(name, payload) for name, payload in self.name), *self.emits)
 
 
-class SwitchModel(Action[S_co], Generic[S_co]):
+class SwitchModel(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Use another model from the next request on (in `before_request`: for this request already)."""
 
     kind = "switch_model"
@@ -241,7 +241,7 @@ class SwitchModel(Action[S_co], Generic[S_co]):
     """Options for the model's provider."""
 
 
-class ReplaceMessages(Action[S_co], Generic[S_co]):
+class ReplaceMessages(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Show the model (or the compaction) other messages; the history itself does not change."""
 
     kind = "replace_messages"
@@ -252,7 +252,7 @@ class ReplaceMessages(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-class ReplaceToolResult(Action[S_co], Generic[S_co]):
+class ReplaceToolResult(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Put another result into the history."""
 
     kind = "replace_tool_result"
@@ -263,7 +263,7 @@ class ReplaceToolResult(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-class HoldTool(Action[S_co], Generic[S_co]):
+class HoldTool(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Hold the call until a person approves or rejects it."""
 
     kind = "hold_tool"
@@ -278,7 +278,7 @@ class HoldTool(Action[S_co], Generic[S_co]):
     """Command family that "approve always" would let pass; `None` if no such approval is possible."""
 
 
-class SetSection(Action[S_co], Generic[S_co]):
+class SetSection(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Set a named section of the system prompt."""
 
     kind = "set_section"
@@ -291,7 +291,7 @@ class SetSection(Action[S_co], Generic[S_co]):
     """The plugin's new state."""
 
 
-class Ask(Action[S_co], Generic[S_co]):
+class Ask(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Pause here until the runtime has carried out a request, then call this hook again with the answer."""
 
     kind = "ask"
