@@ -477,6 +477,16 @@ class Exits:
         raise SystemExit
 
 
+class Unequal(str):
+    """A text that raises when it is compared."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, _: object) -> bool:
+        raise ValueError
+
+
 class OtherInside(MemoryJournal):
     """Returns records with another value in one field, from the record *first* on, while it is `broken`."""
 
@@ -517,6 +527,7 @@ INSIDES: list[tuple[str, object]] = [
         ("change", functools.partial(odd_field, name))
         for name in ("timers", "turn", "todos", "phase", "usage", "tools")
     ),
+    ("change", lambda _: Change(crashed=Unequal("x"), stopping=Unequal("y"), turn=Unequal("z"))),  # type: ignore[arg-type]
     ("opening", lambda one: (one.opening and one.opening.but(todos=(1.5,))) or 1.5),
     ("change", lambda one: one.change.but(seq=one.events[-1].seq + 1 if one.events else None)),
     ("events", lambda one: one.events[1:] or (None,)),

@@ -23,7 +23,7 @@ from agentrail.ports.journal import (
     StoredSession,
 )
 from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.foreign import number, shown
+from agentrail.values.foreign import crash, number, shown
 from agentrail.values.json import INT_MAX
 from agentrail.values.stream import Partial
 
@@ -226,6 +226,8 @@ def _why_unfit(*values: object) -> str:
             encode(found)
     except BadValue as error:
         return str(error)
+    except BaseException as error:  # noqa: BLE001 - whatever the methods of a foreign value raise
+        return f"a part of it breaks when it is written: {crash(error)}"
     return ""
 
 
