@@ -46,7 +46,17 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.plugin import Log, Plugin
-from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import (
+    ALL_SESSIONS,
+    NO_LEASE,
+    Claim,
+    Lease,
+    Record,
+    SessionFilter,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+)
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
@@ -438,10 +448,12 @@ class OddJournal:
             found = await self.inner.answer(session_id, command)
         return cast("StoredAnswer | None", self._odd(found))
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
         """Return stored sessions, maybe odd ones."""
         with self.steps.apart():
-            found = await self.inner.sessions(after, limit)
+            found = await self.inner.sessions(wanted, after, limit)
         return cast("tuple[StoredSession, ...]", self._odd(found))
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
@@ -530,7 +542,7 @@ async def scene(supervisor: Supervisor, journal: OddJournal, seed: int, turns: i
             await _turn(session)
             _check_usage(before, session.inspect())
             with suppress(AgentrailError):
-                await supervisor.stored(name[:-1], 3)
+                await supervisor.stored(None, StoredSession(name[:-1], 1), 3)
             with suppress(AgentrailError):
                 await (await supervisor.fork(session.id, spec)).stop()
         source.calm = True

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agentrail.app import resuming, wiring
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
-    from agentrail.ports.journal import Journal, StoredSession
+    from agentrail.ports.journal import Journal, SessionFilter, StoredSession
     from agentrail.runtime import commands
     from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
     from agentrail.runtime.resources import Found
@@ -142,10 +142,7 @@ class Supervisor:
         title: str = "",
         labels: Iterable[str] = (),
     ) -> SessionHandle:
-        """Return the session of this id: the running one, or else the stored one resumed, or else a new one.
-
-        *tenant*, *owner*, *title* and *labels* are for a new one.
-        """
+        """Return the session of this id: the running one, else the stored one resumed, else a new one as by `spawn`."""
         _check_text("id", id)
         while True:
             try:
@@ -183,10 +180,16 @@ class Supervisor:
         find_code = _Code(self._sessions, self._specs, spec)
         return await self._sessions.fork(self._node, origin, at, new_id() if id is None else id, find_code)
 
-    async def stored(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return summaries of up to *limit* stored sessions with ids greater than *after*, without reading records."""
-        _check_text("after", after)
-        return await self._sessions.stored(after, commands.counted("limit", limit))
+    async def stored(
+        self, wanted: SessionFilter | None = None, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        """Return summaries of up to *limit* stored sessions, without reading their records.
+
+        *wanted* says which; *after* is the last session of the page before. They are sorted by id, or with
+        `due_before` by the time of their first timer.
+        """
+        asked = commands.filter_of(wanted)
+        return await self._sessions.stored(asked, commands.listed_of(after), commands.counted("limit", limit))
 
     async def delete(self, id: str) -> None:  # noqa: A002 - what users call it
         """Delete a stored session for good, with its sub-agents; its id can be used again.

@@ -13,16 +13,21 @@ if TYPE_CHECKING:
     from agentrail.adapters.journals.memory import MemoryJournal as MemoryJournal
     from agentrail.adapters.journals.sqlite import SqliteJournal as SqliteJournal
     from agentrail.core.audit import Difference as Difference
+    from agentrail.ports.journal import ALL_SESSIONS as ALL_SESSIONS
     from agentrail.ports.journal import NO_LEASE as NO_LEASE
+    from agentrail.ports.journal import About as About
     from agentrail.ports.journal import Claim as Claim
     from agentrail.ports.journal import Journal as Journal
     from agentrail.ports.journal import Lease as Lease
     from agentrail.ports.journal import Record as Record
+    from agentrail.ports.journal import SessionFilter as SessionFilter
     from agentrail.ports.journal import Snapshot as Snapshot
     from agentrail.ports.journal import StoredAnswer as StoredAnswer
     from agentrail.ports.journal import StoredSession as StoredSession
 
 _HOMES = {
+    "ALL_SESSIONS": "agentrail.ports.journal",
+    "About": "agentrail.ports.journal",
     "Claim": "agentrail.ports.journal",
     "Difference": "agentrail.core.audit",
     "Journal": "agentrail.ports.journal",
@@ -30,6 +35,7 @@ _HOMES = {
     "MemoryJournal": "agentrail.adapters.journals.memory",
     "NO_LEASE": "agentrail.ports.journal",
     "Record": "agentrail.ports.journal",
+    "SessionFilter": "agentrail.ports.journal",
     "Snapshot": "agentrail.ports.journal",
     "SqliteJournal": "agentrail.adapters.journals.sqlite",
     "StoredAnswer": "agentrail.ports.journal",

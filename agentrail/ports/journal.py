@@ -19,7 +19,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadRecord, SessionHeld
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import SessionEnded
+from agentrail.values.events.life import LabelsChanged, SessionEnded
 from agentrail.values.foreign import crash
 from agentrail.values.value import Authored
 
@@ -116,6 +116,23 @@ class StoredAnswer(Authored, gc=True):
     """The answer that the command's caller was given."""
 
 
+class About(Authored):
+    """What is said of a session, for those who look for it; from its first record and each `LabelsChanged`."""
+
+    tenant: str = ""
+    """Tenant of the session; empty if none was given."""
+    owner: str = ""
+    """Owner of the session; empty if none was given."""
+    spec: str = ""
+    """Name of the specification that the session was spawned from."""
+    title: str = ""
+    """Title of the session; empty if it has none."""
+    labels: tuple[str, ...] = ()
+    """Labels of the session, sorted."""
+    created: int = 0
+    """When the session began, in milliseconds since 1970."""
+
+
 class StoredSession(Authored):
     """Summary of a stored session, as a journal returns it without reading the records."""
 
@@ -131,6 +148,51 @@ class StoredSession(Authored):
     """Whether the session has ended for good."""
     problem: str = ""
     """Why its records cannot be read, if that is known without reading them; empty otherwise."""
+    about: About = About()
+    """Whose the session is, its title and its labels."""
+    active: int = 0
+    """When its last record was made, in milliseconds since 1970."""
+
+
+class SessionFilter(Authored):
+    """Which sessions `Journal.sessions` lists: those for which all of this holds; `None`: it does not matter."""
+
+    tenant: str | None = None
+    """Their tenant."""
+    owner: str | None = None
+    """Their owner."""
+    label: str | None = None
+    """A label that they have."""
+    due_before: int | None = None
+    """They wait, with no work under way, for a timer that is due before this time, in milliseconds since 1970."""
+    at_work: bool | None = None
+    """Whether work was under way after their last record."""
+    ended: bool | None = None
+    """Whether they have ended."""
+
+    def holds(self, stored: StoredSession) -> bool:
+        """Whether the filter holds for a session."""
+        about = stored.about
+        pairs = (
+            (self.tenant, about.tenant),
+            (self.owner, about.owner),
+            (self.at_work, stored.at_work),
+            (self.ended, stored.ended),
+        )
+        if any(wanted is not None and wanted != found for wanted, found in pairs):
+            return False
+        waits = stored.due is not None and not stored.at_work
+        if self.due_before is not None and not (waits and (stored.due or 0) < self.due_before):
+            return False
+        return self.label is None or self.label in about.labels
+
+    def rank(self, stored: StoredSession) -> tuple[int, str]:
+        """Return the key by which the list is sorted: with `due_before` the time and the id, else the id."""
+        return (0 if self.due_before is None else stored.due or 0), stored.session_id
+
+
+ALL_SESSIONS = SessionFilter()
+"""The filter that holds for all sessions."""
 
 
 class Snapshot(Authored):
@@ -144,10 +206,26 @@ class Snapshot(Authored):
     """State of the session after that record."""
 
 
-def stored_session(record: Record) -> StoredSession:
+def about_after(record: Record, before: About) -> About:
+    """Return what is said of a session after *record*; *before*: the same before it."""
+    opening = record.opening
+    if record.number == 1:
+        before = About(created=record.arrival.at)
+    if opening is not None:
+        setup = opening.setup
+        before = About(setup.tenant, setup.owner, setup.spec, opening.title, opening.labels, record.arrival.at)
+    for envelope in record.events:
+        if isinstance(envelope.event, LabelsChanged):
+            before = before.but(title=envelope.event.title, labels=envelope.event.labels)
+    return before
+
+
+def stored_session(record: Record, about: About) -> StoredSession:
     """Return the summary of the session whose last record is *record*."""
     ended = bool(record.events) and isinstance(record.events[-1].event, SessionEnded)  # always a session's last
-    return StoredSession(record.session_id, record.number, record.due, record.at_work, ended)
+    return StoredSession(
+        record.session_id, record.number, record.due, record.at_work, ended, about=about, active=record.arrival.at
+    )
 
 
 def parent_of(record: Record) -> str | None:
@@ -253,8 +331,15 @@ class Journal(Protocol):
         """
         ...
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return summaries of up to *limit* stored sessions with ids greater than *after*, sorted by id."""
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        """Return summaries of up to *limit* of the *wanted* sessions, sorted by `wanted.rank`: mostly by their ids.
+
+        *after* is the last session of the page before, as it was listed there, with the same filter. A session that
+        changes meanwhile may be listed twice or not at all. A session whose summary is damaged may be listed with any
+        filter.
+        """
         ...
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:

@@ -33,6 +33,7 @@ from agentrail.hooks.attachments import seat_for as seat_for
 from agentrail.hooks.attachments import unkeyed as unkeyed
 from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.ports.tool import ToolSource
 from agentrail.runtime.events import tracing
 from agentrail.runtime.events.bus import Bus
@@ -52,7 +53,7 @@ from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.foreign import described as described
 from agentrail.values.foreign import number, shown
-from agentrail.values.json import Json, JsonObject, freeze, freeze_object, weight
+from agentrail.values.json import INT_MAX, Json, JsonObject, freeze, freeze_object, weight
 from agentrail.values.value import Value
 
 CURSOR_WANTED = "the `cursor` of an envelope: a pair of whole numbers from 0 on, or the first of them"
@@ -262,6 +263,35 @@ def named(state: State, tenant: object, owner: object, title: object, labels: ob
     if len(kept) > MOST_LABELS:
         raise TooManyLabels(len(kept), MOST_LABELS)
     return state.but(setup=setup, title=name_of("title", title), labels=kept)
+
+
+FILTER_WANTED = "a `SessionFilter`, or nothing for all sessions"
+LISTED_WANTED = "the last of the sessions that were listed before, or nothing for the first page"
+
+
+def filter_of(found: object) -> SessionFilter:
+    """Return *found* as a filter; raise `WrongType` if it, or one of its fields, is of a wrong type."""
+    if found is None:
+        return ALL_SESSIONS
+    if not isinstance(found, SessionFilter):
+        raise WrongType.of("wanted", found, FILTER_WANTED)
+    for name in ("tenant", "owner", "label"):
+        if getattr(found, name) is not None:
+            name_of(name, getattr(found, name))
+    for name in ("at_work", "ended"):
+        if getattr(found, name) is not None:
+            check_flag(name, getattr(found, name))
+    due = found.due_before
+    if due is not None and not (type(cast("object", due)) is int and abs(due) <= INT_MAX):
+        raise WrongType("due_before", shown(due), "milliseconds since 1970")
+    return found
+
+
+def listed_of(found: object) -> StoredSession | None:
+    """Return *found*, the last session of a page, or `None`; raise `WrongType` for anything else."""
+    if found is not None and not isinstance(found, StoredSession):
+        raise WrongType.of("after", found, LISTED_WANTED)
+    return found
 
 
 def plain_options(options: Mapping[str, object]) -> JsonObject:

@@ -20,7 +20,7 @@ from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError
 from agentrail.hooks.actions import FindFiles
 from agentrail.hooks.attachments import seat_for
 from agentrail.plugins import BudgetGuard
-from agentrail.ports.journal import Claim, Record, Snapshot, StoredSession
+from agentrail.ports.journal import ALL_SESSIONS, Claim, Record, SessionFilter, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
@@ -349,9 +349,11 @@ class Paged(TestJournal):
         self.asked.append(limit)
         return await super().read(session_id, after, limit)
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
         self.listed += 1
-        return await super().sessions(after, limit)
+        return await super().sessions(wanted, after, limit)
 
 
 @scene("runtime.actor.journal_log.PAGE", last=-1)

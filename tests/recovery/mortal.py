@@ -18,7 +18,18 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import JournalFull
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import NO_LEASE, Claim, Journal, Lease, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import (
+    ALL_SESSIONS,
+    NO_LEASE,
+    Claim,
+    Journal,
+    Lease,
+    Record,
+    SessionFilter,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+)
 from agentrail.values.events.envelope import Cursor, Envelope
 
 SESSION = "s"
@@ -90,9 +101,11 @@ class MortalJournal:
         await self._world.alive()
         return await self._world.journal.answer(session_id, command)
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
         await self._world.alive()
-        return await self._world.journal.sessions(after, limit)
+        return await self._world.journal.sessions(wanted, after, limit)
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self._world.alive()

@@ -8,7 +8,18 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import BrokenJournal
-from agentrail.ports.journal import NO_LEASE, Claim, Journal, Lease, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import (
+    ALL_SESSIONS,
+    NO_LEASE,
+    Claim,
+    Journal,
+    Lease,
+    Record,
+    SessionFilter,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+)
 
 T = TypeVar("T")
 
@@ -80,8 +91,10 @@ class TestJournal:
     async def place(self, session_id: str, seq: int) -> int:
         return await self.inner.place(session_id, seq)
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        return await self.inner.sessions(after, limit)
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        return await self.inner.sessions(wanted, after, limit)
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self.inner.keep(claim, snapshot)
@@ -137,8 +150,10 @@ class AwakeJournal:
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         return await self._awake(self.inner.answer(session_id, command))
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        return await self._awake(self.inner.sessions(after, limit))
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        return await self._awake(self.inner.sessions(wanted, after, limit))
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self._awake(self.inner.keep(claim, snapshot))

@@ -16,7 +16,18 @@ import trio
 
 import agentrail
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.ports.journal import NO_LEASE, Claim, Journal, Lease, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import (
+    ALL_SESSIONS,
+    NO_LEASE,
+    Claim,
+    Journal,
+    Lease,
+    Record,
+    SessionFilter,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+)
 from agentrail.ports.model import Model
 from agentrail.ports.sandbox import Process, Sandbox
 from agentrail.ports.tool import Checkable, Tool, ToolSource
@@ -67,8 +78,8 @@ HANDLE_PAST = "handle.SessionHandle._past"
 RESUMED = "sessions.Sessions.resume"
 FORKED = "recovery.forked"
 STORED = "sessions.Sessions.stored"
-PAGES = "sessions.Sessions.bring_back"
-ONE_BACK = "sessions.Sessions._bring_back_once"
+PAGES = "returning.Returning._page"
+ONE_BACK = "returning.Returning._bring_back_once"
 BEGUN = "subagents.Family._begun"
 WORK = "subagents.Family._work"
 
@@ -381,8 +392,10 @@ class OutageJournal:
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         return await self._do("answer", session_id, lambda: self.inner.answer(session_id, command))
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        return await self._do("sessions", "", lambda: self.inner.sessions(after, limit))
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        return await self._do("sessions", "", lambda: self.inner.sessions(wanted, after, limit))
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self._do("keep", claim.session_id, lambda: self.inner.keep(claim, snapshot))

@@ -11,10 +11,10 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.errors import BadSpec, NotOpened, SessionNotStored, UsageError, WrongType
+from agentrail.errors import BadChoice, BadSpec, NotOpened, SessionNotStored, UsageError, WrongType
 from agentrail.journals import MemoryJournal
 from agentrail.ports.implementing import why_unfit
-from agentrail.ports.journal import NO_LEASE, Journal, Lease
+from agentrail.ports.journal import NO_LEASE, Journal, Lease, SessionFilter
 from agentrail.ports.model import EmitChunk
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, say
@@ -234,12 +234,30 @@ async def test_an_id_or_name_that_is_no_text_is_refused(world: World) -> None:
         supervisor.open(None, spec),  # type: ignore[arg-type]
         supervisor.fork(wrong),  # type: ignore[arg-type]
         supervisor.fork("a", id=5),  # type: ignore[arg-type]
-        supervisor.stored(after=5),  # type: ignore[arg-type]
         supervisor.start_service(trio.sleep_forever, 5),  # type: ignore[arg-type]
         supervisor.start_supervisor(5),  # type: ignore[arg-type]
     ):
         with pytest.raises(WrongType, match="; give text"):
             await attempt
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"wanted": 5},
+        {"wanted": "acme"},
+        {"wanted": SessionFilter(tenant=3)},  # type: ignore[arg-type]  # on purpose, here and below
+        {"wanted": SessionFilter(label="x" * 201)},
+        {"wanted": SessionFilter(due_before=1.5)},  # type: ignore[arg-type]
+        {"wanted": SessionFilter(at_work=1)},  # type: ignore[arg-type]
+        {"after": "s"},
+        {"limit": 0},
+    ],
+    ids=str,
+)
+async def test_a_list_that_cannot_be_is_refused(world: World, given: dict[str, object]) -> None:
+    with pytest.raises((WrongType, BadChoice)):
+        await world.supervisor.stored(**given)  # type: ignore[arg-type]  # on purpose
 
 
 class Runs:

@@ -44,7 +44,17 @@ from agentrail.hooks.context import Context, MoneyLimit
 from agentrail.hooks.moments import BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Log, Plugin
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import (
+    ALL_SESSIONS,
+    NO_LEASE,
+    Claim,
+    Lease,
+    Record,
+    SessionFilter,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+)
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
@@ -430,8 +440,10 @@ class OddJournal(MemoryJournal):
         found = await super().snapshot(session_id)
         return self.odd if self.method == "snapshot" else found  # type: ignore[return-value]
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        found = await super().sessions(after, limit)
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        found = await super().sessions(wanted, after, limit)
         return self.odd if self.method == "sessions" else found  # type: ignore[return-value]
 
 
@@ -466,8 +478,8 @@ async def test_a_journal_that_reads_no_records_is_told_so(found: object) -> None
 @pytest.mark.parametrize("ids", [("c", "b"), ("b", "b"), ("a",), ("0",)])
 async def test_a_journal_that_lists_sessions_out_of_order_or_twice_is_refused(ids: tuple[str, ...]) -> None:
     held = HeldToContract(OddJournal("sessions", tuple(StoredSession(name, 1) for name in ids)))
-    with pytest.raises(BadJournal, match="an id that comes later"):
-        await held.sessions("a")
+    with pytest.raises(BadJournal, match="a session that comes later"):
+        await held.sessions(after=StoredSession("a", 1))
 
 
 class Exits:

@@ -24,7 +24,7 @@ from agentrail.errors import (
     SessionCrashed,
     UnknownApproval,
 )
-from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import ALL_SESSIONS, Claim, Record, SessionFilter, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import Compacted
 from agentrail.runtime.shared.journal_retry import LONGEST_PAUSE, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
@@ -545,9 +545,11 @@ class Away(TestJournal):
         self._check("answer")
         return await super().answer(session_id, command)
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
         self._check("sessions")
-        return await super().sessions(after, limit)
+        return await super().sessions(wanted, after, limit)
 
 
 ALL = frozenset({"append", "read", "answer"})

@@ -24,7 +24,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterTurn
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Journal, StoredSession
+from agentrail.ports.journal import ALL_SESSIONS, Journal, SessionFilter, StoredSession
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -473,8 +473,10 @@ class Listing(TestJournal):
 
     problem = ""
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        found = await super().sessions(after, limit)
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        found = await super().sessions(ALL_SESSIONS, after, limit)
         return tuple(one.but(at_work=True, problem=self.problem) for one in found)
 
 

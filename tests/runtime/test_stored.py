@@ -24,5 +24,7 @@ async def test_what_is_under_way_is_told_and_what_rests_is_not(world: World) -> 
         "idle": (False, False),
         "streaming": (True, False),
     }
-    assert stored["idle"] == StoredSession("idle", stored["idle"].head)
+    idle_one = stored["idle"]
+    assert idle_one == StoredSession("idle", idle_one.head, about=idle_one.about, active=idle_one.active)
+    assert idle_one.about.created <= idle_one.active
     assert stored["held"].due is not None

@@ -5,18 +5,23 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
+from heapq import nsmallest
 from typing import TYPE_CHECKING, TypeVar
 
 from agentrail.errors import Fenced
 from agentrail.ports.journal import (
+    ALL_SESSIONS,
     NO_LEASE,
+    About,
     Claim,
     Holding,
     Lease,
     Record,
+    SessionFilter,
     Snapshot,
     StoredAnswer,
     StoredSession,
+    about_after,
     check_free,
     check_numbers,
     check_snapshot,
@@ -34,6 +39,9 @@ if TYPE_CHECKING:
 T = TypeVar("T", Record, Snapshot)
 
 
+UNSAID = About()
+"""What is said of a session before its first record."""
+
 UNHELD = Holding("", 0)
 """What is noted of a session that nobody holds."""
 
@@ -41,9 +49,10 @@ UNHELD = Holding("", 0)
 class _Shelf:
     """All data that is stored of one session."""
 
-    __slots__ = ("commands", "epoch", "held", "parent", "records", "seqs", "snapshot")
+    __slots__ = ("about", "commands", "epoch", "held", "parent", "records", "seqs", "snapshot")
 
     def __init__(self) -> None:
+        self.about = UNSAID
         self.epoch = 0
         self.held = UNHELD
         self.parent: str | None = None
@@ -107,6 +116,7 @@ class MemoryJournal:
         check_numbers(claim, expected, records)
         kept = list(map(_packed, records)) if self._encode else records
         for record in records:
+            shelf.about = about_after(record, shelf.about)
             shelf.seqs.append(last_seq(record, shelf.seqs[-1] if shelf.seqs else 0))
             if record.command is not None:
                 shelf.commands[record.command] = record.number
@@ -136,10 +146,15 @@ class MemoryJournal:
         record = _loaded(Record, shelf.records[number - 1])
         return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return summaries of up to *limit* stored sessions with ids greater than *after*, sorted by id."""
-        names = sorted(name for name, shelf in self._shelves.items() if shelf.records and name > after)
-        return tuple(stored_session(_loaded(Record, self._shelves[name].records[-1])) for name in names[:limit])
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        """Return summaries of up to *limit* of the *wanted* sessions, sorted by `wanted.rank`; all are looked at."""
+        shelves = [shelf for shelf in self._shelves.values() if shelf.records]
+        found = (stored_session(_loaded(Record, shelf.records[-1]), shelf.about) for shelf in shelves)
+        least = None if after is None else wanted.rank(after)
+        listed = (one for one in found if wanted.holds(one) and (least is None or wanted.rank(one) > least))
+        return tuple(nsmallest(limit, listed, wanted.rank))
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""

@@ -13,11 +13,14 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadJournal, BadRecord, BadValue
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import (
+    ALL_SESSIONS,
     NO_LEASE,
+    About,
     Claim,
     Journal,
     Lease,
     Record,
+    SessionFilter,
     Snapshot,
     StoredAnswer,
     StoredSession,
@@ -109,17 +112,24 @@ class HeldToContract:
             raise BadJournal("answer", f"{shown(stored.answer)} to {shown(stored.input)}", "an answer to a command")
         return stored
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return stored sessions in the order of their ids."""
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        """Return the *wanted* sessions, in the order that `wanted.rank` says."""
         stored: list[StoredSession] = []
-        for found in _items("sessions", await self._journal.sessions(after, limit)):
+        for found in _items("sessions", await self._journal.sessions(wanted, after, limit)):
             one = _of(StoredSession, "sessions", found)
-            last = stored[-1].session_id if stored else after
-            if type(cast("object", one.session_id)) is not str or one.session_id <= last:
-                raise BadJournal("sessions", f"{shown(one.session_id)} after `{last}`", "an id that comes later")
+            if type(cast("object", one.session_id)) is not str:
+                raise BadJournal("sessions", shown(one.session_id), "the id of a session")
+            _of(About, "sessions", one.about)
             _whole("sessions", one.head)
+            _whole("sessions", one.active)
             if one.due is not None:
                 _whole("sessions", one.due)
+            last = stored[-1] if stored else after
+            if last is not None and wanted.rank(one) <= wanted.rank(last):
+                told = f"{shown(one.session_id)} after `{last.session_id}`"
+                raise BadJournal("sessions", told, "a session that comes later")
             stored.append(one)
         return tuple(stored)
 

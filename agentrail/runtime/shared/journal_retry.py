@@ -19,11 +19,13 @@ from agentrail.errors import (
     SessionHeld,
 )
 from agentrail.ports.journal import (
+    ALL_SESSIONS,
     NO_LEASE,
     Claim,
     Journal,
     Lease,
     Record,
+    SessionFilter,
     Snapshot,
     StoredAnswer,
     StoredSession,
@@ -185,10 +187,12 @@ class SteadyJournal:
             self._pass_on(error, "look up a command id of session `{}`", session_id)
             raise
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
         """Return up to *limit* stored sessions after the id *after*, in the order of their ids."""
         try:
-            return await self._journal.sessions(after, limit)
+            return await self._journal.sessions(wanted, after, limit)
         except BaseException as error:
             self._pass_on(error, "list its sessions")
             raise

@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from agentrail.errors import AgentrailError, CommitUnknown, JournalUnavailable
+from agentrail.errors import AgentrailError, JournalUnavailable
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Journal, Lease
 from agentrail.reprs import in_brackets, some
@@ -102,8 +102,6 @@ class Leases:
                 return
             try:
                 await self._journal.release(leaving)
-            except CommitUnknown:
-                raise
             except AgentrailError as error:
                 _complain("released", error)
         reach(Failpoint.RELEASED)
@@ -112,8 +110,6 @@ class Leases:
         """Renew all leases, as often as it takes; tell of those that are lost."""
         try:
             lost = await patiently(self._renewed)
-        except CommitUnknown:
-            raise
         except AgentrailError as error:
             _complain("renewed", error)
             return
@@ -143,6 +139,9 @@ class Leases:
 
 
 def _complain(what: str, error: AgentrailError) -> None:
-    """Log an error of the journal, unless it is an outage, of which there is a line already."""
+    """Log an error of the journal, unless it is an outage, of which there is a line already.
+
+    `CommitUnknown` ends no session here: only leases are in doubt. A session meets it at its own next record.
+    """
     if not isinstance(error, JournalUnavailable):
         log.error("leases of sessions could not be %s, and end unless the next attempt succeeds: %s", what, error)

@@ -15,17 +15,15 @@ from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.inputs import AnyInput, SessionOpened
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
-    AgentrailError,
     BadId,
     JournalUnavailable,
     SessionExists,
-    SessionHeld,
     SessionNotAlive,
     SessionStored,
     UnknownSession,
 )
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.journal import Claim, StoredSession
+from agentrail.ports.journal import Claim, SessionFilter, StoredSession
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.diagnosis.stacks import threads_among
@@ -33,11 +31,10 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.mailbox import Letter
 from agentrail.runtime.resources import FindCode, Found, SessionCode
 from agentrail.runtime.shared.ids import follows_grammar
-from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.shared.sanitize import Contained, traced
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
-from agentrail.runtime.supervision.recovery import brought_back, forked, read_opening
+from agentrail.runtime.supervision.recovery import brought_back, forked
+from agentrail.runtime.supervision.returning import Returning
 from agentrail.runtime.supervision.root_nursery import leavable
 from agentrail.runtime.supervision.subagents import Family
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -46,9 +43,6 @@ from agentrail.runtime.supervision.tree import Tree
 T = TypeVar("T")
 
 log = logging.getLogger("agentrail.supervisor")
-
-PAGE = 1000
-"""How many ids of stored sessions are read at once when sessions are brought back."""
 
 STRAGGLER_AFTER = 1.0
 """Seconds after which tools that still run after the end of their session are named in the log."""
@@ -224,56 +218,17 @@ class Sessions:
         node.adopt(child)
         return handle, child
 
-    async def stored(self, after: str, limit: int) -> tuple[StoredSession, ...]:
-        """Return the journal's list of sessions, without rebuilding them."""
-        return await self.shared.journal.sessions(after, limit)
+    async def stored(self, wanted: SessionFilter, after: StoredSession | None, limit: int) -> tuple[StoredSession, ...]:
+        """Return a page of the journal's list of sessions, without rebuilding them."""
+        return await self.shared.journal.sessions(wanted, after, limit)
 
     async def bring_back(self, find_code: FindCode) -> None:
         """Resume the sessions that had work under way and whose code is known; set timers for the others."""
 
-        def told(error: BaseException) -> None:
-            log.error("the sessions that had something under way are not brought back: %s", _said(error))
-
-        after = ""
-        with Contained(told):  # a journal may be code of users
-            while page := await patiently(partial(self.stored, after, PAGE)):
-                after = page[-1].session_id
-                for stored in page:
-                    if stored.ended or stored.problem:
-                        continue
-                    if stored.at_work:
-                        await self._bring_back(stored.session_id, find_code, attempts=1)
-                    elif stored.due is not None:
-                        self._bring_back_when_due(stored.session_id, stored.due, find_code)
-
-    def _bring_back_when_due(self, session_id: str, due: int, find_code: FindCode) -> None:
-        def is_due() -> None:
-            self.shared.nursery.start_soon(self._bring_back, session_id, find_code)
-
-        self.shared.timers.set((session_id, "due"), self.shared.clock.moment(due), is_due)
-
-    async def _bring_back(self, session_id: str, find_code: FindCode, attempts: int | None = None) -> None:
-        """Resume one session; any error is logged, and does not keep others from being resumed.
-
-        If the journal fails *attempts* times, continue in the background.
-        """
-
-        def told(error: BaseException) -> None:
-            if isinstance(error, JournalUnavailable):
-                self.shared.nursery.start_soon(self._bring_back, session_id, find_code)
-                return
-            if isinstance(error, SessionHeld):
-                _, _, until = error.args
-                self._bring_back_when_due(session_id, until, find_code)
-                return
-            log.error("session %s cannot be brought back: %s", session_id, _said(error))
-
-        with Contained(told):  # specifications are built by code of users
-            await patiently(partial(self._bring_back_once, session_id, find_code), attempts=attempts)
-
-    async def _bring_back_once(self, session_id: str, find_code: FindCode) -> None:
-        if not (await read_opening(self.shared, session_id)).setup.path:  # a sub-agent is resumed by its parent
+        async def resume(session_id: str) -> None:
             await self.resume(self.root, session_id, find_code, "transient")
+
+        await Returning(self.shared, self.stored, resume).run()
 
     async def _start_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:
         """Start a sub-agent of *parent*, with the plugins and limits it inherits from the parent as it is now."""
@@ -384,10 +339,6 @@ class Sessions:
         stubborn = calls.names(left)
         if stubborn:
             log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))
-
-
-def _said(error: BaseException) -> object:
-    return error if isinstance(error, AgentrailError) else traced(error)
 
 
 def _cancel(node: SupervisorNode) -> None:

@@ -9,8 +9,8 @@ import trio
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import Fenced, SessionBeingDeleted, SessionHeld
-from agentrail.ports.journal import Claim, Journal, Lease, Snapshot
-from agentrail.testing.conformance.journal_claims import ClaimConformance
+from agentrail.ports.journal import About, Claim, Journal, Lease, SessionFilter, Snapshot, StoredSession
+from agentrail.testing.conformance.journal_lists import ListConformance
 from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
 
 NOBODY = ""
@@ -30,7 +30,7 @@ async def stored(journal: Journal) -> list[str]:
     return [one.session_id for one in await journal.sessions()]
 
 
-class DeletionConformance(ClaimConformance):
+class DeletionConformance(ListConformance):
     """Tests of `delete`."""
 
     async def test_of_a_deleted_session_nothing_is_left(self, journal: Journal) -> None:
@@ -62,12 +62,16 @@ class DeletionConformance(ClaimConformance):
 
     async def test_an_id_can_be_used_again(self, journal: Journal) -> None:
         """A new session with the id of a deleted one begins with nothing, and earlier claims of it are refused."""
-        old = await opened(journal, "s")
+        old = await opened(journal, "s", 0)
+        said = State("s", Setup(tenant="acme", owner="ann"), "demo", title="a trip", labels=("vip",))
+        await journal.append(old, 0, (prompted("s", 1, opening=said), *run_of("s", 2, 2)))
         await journal.append(old, 3, (prompted("s", 4, command="c", answer=Accepted("p4", "started")),))
         await journal.delete("s", NOBODY, 0)
         await refused(Fenced, journal.append(old, 4, run_of("s", 5, 1)))
         journal = await self.again(journal)
+        assert await journal.sessions(SessionFilter(label="vip")) == ()
         new = await opened(journal, "s")
+        assert await journal.sessions() == (StoredSession("s", 3, about=About(created=1), active=3),)
         assert (new.epoch > old.epoch, new.head) == (True, 0)
         await refused(Fenced, journal.append(old, 3, run_of("s", 4, 1)))
         await refused(Fenced, journal.keep(old, Snapshot("s", 3, State("s", Setup(), "demo"))))

@@ -25,12 +25,12 @@ from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.core.vocabulary.state import Phase, Setup, State
 from agentrail.errors import AgentrailError, BadRecord, Fenced
-from agentrail.ports.journal import Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import Journal, Record, Snapshot, StoredAnswer
 from agentrail.testing.conformance.journal_deletions import DeletionConformance
 from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of, silent
 from agentrail.values.content import Text, ToolCall
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.events.life import AgentStart, SessionEnded
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentStart
 from agentrail.values.json import FrozenObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, UserMessage
 
@@ -213,29 +213,6 @@ class JournalConformance(DeletionConformance):
         await journal.append(claim, 0, records)
         found = [await journal.place("s", seq) for seq in range(10)]
         assert found == [0, 2, 2, 2, 5, 6, 6, 8, 8, 8]
-
-    async def test_stored_sessions_are_listed_in_order(self, journal: Journal) -> None:
-        """`sessions` lists page by page, with what a supervisor needs to know before it reads the records."""
-        ended: Event = SessionEnded("stopped")
-        records = {
-            "a": prompted("a", 1, due=4, at_work=True),
-            "B": prompted("B", 1, events=(Envelope("B", 1, 0, 0, 0, 0, ended),)),
-            "a-1": prompted("a-1", 1),
-        }
-        for name, record in records.items():
-            await journal.append(await journal.claim(name, "test"), 0, [record])
-        await journal.claim("claimed", "test")
-        journal = await self.again(journal)
-        listed = (
-            StoredSession("B", 1, ended=True),
-            StoredSession("a", 1, due=4, at_work=True),
-            StoredSession("a-1", 1),
-        )
-        assert await journal.sessions() == listed
-        assert await journal.sessions("B", 1) == listed[1:2]
-        assert await journal.sessions("a-1") == ()
-        await journal.append(await journal.claim("a", "test"), 1, [silent("a", 2)])
-        assert (await journal.sessions("B", 1)) == (StoredSession("a", 2),)
 
     # Snapshots
 

@@ -9,7 +9,17 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import CommitUnknown, JournalFull
-from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import (
+    ALL_SESSIONS,
+    NO_LEASE,
+    Claim,
+    Lease,
+    Record,
+    SessionFilter,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+)
 from agentrail.testing.simulator.auditor import Auditor
 from agentrail.testing.simulator.fault_kinds import Chaos, choice
 
@@ -117,10 +127,12 @@ class FaultyJournal:
         self._alive("answer_unreadable")
         return await self._disk.answer(session_id, command)
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
         """Return summaries of the stored sessions, at most *limit*, after the id *after*."""
         self._alive("listing_fails")
-        return await self._disk.sessions(after, limit)
+        return await self._disk.sessions(wanted, after, limit)
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Keep a snapshot, after the auditor has checked it."""

@@ -64,12 +64,15 @@ def size(path: Path) -> int:
 
 
 async def talked(journal: Journal, name: str, count: int, length: int = 10) -> None:
-    """Write a session whose records, command ids and snapshot all have its canary."""
+    """Write a session whose records, command ids, labels and snapshot all have its canary."""
     claim = await journal.claim(name, "test")
     records = [
         prompted(name, n, canary(name) * length, command=f"{canary(name)}{n}", answer=Accepted(canary(name), "started"))
         for n in range(claim.head + 1, claim.head + count + 1)
     ]
+    if not claim.head:
+        named = State(name, Setup(tenant=canary(name), owner=canary(name)), "demo", title=canary(name))
+        records[0] = records[0].but(opening=named.but(labels=(canary(name), f"{canary(name)}2")))
     await journal.append(claim, claim.head, records)
     said = History((UserMessage((Text(canary(name) * length),)),))
     await journal.keep(

@@ -19,10 +19,12 @@ from agentrail.adapters.journals.sqlite.worker import Worker
 from agentrail.adapters.journals.sqlite.writing import Writer
 from agentrail.errors import BadChoice
 from agentrail.ports.journal import (
+    ALL_SESSIONS,
     NO_LEASE,
     Claim,
     Lease,
     Record,
+    SessionFilter,
     Snapshot,
     StoredAnswer,
     StoredSession,
@@ -112,9 +114,11 @@ class SqliteJournal:
         """Return the command and answer stored under a command id; `None` if the id was never used."""
         return await self._reading.do(lambda reader: reader.answer(session_id, command), session_id)
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* stored sessions with ids greater than *after*, sorted by id."""
-        return await self._reading.do(lambda reader: reader.sessions(after, limit))
+        return await self._reading.do(lambda reader: reader.sessions(wanted, after, limit))
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""

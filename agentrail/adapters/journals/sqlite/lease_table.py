@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agentrail.ports.journal import Holding
+from agentrail.ports.journal import Claim, Holding
 
 
 class HeldClaim(NamedTuple):
@@ -32,6 +32,14 @@ class LeaseTable:
 
     def __setitem__(self, session_id: str, claim: HeldClaim) -> None:
         self._changed[session_id] = claim
+
+    def extend(self, claim: Claim, until: int) -> bool:
+        """Let the lease of *claim* end at *until*; return false if that is not the latest claim of its session."""
+        known = self[claim.session_id]
+        if known is None or known.epoch != claim.epoch:
+            return False
+        self[claim.session_id] = HeldClaim(claim.epoch, Holding(known.held.holder, until))
+        return True
 
     def keep(self) -> None:
         """Keep the changes: the transaction in which they were made is committed."""

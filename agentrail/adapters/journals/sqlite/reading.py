@@ -15,6 +15,7 @@ from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
 from agentrail.adapters.journals.sqlite.failures import RAISED, in_reading, is_passing
 from agentrail.adapters.journals.sqlite.open_files import FileUse
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
+from agentrail.adapters.journals.sqlite.summaries.listing import DAMAGED, listed
 from agentrail.adapters.journals.sqlite.tables import (
     COLUMNS,
     INDEXED,
@@ -25,7 +26,7 @@ from agentrail.adapters.journals.sqlite.tables import (
 )
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord
-from agentrail.ports.journal import Record, Snapshot, StoredAnswer, StoredSession, is_usable
+from agentrail.ports.journal import Record, SessionFilter, Snapshot, StoredAnswer, StoredSession, is_usable
 
 log = logging.getLogger("agentrail.journal")
 
@@ -60,7 +61,7 @@ def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow |
         raise BadRecord(session_id, 0, "the entry that names its last record is lost")
     row = SessionRow._make(found)
     if not row.is_whole:
-        raise BadRecord(session_id, 0, "the entry that names its last record has changed since it was written")
+        raise BadRecord(session_id, 0, DAMAGED)
     return row
 
 
@@ -186,11 +187,9 @@ class JournalReader:
         """Return the command and answer stored under a command id; `None` if there is none."""
         return self._within(lambda db: _answer(db, self._sound, session_id, command))
 
-    def sessions(self, after: str, limit: int) -> tuple[StoredSession, ...]:
-        """Return summaries of up to *limit* sessions with ids greater than *after*."""
-        query = f"SELECT {COLUMNS} FROM session WHERE id > ? AND head > 0 ORDER BY id LIMIT ?"  # noqa: S608
-        found = self._within(lambda db: db.execute(query, (after, limit)).fetchall())
-        return tuple(_stored(SessionRow._make(row)) for row in found or ())
+    def sessions(self, wanted: SessionFilter, after: StoredSession | None, limit: int) -> tuple[StoredSession, ...]:
+        """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
+        return self._within(lambda db: listed(db, wanted, after, limit)) or ()
 
     def snapshot(self, session_id: str) -> Snapshot | None:
         """Return the snapshot of a session; `None` if there is none or it is damaged."""
@@ -218,6 +217,11 @@ def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) ->
     if row is None or after >= row.head or limit <= 0:
         return ()
     return tuple(_record(db, each) for each in checked(db, row, after + 1, min(row.head, after + limit)))
+
+
+def first_record(db: sqlite3.Connection, row: SessionRow) -> Record:
+    """Return the first record of a session; raise `BadRecord` if it is damaged or lost."""
+    return _record(db, checked(db, row, 1, 1)[0])
 
 
 def _record(db: sqlite3.Connection, row: RecordRow) -> Record:
@@ -326,9 +330,3 @@ def _blobs(db: sqlite3.Connection, names: str) -> dict[str, bytes]:
             raise UnpackError(problem)
         blobs[name] = found[0]
     return blobs
-
-
-def _stored(row: SessionRow) -> StoredSession:
-    if not row.is_whole:
-        return StoredSession(row.id, 0, problem=f"the entry that names its last record {CHANGED.removeprefix('it ')}")
-    return StoredSession(row.id, row.head, row.due, bool(row.at_work), bool(row.ended))

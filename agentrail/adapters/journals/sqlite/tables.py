@@ -17,7 +17,7 @@ used again, are numbered from there on.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from itertools import chain
@@ -56,9 +56,26 @@ TABLES: Final[tuple[str, ...]] = (
         due INTEGER,
         at_work INTEGER NOT NULL,
         ended INTEGER NOT NULL,
+        active INTEGER NOT NULL,
         seal BLOB NOT NULL,
         slot INTEGER NOT NULL
     )""",
+    "CREATE INDEX session_by_due ON session (due, id) WHERE due IS NOT NULL AND at_work = 0",
+    "CREATE INDEX session_at_work ON session (id) WHERE at_work = 1",
+    "CREATE INDEX session_by_end ON session (ended, id)",
+    """CREATE TABLE about (
+        session TEXT NOT NULL PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        spec TEXT NOT NULL,
+        title TEXT NOT NULL,
+        labels TEXT NOT NULL,
+        created INTEGER NOT NULL,
+        seal BLOB NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX about_by_tenant ON about (tenant, session) WHERE tenant != ''",
+    "CREATE INDEX about_by_owner ON about (owner, session) WHERE owner != ''",
+    """CREATE TABLE label (label TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (label, session)) WITHOUT ROWID""",
     """CREATE TABLE record (
         slot INTEGER PRIMARY KEY,
         back INTEGER NOT NULL,
@@ -115,6 +132,7 @@ class SessionRow(NamedTuple):
     due: int | None = None
     at_work: int = 0
     ended: int = 0
+    active: int = 0
     seal: bytes = b""
     slot: int = 0
     """The slot of the last record; not part of the seal, because the record that is found there is checked itself."""
@@ -122,26 +140,33 @@ class SessionRow(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether the row is unchanged since it was written: whether its seal fits."""
-        return self.seal == _seal(self[:FACTS])
+        return self.seal == seal_of(self[:FACTS])
 
 
-Facts: TypeAlias = tuple[str, int, str, int, int, bytes, int | None, int, int]
+Facts: TypeAlias = tuple[str, int, str, int, int, bytes, int | None, int, int, int]
 """The fields of a `SessionRow` before its seal."""
 
-FACTS: Final = 9
+FACTS: Final = 10
 """The number of these fields."""
 
 
 def sealed(facts: Facts, slot: int) -> SessionRow:
     """Return the row of a session with these *facts*, their seal, and the *slot* of its last record."""
-    return SessionRow(*facts, _seal(facts), slot)
+    return SessionRow(*facts, seal_of(facts), slot)
 
 
-def _seal(facts: tuple[object, ...]) -> bytes:
+def seal_of(facts: tuple[object, ...]) -> bytes:
+    """Return the checksum of a row over its other columns."""
     return blake2b(repr(facts).encode(errors="backslashreplace"), digest_size=16).digest()
 
 
-COLUMNS: Final = 'id, epoch, owner, head, seq, "check", due, at_work, ended, seal, slot'
+COLUMNS: Final = 'id, epoch, owner, head, seq, "check", due, at_work, ended, active, seal, slot'
+
+NOTHING: Final = frozenset[str]()
+"""No columns."""
+
+INDEXED_COLUMNS: Final = ("due", "at_work", "ended")
+"""The columns of a session's row that are in an index: for each of them that is set, its index is written anew."""
 
 
 class RecordRow(NamedTuple):
@@ -183,12 +208,28 @@ def write_records(connection: sqlite3.Connection, rows: Sequence[RecordRow]) -> 
     _write(connection, "record", RECORD_COLUMNS, rows)
 
 
-def write_sessions(connection: sqlite3.Connection, rows: Sequence[SessionRow]) -> None:
-    """Insert or replace the rows of sessions."""
-    _write(connection, "session", COLUMNS, rows, f"ON CONFLICT (id) DO UPDATE SET {_RENEWED}")
+def restated_columns(before: SessionRow, row: SessionRow) -> frozenset[str]:
+    """Return the indexed columns in which *row* differs from the row *before*."""
+    if (before.due, before.at_work, before.ended) == (row.due, row.at_work, row.ended):
+        return NOTHING
+    return frozenset(name for name in INDEXED_COLUMNS if getattr(before, name) != getattr(row, name))
 
 
-_RENEWED: Final = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS.split(", ") if name != "id")
+def write_sessions(
+    connection: sqlite3.Connection, rows: Iterable[SessionRow], restated: Mapping[str, frozenset[str]]
+) -> None:
+    """Insert or replace the rows of sessions; existing rows keep the indexed columns that are not *restated*."""
+    alike: dict[frozenset[str], list[SessionRow]] = {}
+    for row in rows:
+        alike.setdefault(restated.get(row.id, NOTHING), []).append(row)
+    for columns, those in alike.items():
+        _write(connection, "session", COLUMNS, those, _renewing(columns))
+
+
+@cache
+def _renewing(changed: frozenset[str]) -> str:
+    names = (name for name in COLUMNS.split(", ") if name != "id" and (name in changed or name not in INDEXED_COLUMNS))
+    return "ON CONFLICT (id) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in names)
 
 
 def _write(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,26 +21,22 @@ from agentrail.adapters.journals.sqlite.failures import (
 from agentrail.adapters.journals.sqlite.lease_table import HeldClaim, LeaseTable
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
-from agentrail.adapters.journals.sqlite.reading import checked, session_row
+from agentrail.adapters.journals.sqlite.reading import checked, first_record, session_row
+from agentrail.adapters.journals.sqlite.summaries.about_table import UNSAID, AboutTable
 from agentrail.adapters.journals.sqlite.tables import (
     FACTS,
+    NOTHING,
     Facts,
     RecordRow,
     SessionRow,
+    restated_columns,
     sealed,
     write_records,
     write_sessions,
 )
 from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
 from agentrail.adapters.journals.sqlite.worker import Job
-from agentrail.errors import (
-    AgentrailError,
-    BadRecord,
-    Fenced,
-    JournalError,
-    NothingWritten,
-    SessionBeingDeleted,
-)
+from agentrail.errors import AgentrailError, BadRecord, Fenced, JournalError, NothingWritten, SessionBeingDeleted
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import (
@@ -88,6 +85,8 @@ class Writer:
         self._log = Checkpoints(path, is_synced=sync == "full")
         self._rows: dict[str, SessionRow] = {}
         self._changed: dict[str, SessionRow] = {}
+        self._restated: dict[str, frozenset[str]] = {}  # by session: columns in an index that have changed
+        self._about = AboutTable()
         self._records: list[RecordRow] = []
         self._leases = LeaseTable()
         self._floor = 0
@@ -171,10 +170,11 @@ class Writer:
 
     def _flush(self) -> None:
         """Write the rows that the jobs have collected."""
-        records, changed = self._records, self._changed
-        self._records, self._changed = [], {}
+        records, changed, restated = self._records, self._changed, self._restated
+        self._records, self._changed, self._restated = [], {}, {}
         write_records(self._db, records)
-        write_sessions(self._db, tuple(changed.values()))
+        write_sessions(self._db, changed.values(), restated)
+        self._about.write(self._db)
 
     def _commit(self, jobs: Sequence[Job[Writer]]) -> None:
         reach(Failpoint.COMMIT)
@@ -192,6 +192,8 @@ class Writer:
         """Undo the transaction, if SQLite has not done so itself, and forget all cached rows."""
         self._rows.clear()
         self._changed.clear()
+        self._restated.clear()
+        self._about.undo()
         self._records.clear()
         self._leases.undo()
         try:
@@ -250,16 +252,12 @@ class Writer:
 
     def _extend(self, claim: Claim, until: int) -> bool:
         """Let the lease of *claim* end at *until*; return false if the claim is lost."""
-        known = self._leases[claim.session_id]
-        if known is None:  # it was claimed before the file was last closed
-            row = None
+        if self._leases[claim.session_id] is None:  # it was claimed before the file was last closed
             with suppress(BadRecord):
                 row = self._row(claim.session_id)
-            known = None if row is None else HeldClaim(row.epoch, Holding(row.owner, 0))
-        if known is None or known.epoch != claim.epoch:
-            return False
-        self._leases[claim.session_id] = HeldClaim(claim.epoch, Holding(known.held.holder, until))
-        return True
+                if row is not None:
+                    self._leases[claim.session_id] = HeldClaim(row.epoch, Holding(row.owner, 0))
+        return self._leases.extend(claim, until)
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Collect *records*, after record number *expected*, for `_flush`; return the number of the last one."""
@@ -280,10 +278,12 @@ class Writer:
             parent = parent_of(records[0])
             if parent is not None:
                 self._db.execute("INSERT OR REPLACE INTO child VALUES (?, ?)", (row.id, parent))
-            known = stored_session(records[-1])
+            known = stored_session(records[-1], UNSAID)
             due = None if known.due is None else min(known.due, LATEST)
-            at_work, ended = int(known.at_work), int(known.ended)
-            self._change((row.id, row.epoch, row.owner, known.head, seq, check, due, at_work, ended), back)
+            self._about.note(self._db, row, records, partial(first_record, self._db, row))
+            standing = (due, int(known.at_work), int(known.ended), known.active)
+            self._change((row.id, row.epoch, row.owner, known.head, seq, check, *standing), back)
+            self._restated[row.id] = restated_columns(row, self._rows[row.id]) | self._restated.get(row.id, NOTHING)
         return expected + len(records)
 
     def keep(self, claim: Claim, snapshot: Snapshot) -> None:

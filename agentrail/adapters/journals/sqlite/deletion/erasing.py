@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
+from agentrail.adapters.journals.sqlite.summaries.about_table import erase_about
 from agentrail.errors import SessionBeingDeleted
 from agentrail.ports.failpoints import Failpoint, reach
 
@@ -88,6 +89,7 @@ def erase_some(db: sqlite3.Connection) -> int | None:
     if not erased:
         db.execute("DELETE FROM snapshot WHERE session = ?", (session_id,))
         db.execute("DELETE FROM child WHERE session = ?", (session_id,))
+        erase_about(db, session_id)
         db.execute("UPDATE deleting SET session = ?, slot = ? WHERE number = ?", (_digest(session_id), ERASED, number))
     reach(Failpoint.ROWS_ERASED)
     return erased

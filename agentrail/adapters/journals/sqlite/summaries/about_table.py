@@ -1,0 +1,106 @@
+"""`AboutTable`: what is said of sessions, in tables of its own, because it is seldom written."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, cast
+
+from agentrail.adapters.journals.sqlite.tables import SessionRow, seal_of
+from agentrail.ports.journal import About, Record, about_after
+
+UNSAID: Final = About()
+"""What is said of a session before its first record."""
+
+ABOUT_COLUMNS: Final = "session, tenant, owner, spec, title, labels, created, seal"
+
+
+class AboutRow(NamedTuple):
+    """A row of the table `about`; the labels are JSON."""
+
+    session: str
+    tenant: str
+    owner: str
+    spec: str
+    title: str
+    labels: str
+    created: int
+    seal: bytes
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the row is unchanged since it was written: whether its seal fits."""
+        return self.seal == seal_of(self[:-1])
+
+    @property
+    def about(self) -> About:
+        """The row as a value."""
+        labels = cast("list[str]", json.loads(self.labels))
+        return About(self.tenant, self.owner, self.spec, self.title, tuple(labels), self.created)
+
+
+class AboutTable:
+    """What is said of sessions: noted while jobs run, and written at the end of their transaction."""
+
+    __slots__ = ("_said",)
+
+    def __init__(self) -> None:
+        self._said: dict[str, About] = {}
+
+    def note(
+        self, db: sqlite3.Connection, row: SessionRow, records: Sequence[Record], first: Callable[[], Record]
+    ) -> None:
+        """Note what *records* change of it; *row* is that of their session, *first* reads the session's first record.
+
+        A stored row that is damaged is made again from that record: each change of labels tells all labels.
+        """
+        if all(about_after(record, UNSAID) is UNSAID for record in records):
+            return
+        about = self._said.get(row.id)
+        if about is None and row.head:
+            stored = _stored(db, row.id)
+            about = about_after(first(), UNSAID) if stored is None else stored.about
+        about = about or UNSAID
+        for record in records:
+            about = about_after(record, about)
+        self._said[row.id] = about
+
+    def write(self, db: sqlite3.Connection) -> None:
+        """Write what was noted."""
+        said, self._said = self._said, {}
+        for session_id, about in said.items():
+            before = _stored(db, session_id)
+            labels = json.dumps(about.labels, ensure_ascii=False)
+            facts = (session_id, about.tenant, about.owner, about.spec, about.title, labels, about.created)
+            db.execute(_WRITE, (*facts, seal_of(facts)))
+            old, new = set[str]() if before is None else set(before.about.labels), set(about.labels)
+            db.executemany(_UNLABEL, [(one, session_id) for one in old - new])
+            db.executemany(_LABEL, [(one, session_id) for one in new - old])
+
+    def undo(self) -> None:
+        """Forget what was noted: the transaction is rolled back."""
+        self._said.clear()
+
+
+def erase_about(db: sqlite3.Connection, session_id: str) -> None:
+    """Erase what is said of a session; if its row is damaged, its labels are looked for among all labels."""
+    stored = _stored(db, session_id)
+    if stored is None:
+        db.execute("DELETE FROM label WHERE session = ?", (session_id,))
+    else:
+        db.executemany(_UNLABEL, [(one, session_id) for one in stored.about.labels])
+    db.execute("DELETE FROM about WHERE session = ?", (session_id,))
+
+
+_WRITE: Final = f"INSERT OR REPLACE INTO about ({ABOUT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+
+_UNLABEL: Final = "DELETE FROM label WHERE label = ? AND session = ?"
+_LABEL: Final = "INSERT OR IGNORE INTO label VALUES (?, ?)"
+
+
+def _stored(db: sqlite3.Connection, session_id: str) -> AboutRow | None:
+    """Return the stored row of a session; `None` if there is none, or it is damaged."""
+    found = db.execute(f"SELECT {ABOUT_COLUMNS} FROM about WHERE session = ?", (session_id,)).fetchone()  # noqa: S608
+    row = None if found is None else AboutRow._make(found)
+    return row if row is not None and row.is_whole else None

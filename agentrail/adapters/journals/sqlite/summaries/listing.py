@@ -1,0 +1,128 @@
+"""Lists sessions by a filter: each condition has an index, and the list is read along one of them.
+
+The statement names that index, so that it does not depend on what SQLite estimates. The other conditions of a filter
+are compared row by row.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from agentrail.adapters.journals.sqlite.summaries.about_table import ABOUT_COLUMNS, AboutRow
+from agentrail.adapters.journals.sqlite.tables import COLUMNS, SessionRow
+from agentrail.ports.journal import About, SessionFilter, StoredSession
+
+DAMAGED: Final = "the entry that names its last record has changed since it was written"
+UNKNOWN: Final = "the entry that says whose it is, its title and its labels is lost, or has changed"
+
+Value: TypeAlias = str | int
+"""A value that is bound to a place of a statement."""
+
+
+class Path(NamedTuple):
+    """An index along which a list is read."""
+
+    tables: str
+    """The tables of the statement, the one with the index first."""
+    holds: str
+    """The condition that the index answers."""
+    rank: str = "session.id"
+    """The columns by which it is sorted."""
+
+
+SESSIONS: Final = "session {} LEFT JOIN about ON about.session = session.id"
+ABOUTS: Final = "about {} CROSS JOIN session ON session.id = about.session"
+
+EVERY: Final = Path(SESSIONS.format(""), "1")
+BY_DUE: Final = Path(
+    SESSIONS.format("INDEXED BY session_by_due"),
+    "session.due IS NOT NULL AND session.at_work = 0 AND session.due < ?",
+    "session.due, session.id",
+)
+AT_WORK: Final = Path(SESSIONS.format("INDEXED BY session_at_work"), "session.at_work = 1 AND ?")
+BY_LABEL: Final = Path(
+    "label CROSS JOIN session ON session.id = label.session LEFT JOIN about ON about.session = session.id",
+    "label.label = ?",
+    "label.session",
+)
+BY_OWNER: Final = Path(
+    ABOUTS.format("INDEXED BY about_by_owner"), "about.owner != '' AND about.owner = ?", "about.session"
+)
+BY_TENANT: Final = Path(
+    ABOUTS.format("INDEXED BY about_by_tenant"), "about.tenant != '' AND about.tenant = ?", "about.session"
+)
+BY_END: Final = Path(SESSIONS.format("INDEXED BY session_by_end"), "session.ended = ?")
+
+OTHERWISE: Final = {
+    AT_WORK: "session.at_work = ?",
+    BY_LABEL: "EXISTS (SELECT 1 FROM label WHERE label.label = ? AND label.session = session.id)",
+    BY_OWNER: "about.owner = ?",
+    BY_TENANT: "about.tenant = ?",
+}
+"""The condition of a path when the list is read along another one; the others need no other words."""
+
+_COLUMNS: Final = ", ".join(
+    (
+        *(f"session.{name}" for name in COLUMNS.split(", ")),
+        *(f"about.{name}" for name in ABOUT_COLUMNS.split(", ")),
+    )
+)
+
+
+def conditions(wanted: SessionFilter) -> Iterator[tuple[Path, Value]]:
+    """Yield what *wanted* asks for, with the value for each: the paths that find the fewest sessions first."""
+    if wanted.at_work is not None:
+        yield AT_WORK, int(wanted.at_work)
+    if wanted.due_before is not None:
+        yield BY_DUE, wanted.due_before
+    if wanted.label is not None:
+        yield BY_LABEL, wanted.label
+    if wanted.owner is not None:
+        yield BY_OWNER, wanted.owner
+    if wanted.tenant is not None:
+        yield BY_TENANT, wanted.tenant
+    if wanted.ended is not None:
+        yield BY_END, int(wanted.ended)
+
+
+def _leads(path: Path, value: Value, wanted: SessionFilter) -> bool:
+    """Whether a list can be read along *path*: the index has the value, and the order that is wanted."""
+    if wanted.due_before is not None:
+        return path is BY_DUE
+    return bool(value) or path is BY_END
+
+
+def statement(wanted: SessionFilter, after: StoredSession | None, limit: int) -> tuple[str, list[Value]]:
+    """Return the statement that lists the *wanted* sessions after *after*, and the values for its places."""
+    asked = tuple(conditions(wanted))
+    path = next((one for one, value in asked if _leads(one, value, wanted)), EVERY)
+    holds = [path.holds if one is path else OTHERWISE.get(one, one.holds) for one, _ in asked]
+    values = [value for _, value in asked]
+    if after is not None:
+        rank = wanted.rank(after)
+        holds.append(f"({path.rank}) > ({', '.join('?' * len(path.rank.split(', ')))})")
+        values += rank if path is BY_DUE else rank[1:]
+    where = " AND ".join((*holds, "session.head > 0"))
+    text = f"SELECT {_COLUMNS} FROM {path.tables} WHERE {where} ORDER BY {path.rank} LIMIT ?"  # noqa: S608
+    return text, [*values, limit]
+
+
+def listed(
+    db: sqlite3.Connection, wanted: SessionFilter, after: StoredSession | None, limit: int
+) -> tuple[StoredSession, ...]:
+    """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
+    text, values = statement(wanted, after, limit)
+    return tuple(map(_summary, db.execute(text, values).fetchall()))
+
+
+def _summary(found: tuple[object, ...]) -> StoredSession:
+    width = len(SessionRow._fields)
+    row, said = SessionRow._make(found[:width]), AboutRow._make(found[width:])
+    if not row.is_whole:
+        return StoredSession(row.id, 0, row.due if type(row.due) is int else None, problem=DAMAGED)
+    stored = StoredSession(row.id, row.head, row.due, bool(row.at_work), bool(row.ended), active=row.active)
+    if not said.is_whole:
+        return stored.but(problem=UNKNOWN, about=About())
+    return stored.but(about=said.about)
