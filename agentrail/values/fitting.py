@@ -30,6 +30,7 @@ _text = quick(TextChunk)
 _thinking = quick(ThinkingChunk)
 _call = quick(CallChunk)
 _ok = quick(Ok)
+_response = quick(Response)
 
 MAX_TEXT: Final = 2 * 1024 * 1024
 """The most characters of one text, and of all texts of one response or of one tool result together."""
@@ -252,7 +253,7 @@ def fit_response(response: object) -> Response:
     stop: object = given.stop
     if type(stop) is not StopReason:
         raise UnfitError(stop, "a StopReason", "its `stop`")
-    return Response(parts, calls, stop, fit_usage(given.usage))
+    return _response(parts, calls, stop, fit_usage(given.usage))
 
 
 def _as_response(found: object) -> Response:

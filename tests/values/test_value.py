@@ -30,9 +30,9 @@ from agentrail.ports.sandbox import Entry
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.response import MessageDelta, RequestStart, ResponseComplete, ThinkingDelta
-from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
-from agentrail.values.messages import ToolMessage
-from agentrail.values.stream import CallChunk, ModelRequest, TextChunk, ThinkingChunk
+from agentrail.values.events.tools import ToolCalls, ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
+from agentrail.values.messages import AssistantMessage, ToolMessage
+from agentrail.values.stream import CallChunk, ModelRequest, Response, TextChunk, ThinkingChunk
 from agentrail.values.tools import Ok
 from agentrail.values.value import Authored, Value, quick
 
@@ -181,7 +181,7 @@ QUICK = {
     "agentrail.core.machine.endings": (AfterTurn,),
     "agentrail.core.machine.prompts": (BeforePrompt,),
     "agentrail.core.machine.requests": (BeforeRequest, ModelRequest, RequestStart),
-    "agentrail.core.machine.responses": (AfterResponse, ToolCall, ResponseComplete),
+    "agentrail.core.machine.responses": (AfterResponse, ToolCall, ResponseComplete, AssistantMessage, ToolCalls),
     "agentrail.core.machine.tool_checks": (BeforeTool,),
     "agentrail.core.machine.tool_results": (ToolMessage,),
     "agentrail.core.machine.tool_runs": (
@@ -195,7 +195,7 @@ QUICK = {
     "agentrail.runtime.events.replay": (MessageDelta, Envelope),
     "agentrail.runtime.work.model_stream": (ThinkingDelta,),
     "agentrail.values.content": (Text,),
-    "agentrail.values.fitting": (TextChunk, ThinkingChunk, CallChunk, Ok),
+    "agentrail.values.fitting": (TextChunk, ThinkingChunk, CallChunk, Ok, Response),
     "agentrail.values.tools": (Ok,),
 }
 """What the package makes for each chunk, event, hook, call, record and file, and where."""

@@ -32,6 +32,8 @@ from agentrail.values.value import quick
 _after_response = quick(AfterResponse)
 _call = quick(ToolCall)
 _complete_event = quick(ResponseComplete)
+_message_of = quick(AssistantMessage)
+_tool_calls = quick(ToolCalls)
 
 STOPS = {
     StopReason.END: "end",
@@ -99,7 +101,7 @@ def _message(w: StepDraft, turn: Turn, response: Response) -> AssistantMessage:
     stop = response.stop
     if stop is StopReason.TOOL_CALLS and not own:
         stop = StopReason.END
-    return AssistantMessage(response.parts, own, turn.model, stop, response.usage)
+    return _message_of(response.parts, own, turn.model, stop, response.usage)
 
 
 def _refuse_the_cut_call(w: StepDraft, cut: ToolCall) -> None:
@@ -144,7 +146,7 @@ def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     if text and _may_prolong(w, text, "after_response"):
         s.batch = s.batch.but(texts=(*s.batch.texts, ("after_response", text)))
     s.phase = Phase.EXECUTING_TOOLS
-    w.emit(ToolCalls(len(s.batch.calls)))
+    w.emit(_tool_calls(len(s.batch.calls)))
     new = [Due("before_tool", call.call_id) for call in s.batch.calls if not call.done]
     if new:
         s.due = (*new, *s.due)
