@@ -119,7 +119,11 @@ def test_it_is_said_again_after_a_minute_with_how_often(caplog: pytest.LogCaptur
     seconds = [0.0, 1.0, PERIOD - 0.001, PERIOD, PERIOD + 1, 2 * PERIOD]
     lines = said_at(seconds, caplog, [seat_for("p", Raises())] * len(seconds))
     assert [line.partition("at ")[2].partition(";")[0] for line in lines] == ["0.0", "60.0", "120.0"]
-    assert ["2 times more" in lines[1], "1 times more" in lines[2], "times" in lines[0]] == [True, True, False]
+    assert [", and 2 times more" in lines[1], ", and 1 times more" in lines[2], "times" in lines[0]] == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(("others", "again"), [(MAX_KEPT - 1, 1), (MAX_KEPT, 2), (MAX_KEPT + 1, 2)])

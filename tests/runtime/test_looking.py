@@ -98,6 +98,14 @@ async def test_a_trace_shows_each_step(world: World) -> None:
     assert seen[-1].to == "ended"
 
 
+async def test_a_reader_who_waits_gets_a_step_when_it_happens(world: World) -> None:
+    session = await world.spawn(["fine"])
+    async with session.trace() as steps, trio.open_nursery() as nursery:
+        nursery.start_soon(session.ask, "go")
+        with trio.fail_after(60):
+            assert isinstance((await anext(steps)).input, PromptSent)
+
+
 async def test_a_trace_that_is_cancelled_before_it_has_begun_keeps_no_session_awake(world: World) -> None:
     session = await world.spawn([], hibernate_after=10)
     with trio.CancelScope() as scope:

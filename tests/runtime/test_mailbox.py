@@ -384,6 +384,13 @@ async def test_an_abort_with_an_id_is_left_as_it_is_and_serves_for_weaker_ones(m
     ]
 
 
+async def test_a_stop_that_waits_serves_for_nothing_else(mailbox: Mailbox) -> None:
+    mailbox.post_control(Letter(StopSent("enough")))
+    suspending = Letter(SuspendSent())
+    assert mailbox.post_control(suspending) is suspending
+    assert mailbox.lengths == (2, 0, 0)
+
+
 async def test_any_stop_serves_for_all(mailbox: Mailbox) -> None:
     first = mailbox.post_control(Letter(StopSent("first"), command="a"))
     for reason in ("second", "third"):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
@@ -24,9 +25,19 @@ from agentrail.errors import (
     SessionCrashed,
     UnknownApproval,
 )
-from agentrail.ports.journal import ALL_SESSIONS, Claim, Record, SessionFilter, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.journal import (
+    ALL_SESSIONS,
+    Claim,
+    Journal,
+    Record,
+    SessionFilter,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+)
 from agentrail.ports.model import Compacted
-from agentrail.runtime.shared.journal_retry import LONGEST_PAUSE, meaning
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.journal_retry import LONGEST_PAUSE, SteadyJournal, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.life import SessionStarted
@@ -510,6 +521,40 @@ def test_what_tells_of_the_code_is_a_broken_contract(error: BaseException) -> No
 def test_our_own_errors_keep_their_meaning_alone_and_in_a_group(error: AgentrailError) -> None:
     assert meaning(error, "write") is error
     assert meaning(ExceptionGroup("several", [OSError(), error]), "write") is error
+
+
+class Interrupted:
+    """A journal in each method of which Ctrl-C is pressed."""
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[None]]:
+        async def interrupted(*_: object, **__: object) -> None:
+            await trio.lowlevel.checkpoint()
+            raise KeyboardInterrupt
+
+        return interrupted
+
+
+CALLS: dict[str, tuple[object, ...]] = {
+    "claim": ("s", "mine"),
+    "renew": ((), None),
+    "release": ((),),
+    "append": (Claim("s", 1, 0), 0, ()),
+    "read": ("s",),
+    "place": ("s", 1),
+    "answer": ("s", "c"),
+    "sessions": (),
+    "keep": (Claim("s", 1, 0), None),
+    "snapshot": ("s",),
+    "delete": ("s", "mine", 0),
+    "close": (),
+}
+
+
+@pytest.mark.parametrize("method", CALLS)
+async def test_an_interrupt_in_a_journal_is_passed_on(method: str) -> None:
+    steady = SteadyJournal(cast("Journal", Interrupted()), Clock())
+    with pytest.raises(KeyboardInterrupt):
+        await getattr(steady, method)(*CALLS[method])
 
 
 # What was seen

@@ -47,7 +47,7 @@ from agentrail.values.stream import PING, TextChunk, UsageChunk
 from agentrail.values.usage import Price, Usage
 from tests.runtime.counting import counting, over, result_of
 from tests.runtime.tools import quick, raising
-from tests.runtime.world import World, open_world, settle
+from tests.runtime.world import World, open_world, settle, spec_of
 
 
 @frozen
@@ -107,6 +107,15 @@ async def test_a_plugin_asks_a_model(world: World) -> None:
     assert session.status().usage == Usage(10, 2)
     await settle()
     assert world.heard(session).said == "ok"
+
+
+async def test_options_for_one_model_are_not_given_to_another_that_a_plugin_asks(world: World) -> None:
+    other = ScriptedModel(["a judgement"], name="other")
+    asker = Asker(CallModel("is it good?", model="other"))
+    spec = spec_of(ScriptedModel(["ok"]), plugins=[asker], model_options={"temperature": 0.5})
+    session = await world.supervisor.spawn(spec.but(model=[spec.model, other]))
+    await session.ask("go")
+    assert other.requests[0].options == {}
 
 
 @pytest.mark.parametrize(

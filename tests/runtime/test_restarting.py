@@ -61,6 +61,16 @@ async def test_it_is_given_again_if_the_crash_came_before_its_step_too(world: Wo
     assert [event.cause for event in world.heard(session).of(SessionRestarted)] == [POISONED]
 
 
+async def test_a_restart_that_crashes_itself_is_reported_once() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["fine"])
+        crash_this_step(Failpoint.ANSWER_LOOKED_UP)
+        journal.failing = times(1, "ActorRestarted")
+        assert (await session.ask("go", command="c")).text == "fine"
+        assert len(world.heard(session).of(SessionRestarted)) == 1
+
+
 async def test_what_was_written_before_the_crash_is_not_done_twice() -> None:
     journal = TestJournal()
     async with open_world(journal) as world:

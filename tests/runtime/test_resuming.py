@@ -344,6 +344,36 @@ async def test_one_that_has_ended_cannot_come_back() -> None:
             await supervisor.resume("s", SessionSpec(model="demo"))
 
 
+async def test_one_that_has_ended_says_so_even_if_its_code_does_not_fit() -> None:
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model="demo", plugins=[Turns()]), "s")
+        await session.stop("enough")
+        with pytest.raises(SessionNotAlive, match="enough"):
+            await supervisor.resume("s", SessionSpec(model="demo"))
+
+
+class Named(Plugin[str]):
+    """A plugin of the same name as `Turns`, with a state of another type."""
+
+    def init(self, ctx: Context) -> str:
+        return ""
+
+
+Named.__name__ = "Turns"
+
+
+async def test_a_state_that_the_plugin_cannot_read_leaves_the_session_as_it_is() -> None:
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"]), plugins=[Turns()]), "s")
+        await session.ask("hi")
+    async with process(journal) as supervisor:
+        with pytest.raises(PluginMismatch, match="its state cannot be read"):
+            await supervisor.resume("s", SessionSpec(model=ScriptedModel([]), plugins=[Named()]))
+        assert supervisor.sessions() == ()
+
+
 async def test_a_plugin_that_is_missing_leaves_the_session_as_it_is() -> None:
     journal = TestJournal()
     spec = SessionSpec(model=ScriptedModel(["one", "two"]), plugins=[Turns()])

@@ -25,6 +25,7 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.tools import Ok, ok
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.test_resuming import Turns
+from tests.runtime.test_sources import Scripted, offering
 from tests.runtime.tools import fake, slow
 from tests.runtime.world import World, check_records, open_world, until
 
@@ -140,6 +141,12 @@ async def test_an_approval_wakes_it_and_the_call_runs(world: World) -> None:
     await session.approve(held.id)
     await until(lambda: session.status().turn_open is False)
     assert [message.text for message in session.messages()][-2:] == ["written", "fine"]
+
+
+async def test_one_with_a_source_of_tools_stays_awake(world: World) -> None:
+    session = await world.spawn([], "s", tools=[Scripted("one", [offering("a")])], hibernate_after=10)
+    await trio.sleep(100)
+    assert not sleeps(session)
 
 
 class Echoing(Plugin):

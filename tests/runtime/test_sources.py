@@ -322,6 +322,16 @@ def test_a_call_that_is_cancelled_while_no_source_starts_makes_no_later_one_wait
     assert not late.takes(StartCall("c2", 1, "far", 0, EMPTY, "s/c2"))
 
 
+def test_a_call_that_is_cancelled_while_a_source_starts_leaves_the_others_waiting() -> None:
+    late = LateCalls()
+    late.expect()
+    one, two = (StartCall(name, 1, "far", 0, EMPTY, f"s/{name}") for name in ("c1", "c2"))
+    assert late.takes(one)
+    assert late.takes(two)
+    assert late.drop("c1") is one
+    assert late.release() == (two,)
+
+
 async def slowly(offer: Offer) -> None:
     async def work(_args: JsonObject, _ctx: ToolContext) -> Ok:
         await trio.sleep_forever()

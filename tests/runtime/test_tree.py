@@ -17,6 +17,7 @@ from agentrail.errors import (
     NotReady,
     SessionCrashed,
     StartTooSlow,
+    SupervisorClosed,
     SupervisorFailed,
     UnknownChild,
 )
@@ -444,6 +445,8 @@ async def test_an_uncertain_commit_below_ends_the_whole_tree() -> None:
             journal.fails_after = lambda _: CommitUnknown("the cable")
             with pytest.raises(SessionCrashed):
                 await session.prompt("go")
+            with pytest.raises(SupervisorClosed):
+                await root.spawn(spec_of(ScriptedModel([])), "late")
             await trio.sleep(100)
 
     with pytest.raises(CommitUnknown):
