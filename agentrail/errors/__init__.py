@@ -15,7 +15,7 @@ from agentrail.errors.broken import (
     ReplayDiffers,
     StateNotStorable,
 )
-from agentrail.errors.children import BadSupervisor, ChildExists, NotReady, UnknownChild, UnknownTask
+from agentrail.errors.children import BadSupervisor, ChildExists, EndedTooOften, NotReady, UnknownChild, UnknownTask
 from agentrail.errors.infrastructure import (
     BadArchive,
     BadJournal,
@@ -193,6 +193,7 @@ __all__ = [
     "ConnectionFailed",
     "ContextTooLong",
     "EncodingRefused",
+    "EndedTooOften",
     "ExtraMissing",
     "Fenced",
     "FileFailed",

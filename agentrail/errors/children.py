@@ -25,6 +25,15 @@ class NotReady(UsageError):
         super().__init__(child)
 
 
+class EndedTooOften(UsageError):
+    """A child that is to run for ever has ended, without an error, more often than it may be restarted."""
+
+    wording = "`{0}` has ended too often, without an error; let it run until it is cancelled, or use `transient`"
+
+    def __init__(self, child: str) -> None:
+        super().__init__(child)
+
+
 class BadSupervisor(UsageError):
     """The numbers for the restarts of a supervisor are invalid."""
 

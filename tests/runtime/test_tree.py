@@ -105,6 +105,71 @@ async def test_too_many_crashes_come_out_of_the_root() -> None:
     assert said == ["+a", "+a", "-c", "-b"]
 
 
+async def test_a_service_that_only_returns_is_named_with_what_to_do() -> None:
+    async def over() -> None:
+        await trio.sleep(0.1)
+
+    async def body() -> None:
+        async with open_supervisor(max_restarts=2) as supervisor:
+            await supervisor.start_service(over, "over")
+            await trio.sleep(100)
+
+    with pytest.raises(SupervisorFailed, match="EndedTooOften: `over` has ended too often, without an error; let it"):
+        await body()
+
+
+@pytest.mark.parametrize(("raises", "why"), [(True, "ValueError: brief"), (False, "EndedTooOften: `brief`")])
+async def test_a_child_that_ends_before_it_is_ready_again_fails_its_supervisor(raises: bool, why: str) -> None:
+    begun: list[float] = []
+
+    async def brief(task_status: trio.TaskStatus[None]) -> None:
+        begun.append(trio.current_time())
+        if len(begun) == 1:
+            task_status.started()
+            await trio.sleep_forever()
+        await trio.sleep(1)
+        if raises:
+            raise ValueError("brief")
+
+    async def body() -> None:
+        async with open_supervisor(max_restarts=1) as root:
+            below = await root.start_supervisor("below", max_restarts=0)
+            await below.start_service(brief, "brief")
+            part = Part("a", [])
+            await below.start_service(part, "a")
+            await settle()
+            part.breaking.set()
+            await trio.sleep(100)
+
+    with pytest.raises(SupervisorFailed, match=why):
+        await body()
+    assert len(begun) == 2
+
+
+async def test_a_child_that_is_stopped_before_it_is_ready_again_holds_up_no_other() -> None:
+    begun: list[float] = []
+
+    async def slow(task_status: trio.TaskStatus[None]) -> None:
+        begun.append(trio.current_time())
+        if len(begun) > 1:
+            await trio.sleep(10)
+        task_status.started()
+        await trio.sleep_forever()
+
+    async with open_supervisor(strategy="one_for_all") as supervisor:
+        part, said = Part("a", []), list[str]()
+        await supervisor.start_service(part, "a")
+        await supervisor.start_service(slow, "slow")
+        part.said = said
+        part.breaking.set()
+        await trio.sleep(1)
+        await supervisor.stop_child("slow")
+        part.breaking.set()
+        await trio.sleep(1)
+        assert said == ["+a", "+a"]
+        assert [child.name for child in supervisor.tree().children] == ["a"]
+
+
 async def test_a_restart_counts_for_the_period_and_no_longer() -> None:
     said: list[str] = []
     async with open_supervisor(max_restarts=1, period=5) as supervisor:

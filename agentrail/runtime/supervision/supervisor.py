@@ -14,6 +14,7 @@ from agentrail.core.supervision_rules import Ending, Policy, RestartDecision, Wa
 from agentrail.errors import (
     ChildExists,
     CommitUnknown,
+    EndedTooOften,
     Fenced,
     NotReady,
     StartTooSlow,
@@ -76,14 +77,17 @@ class SupervisorNode:
         self._over = Slot()
         self._restarts = ()
         self._later = deque()
-        self._busy = self._stopping = False
+        self._busy, self._stopping = True, False  # children that end meanwhile are dealt with afterwards
         for child in list(self._children.values()):
             if child.ward.restart == "temporary":
                 self._forget(child, None)
-            elif child.state == "down" and not await self._again(child, "its supervisor was started again"):
-                await self.rest()
-                raise SupervisorFailed(self.path[-1], described(child.error or StartTooSlow(child.key, 0.0)))
+            elif child.state == "down":
+                failed = await self._again(child, "its supervisor was started again")
+                if failed is not None:
+                    await self.rest()
+                    raise SupervisorFailed(self.path[-1], described(failed))
         ready()
+        self._go_on()
         error = await self._over.wait()
         if error is not None:
             raise SupervisorFailed(self.path[-1], described(error)) from error
@@ -196,6 +200,7 @@ class SupervisorNode:
         child.error = error
         child.end()
         if child.expected:
+            child.ready.settle(error or NotReady(child.key))
             halted = stuck and self._children.get(child.key) is child  # a child that was stopped for good was removed
             if halted and not self._stopping and not self.tree.closing:
                 self._begin_again(child, "it has ended at last", 0.0)
@@ -225,7 +230,7 @@ class SupervisorNode:
             child.ward = self._wards[child.key] = decided.ward
         if decided.fails:
             self._busy = True
-            self.tree.shared.nursery.start_soon(self._give_up, error or StartTooSlow(child.key, 0.0))
+            self.tree.shared.nursery.start_soon(self._give_up, error or EndedTooOften(child.key))
         elif decided.ward is None:
             self._forget(child, error)
         elif decided.set_aside and body is not None and error is not None:
@@ -253,10 +258,10 @@ class SupervisorNode:
         child.begin()
         self._begin(child, 0.0)
 
-    async def _again(self, child: Child, cause: str) -> bool:
-        """Restart *child*; return whether it became ready."""
+    async def _again(self, child: Child, cause: str) -> BaseException | None:
+        """Restart *child*, and return when it is ready, or why it is not; other endings have to wait meanwhile."""
         self._begin_again(child, cause, 0.0)
-        return await child.ready.wait() is None
+        return await child.ready.wait()
 
     async def _regroup(self, decided: RestartDecision, error: BaseException | None) -> None:
         """Stop children, youngest first, restart them, oldest first, until one fails; then handle delayed endings."""
@@ -269,8 +274,12 @@ class SupervisorNode:
                 self._forget(self._children[key], None)
         for key in decided.start:
             child = self._children.get(key)
-            if child is not None and child.state == "down" and not await self._again(child, cause):
+            if child is not None and child.state == "down" and await self._again(child, cause) is not None:
                 break
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Handle the endings that had to wait, and those that come from now on."""
         self._busy = False
         while self._later and not self._busy:
             child, error = self._later.popleft()
