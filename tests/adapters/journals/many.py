@@ -1,0 +1,56 @@
+"""Journals with many sessions, written into their tables directly."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from agentrail.adapters.journals.sqlite.tables import TABLES, seal_of, sealed
+from agentrail.ports.journal import SessionFilter
+
+TENANTS: Final = 50
+OWNERS: Final = 100
+DUE: Final = 10
+AT_WORK: Final = 500
+"""One session of so many belongs to each tenant and each owner, waits for a timer, or is at work."""
+
+NOW: Final = 1_000_000_000_000
+
+WANTED: Final = {
+    "all": SessionFilter(),
+    "tenant": SessionFilter(tenant="tenant 7"),
+    "owner": SessionFilter(owner="owner 7"),
+    "label": SessionFilter(label="label 3"),
+    "due": SessionFilter(due_before=NOW * 2),
+    "at work": SessionFilter(at_work=True),
+    "ended": SessionFilter(ended=True),
+    "open": SessionFilter(ended=False),
+}
+"""A filter for each condition."""
+
+
+def fill(path: Path, count: int) -> None:
+    """Make a journal file with *count* sessions of one record each, without the records."""
+    path.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        for statement in TABLES:
+            file.execute(statement)
+        file.execute("BEGIN")
+        for number in range(count):
+            _add(file, number)
+        file.execute("COMMIT")
+
+
+def _add(file: sqlite3.Connection, number: int) -> None:
+    name = f"s{(number * 7_919) % 1_000_003:07}"
+    at_work = int(number % AT_WORK == 0)
+    due = NOW + number * 1000 if number % DUE == 0 else None
+    row = sealed((name, 1, "test", 1, 1, b"check", due, at_work, int(number % 2 == 1), NOW), number)
+    file.execute(f"INSERT INTO session VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+    labels = [f"label {number % 20}"]
+    facts = (name, f"tenant {number % TENANTS}", f"owner {number % OWNERS}", "spec", "", json.dumps(labels), NOW)
+    file.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*facts, seal_of(facts)))
+    file.executemany("INSERT INTO label VALUES (?, ?)", [(label, name) for label in labels])

@@ -1,0 +1,109 @@
+"""A page of a list costs as much among many sessions as among few: it is read along an index."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.sqlite.summaries.listing import listed, statement
+from agentrail.adapters.journals.sqlite.tables import APPLICATION, pragma
+from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
+from agentrail.testing.conformance.journal_samples import opened, prompted
+from tests.adapters.journals.many import NOW, WANTED, fill
+
+INDEX = {
+    "all": "sqlite_autoindex_session_1",
+    "tenant": "about_by_tenant",
+    "owner": "about_by_owner",
+    "label": "PRIMARY KEY (label=? AND session>?)",
+    "due": "session_by_due",
+    "at work": "session_at_work",
+    "ended": "session_by_end",
+    "open": "session_by_end",
+}
+"""Words of the plan that say along which index a list is read."""
+
+PAGE = 10
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("few") / "agentrail.db"
+    fill(path, 1_000)
+    return path
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("many") / "agentrail.db"
+    fill(path, 10_000)
+    return path
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_a_list_is_read_along_an_index_without_sorting(few: Path, name: str) -> None:
+    after = StoredSession("s0000100", 1, NOW)
+    with closing(sqlite3.connect(few)) as file:
+        for last in (None, after):
+            text, values = statement(WANTED[name], last, PAGE)
+            plan = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+            words = INDEX[name] if last is not None else INDEX[name].partition(" AND")[0]
+            assert words in plan[0], plan
+            assert not any("TEMP B-TREE" in step for step in plan)
+            assert not any(step.startswith("SCAN") for step in plan[1:])
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_a_page_costs_the_same_among_ten_times_as_many(few: Path, many: Path, name: str) -> None:
+    costs = [_steps_of_pages(path, WANTED[name]) for path in (few, many)]
+    assert len(costs[0]) == len(costs[1]) == 2
+    for one, other in zip(*costs, strict=True):
+        assert other <= 2 * one
+
+
+def _steps_of_pages(path: Path, wanted: SessionFilter) -> list[int]:
+    """Return how many steps of SQLite's machine each of two pages takes; the second may be shorter."""
+    steps = [0]
+
+    def count() -> int:
+        steps[-1] += 1
+        return 0
+
+    with closing(sqlite3.connect(path)) as file:
+        assert pragma(file, "application_id") == APPLICATION
+        file.set_progress_handler(count, 1)
+        first = listed(file, wanted, None, 1)
+        assert len(first) == 1
+        steps.append(0)
+        assert all(map(wanted.holds, listed(file, wanted, first[-1], 1)))
+    return steps
+
+
+def test_lists_are_whole_and_in_order(few: Path) -> None:
+    with closing(sqlite3.connect(few)) as file:
+        everything = listed(file, ALL_SESSIONS, None, 10_000)
+        assert len(everything) == 1_000
+        assert not any(stored.problem for stored in everything)
+        for wanted in WANTED.values():
+            pages: list[StoredSession] = []
+            while page := listed(file, wanted, pages[-1] if pages else None, 77):
+                pages.extend(page)
+            assert pages == sorted(filter(wanted.holds, everything), key=wanted.rank)
+
+
+@pytest.mark.parametrize("column", ["tenant", "labels", "created"])
+async def test_a_damaged_summary_is_told_and_made_again_when_labels_change(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "agentrail.db"
+    journal = SqliteJournal(path)
+    claim = await opened(journal, "s")
+    await journal.close()
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(f"UPDATE about SET {column} = 7")  # noqa: S608
+    (stored,) = await journal.sessions()
+    assert "whose it is" in stored.problem
+    assert (stored.head, stored.about.tenant) == (3, "")
+    await journal.append(claim, 3, [prompted("s", 4)])
+    assert (await journal.read("s"))[3].number == 4
+    await journal.close()

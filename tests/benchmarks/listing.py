@@ -1,0 +1,55 @@
+"""How long a page of 100 of the list of sessions takes, for each condition, among a million sessions in a file.
+
+`python -m tests.benchmarks.listing 1000000`
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.ports.journal import SessionFilter
+from tests.adapters.journals.many import WANTED, fill
+
+PAGE: Final = 100
+PAGES: Final = 20
+FIGURE: Final = 20.0
+"""Milliseconds that a page may take."""
+
+
+async def pages(journal: SqliteJournal, wanted: SessionFilter) -> list[float]:
+    """Return the milliseconds that each of the first pages takes."""
+    taken: list[float] = []
+    last = None
+    for _ in range(PAGES):
+        began = time.perf_counter()
+        page = await journal.sessions(wanted, last, PAGE)
+        taken.append((time.perf_counter() - began) * 1000)
+        if len(page) < PAGE:
+            break
+        last = page[-1]
+    return taken
+
+
+async def main(count: int) -> None:
+    """Print the median and the longest page for each condition."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal" / "agentrail.db"
+        fill(path, count)
+        journal = SqliteJournal(path)
+        for name, wanted in WANTED.items():
+            taken = await pages(journal, wanted)
+            held = "" if max(taken) <= FIGURE else f", more than {FIGURE} ms"
+            print(f"{name:8} median {statistics.median(taken):6.2f} ms, longest {max(taken):6.2f} ms{held}")
+        await journal.close()
+
+
+if __name__ == "__main__":
+    trio.run(main, int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
