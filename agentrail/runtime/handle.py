@@ -87,9 +87,10 @@ class SessionHandle:
         letter.watch = self._session.waiters.watch(turn)
         await self._session.mailbox.post_user(letter)
         ref = commands.accepted(await slot.wait()).ref
+        may_be_over = letter.is_repeat
         del letter, slot  # a turn may take hours: free them
         try:
-            past = None if turn.settled or command is None else await self._past(ref)
+            past = await self._past(ref) if may_be_over and not turn.settled else None
             outcome = await turn.wait() if past is None else past
         finally:
             self._session.waiters.leave(ref, turn)

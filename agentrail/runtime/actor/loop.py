@@ -244,6 +244,7 @@ class Session:
         known = await self._answers.known(command, letter.digest)
         if known is None:
             return False
+        letter.is_repeat = True
         if letter.watch is not None and isinstance(known, Accepted):
             letter.watch(known.ref)
         letter.settle(known)

@@ -31,7 +31,7 @@ LETTERS_PER_PASS = 16
 class Letter:
     """An input in the mailbox, with the slots of the callers that wait for its answer."""
 
-    __slots__ = ("command", "digest", "given", "number", "prepare", "size", "slots", "watch")
+    __slots__ = ("command", "digest", "given", "is_repeat", "number", "prepare", "size", "slots", "watch")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Letter:
         self.prepare = prepare
         self.size = size
         self.number = 0
+        self.is_repeat = False  # whether its command id was answered before
         self.watch: Callable[[str], None] | None = None
 
     @in_brackets

@@ -166,13 +166,24 @@ def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -
 async def outcome_of(
     state: State, ref: str, read: ReadRecords, below: Callable[[], tuple[HeldCall, ...]]
 ) -> Outcome | None:
-    """Return how a prompt's turn ended, or that it waits for a person; `None` if it still runs."""
+    """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs.
+
+    Records are read only if the turn is over.
+    """
     outcome: Outcome | None = resting(state, ref, below)
     number = 0
+    if outcome is None and _is_open(state, ref):
+        return None
     while outcome is None and (records := await read(number, PAGE)):
         outcome = ended(records, ref)
         number = records[-1].number
     return outcome
+
+
+def _is_open(state: State, ref: str) -> bool:
+    """Whether a prompt waits for its turn, or its turn is open."""
+    waiting = state.queue if state.taking is None else (state.taking, *state.queue)
+    return (state.turn is not None and state.turn.ref == ref) or any(prompt.ref == ref for prompt in waiting)
 
 
 def ended(records: Sequence[Record], ref: str) -> Outcome | None:

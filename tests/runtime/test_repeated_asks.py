@@ -1,0 +1,55 @@
+"""`ask` with a command id reads the journal only if the id was answered before, and its turn is over."""
+
+import trio
+
+from agentrail import open_supervisor
+from agentrail.ports.journal import Record
+from agentrail.runtime.inbox.replies import Reply
+from agentrail.testing import ScriptedModel, say
+from tests.runtime.journals import TestJournal
+from tests.runtime.world import spec_of
+
+
+class Reads(TestJournal):
+    """A journal that counts how often records are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        self.reads += 1
+        return await super().read(session_id, after, limit)
+
+
+async def test_records_are_read_only_for_a_repeated_id_whose_turn_is_over() -> None:
+    journal = Reads()
+    async with open_supervisor(journal=journal) as supervisor:
+        model = ScriptedModel(["one", "two", say("three", delay=1.0), "four"])
+        session = await supervisor.spawn(spec_of(model), "s")
+        journal.reads = 0
+        for name in ("a", "b"):
+            await session.ask(name, command=name)
+        assert journal.reads == 0
+        assert (await session.ask("a", command="a")).text == "one"
+        assert journal.reads == 1
+        answers: list[Reply] = []
+
+        async def ask(text: str) -> None:
+            answers.append(await session.ask(text, command=text))
+
+        async with trio.open_nursery() as nursery:
+            for text in ("c", "d"):  # the second one waits in the queue
+                nursery.start_soon(ask, text)
+                await trio.sleep(0.1)
+                nursery.start_soon(ask, text)
+                await trio.sleep(0.1)
+        assert [answer.text for answer in answers] == ["three", "three", "four", "four"]
+        assert journal.reads == 1
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s", spec_of(ScriptedModel(["five"])))
+        journal.reads = 0
+        assert (await session.ask("e", command="e")).text == "five"
+        assert journal.reads == 0
+        assert (await session.ask("b", command="b")).text == "two"
+        assert journal.reads == 1
