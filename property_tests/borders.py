@@ -52,6 +52,7 @@ from agentrail.ports.journal import (
     Claim,
     Lease,
     Record,
+    Redaction,
     SessionFilter,
     Snapshot,
     StoredAnswer,
@@ -471,6 +472,12 @@ class OddJournal:
         """Delete a session, and say maybe something odd."""
         with self.steps.apart():
             found = await self.inner.delete(session_id, holder, at)
+        return cast("int", self._odd(found))
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        """Redact a session, and say maybe something odd."""
+        with self.steps.apart():
+            found = await self.inner.redact(session_id, first, last, note, holder)
         return cast("int", self._odd(found))
 
     async def close(self) -> None:

@@ -16,7 +16,6 @@ from agentrail.errors import (
     NoTrioRun,
     SessionExists,
     SessionStored,
-    SpecMissing,
     SupervisorStuck,
     UnknownChild,
     WrongType,
@@ -30,13 +29,11 @@ from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:
     from agentrail.app import preload as bringing
-    from agentrail.app import resuming, wiring
+    from agentrail.app import wiring
     from agentrail.app.model_registry import Factory
-    from agentrail.core.vocabulary.state import State
     from agentrail.ports.journal import Journal, SessionFilter, StoredSession
     from agentrail.runtime import commands
     from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
-    from agentrail.runtime.resources import Found
     from agentrail.runtime.supervision import forgetting, root_nursery
     from agentrail.runtime.supervision.children import Service
     from agentrail.runtime.supervision.root_nursery import Roof
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
 else:  # imported at the first use, so that importing this module is quick
     wiring = LazyModule("agentrail.app.wiring")
     bringing = LazyModule("agentrail.app.preload")
-    resuming = LazyModule("agentrail.app.resuming")
     commands = LazyModule("agentrail.runtime.commands")
     forgetting = LazyModule("agentrail.runtime.supervision.forgetting")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
@@ -60,7 +56,6 @@ Restart: TypeAlias = Literal["permanent", "transient", "temporary"]
 
 RESTARTS: tuple[Restart, ...] = ("permanent", "transient", "temporary")
 RECOVERIES = ("continue", "pause")
-SPEC_WANTED = "a `SessionSpec`"
 SEVERAL = "the code in a supervisor, and the end of it, went wrong"
 ID_WANTED = "text, or nothing: then one is made up"
 
@@ -93,7 +88,7 @@ class Supervisor:
         After a crash, a `transient` session is started again from its records; a `temporary` one is not. `stored`
         finds sessions by *tenant*, *owner* and *labels*; title and labels can be changed by `session.label`.
         """
-        _check_spec(spec)
+        wiring.check_spec(spec)
         if not isinstance(cast("object", id), str | None):
             raise WrongType.of("id", id, ID_WANTED)
         _check_choice("restart", restart, RESTARTS[1:])
@@ -101,7 +96,9 @@ class Supervisor:
         await bringing.bring_beside(spec)
         state, code = wiring.new_session(session_id, spec, self._sessions.shared.model)
         state = commands.named(state, tenant, owner, title, labels)
-        return await self._sessions.start(self._node, state, code, _Code(self._sessions, self._specs, spec), restart)
+        return await self._sessions.start(
+            self._node, state, code, wiring.StoredCode(self._sessions, self._specs, spec), restart
+        )
 
     async def resume(
         self,
@@ -121,12 +118,12 @@ class Supervisor:
         """
         _check_text("id", id)
         if spec is not None:
-            _check_spec(spec)
+            wiring.check_spec(spec)
         _check_choice("restart", restart, RESTARTS[1:])
         _check_choice("recovery", recovery, RECOVERIES)
         if spec is not None:
             await bringing.bring_beside(spec)
-        code = _Code(self._sessions, self._specs, spec, pause=recovery == "pause")
+        code = wiring.StoredCode(self._sessions, self._specs, spec, pause=recovery == "pause")
         return await self._sessions.resume(self._node, id, code, restart, take_over=take_over)
 
     async def open(  # noqa: PLR0913 - each is an option of its own
@@ -173,11 +170,11 @@ class Supervisor:
         if id is not None:
             _check_text("id", id)
         if spec is not None:
-            _check_spec(spec)
+            wiring.check_spec(spec)
             await bringing.bring_beside(spec)
         elif origin in self._sessions.tree.sessions:
             return await self.session(origin).fork(at, id)
-        find_code = _Code(self._sessions, self._specs, spec)
+        find_code = wiring.StoredCode(self._sessions, self._specs, spec)
         return await self._sessions.fork(self._node, origin, at, new_id() if id is None else id, find_code)
 
     async def stored(
@@ -200,6 +197,17 @@ class Supervisor:
         """
         _check_text("id", id)
         await forgetting.delete_stored(self._sessions, id)
+
+    async def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:  # noqa: A002 - as above
+        """Replace the texts in records *first* to *last* of a stored session by a mark; return how many were changed.
+
+        Its prompts, answers, thoughts, arguments and results of tools, reasons, and texts in the states of plugins are
+        gone for good. The session still comes back, and its records say when that was done, and *by* whom.
+        """
+        _check_text("id", id)
+        _check_text("by", by)
+        numbers = commands.counted("first", first), None if last is None else commands.counted("last", last)
+        return await forgetting.redact_stored(self._sessions, id, *numbers, by)
 
     async def start_service(
         self,
@@ -259,38 +267,6 @@ class Supervisor:
     def crashes(self) -> tuple[CrashReport, ...]:
         """Return the reports of the last crashes in the whole tree, the oldest first."""
         return tuple(self._sessions.tree.reports)
-
-
-class _Code:
-    """Finds the code for a stored session that is resumed, forked or woken from hibernation; sessions may share one."""
-
-    __slots__ = ("_pause", "_sessions", "_spec", "_specs")
-
-    def __init__(self, sessions: Sessions, specs: Specs, spec: SessionSpec | None, *, pause: bool = False) -> None:
-        self._sessions = sessions
-        self._specs = specs
-        self._spec = spec
-        self._pause = pause
-
-    def __call__(self, stored: State, records: int) -> Found:
-        spec = self._built(stored) if self._spec is None else self._spec
-        known = self._sessions.shared.model
-        return resuming.reunited(stored, records, spec, known, wiring.Builder(known), pause=self._pause)
-
-    def _built(self, stored: State) -> SessionSpec:
-        """Return the specification of a stored session, built from its name; raise `SpecMissing` if none has it."""
-        build = self._specs.get(stored.setup.spec)
-        if build is None:
-            raise SpecMissing(stored.session_id, stored.setup.spec)
-        spec = build()
-        _check_spec(spec)
-        return spec
-
-
-def _check_spec(spec: object) -> None:
-    if not isinstance(spec, SessionSpec):
-        raise WrongType.of("spec", spec, SPEC_WANTED)
-    spec.check()
 
 
 def _check_text(name: str, found: object) -> None:
@@ -371,7 +347,7 @@ async def _open(
             try:
                 sessions = wire(nursery)
                 if specs:
-                    nursery.start_soon(sessions.bring_back, _Code(sessions, specs, None))
+                    nursery.start_soon(sessions.bring_back, wiring.StoredCode(sessions, specs, None))
                 yield Supervisor(sessions, sessions.root, specs)
             finally:
                 stuck = await _left(roof, sessions, stop_within)  # noqa: ASYNC102 - `_left` bounds its own time

@@ -35,7 +35,7 @@ from agentrail.core.compaction import drop_oldest_rounds
 from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import Attached, Setup, State
-from agentrail.errors import BadChoice, BadSupervisor, WrongType
+from agentrail.errors import BadChoice, BadSupervisor, SpecMissing, WrongType
 from agentrail.hooks.attachments import in_order, seat_for
 from agentrail.hooks.contract import ASYNC, indirect
 from agentrail.ports.failpoints import Failpoint, reach
@@ -58,6 +58,7 @@ from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.messages import Message
 from agentrail.values.usage import Limit
 
+SPEC_WANTED: Final = "a `SessionSpec`"
 JOURNAL_WANTED: Final = "an object with the methods of `agentrail.journals.Journal`, such as `SqliteJournal(path)`"
 MODELS_WANTED: Final = "a plain function, or a class, that takes the text after the colon and returns a `Model`"
 SECRETS_WANTED: Final = "a plain function of the name of a secret, which returns it or None"
@@ -321,3 +322,46 @@ async def _compact(messages: Sequence[Message], keep: int) -> Compacted:
     compacted = Compacted(*drop_oldest_rounds(messages, keep))
     reach(Failpoint.COMPACTED)
     return compacted
+
+
+class StoredCode:
+    """Finds the code for a stored session that is resumed, forked or woken from hibernation; sessions may share one."""
+
+    __slots__ = ("_pause", "_sessions", "_spec", "_specs")
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        specs: Mapping[str, Callable[[], SessionSpec]],
+        spec: SessionSpec | None,
+        *,
+        pause: bool = False,
+    ) -> None:
+        self._sessions = sessions
+        self._specs = specs
+        self._spec = spec
+        self._pause = pause
+
+    def __call__(self, stored: State, records: int) -> Found:
+        """Return the stored state with its code; see `FindCode`."""
+        spec = self._built(stored) if self._spec is None else self._spec
+        known = self._sessions.shared.model
+        from agentrail.app.resuming import reunited  # noqa: PLC0415 - it imports the codec
+
+        return reunited(stored, records, spec, known, Builder(known), pause=self._pause)
+
+    def _built(self, stored: State) -> SessionSpec:
+        """Return the specification of a stored session, built from its name; raise `SpecMissing` if none has it."""
+        build = self._specs.get(stored.setup.spec)
+        if build is None:
+            raise SpecMissing(stored.session_id, stored.setup.spec)
+        spec = build()
+        check_spec(spec)
+        return spec
+
+
+def check_spec(spec: object) -> None:
+    """Raise `WrongType` unless *spec* is a specification, and what it says of itself if it is not whole."""
+    if not isinstance(spec, SessionSpec):
+        raise WrongType.of("spec", spec, SPEC_WANTED)
+    spec.check()

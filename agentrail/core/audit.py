@@ -29,7 +29,7 @@ class Difference(Value):
     record: int
     """Number of the record."""
     what: str
-    """What differs: `events`, `effects`, `answer`, `rulings`, `state.` and the name of a field, or `step`."""
+    """What differs: `events`, `effects`, `answer`, `rulings`, `step`, `redacted`, or `state.` and a field."""
     recorded: str
     """What the record says, as text, from shortly before the difference."""
     now: str

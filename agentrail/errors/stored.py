@@ -62,15 +62,27 @@ class SessionBeingDeleted(UsageError):
 
 
 class SessionStillRuns(UsageError):
-    """A session cannot be deleted, because it or one of its sub-agents runs in this supervisor."""
+    """A session cannot be deleted or redacted, because it or one of its sub-agents runs in this supervisor."""
 
     wording = (
-        "cannot delete session `{0}`: session `{1}` runs in this supervisor; `await supervisor.session({1!r}).stop()` "
-        "ends it, and then it can be deleted"
+        "cannot delete or redact session `{0}`: session `{1}` runs in this supervisor; "
+        "`await supervisor.session({1!r}).stop()` ends it, and then it can be done"
     )
 
     def __init__(self, session: str, running: str) -> None:
         super().__init__(session, running)
+
+
+class SessionUnfinished(UsageError):
+    """A session cannot be redacted, because its turn is open, or prompts wait: it would go on without their texts."""
+
+    wording = (
+        "cannot redact session `{0}`: its turn is open, or prompts wait, and it would go on without their texts; "
+        "`supervisor.resume({0!r}, spec)` and wait until it is idle or `stop()` it, or delete it"
+    )
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
 
 
 class SessionAsleep(UsageError):

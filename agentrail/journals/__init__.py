@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agentrail.adapters.journals.archive import import_session as import_session
     from agentrail.adapters.journals.auditing import audit as audit
     from agentrail.adapters.journals.memory import MemoryJournal as MemoryJournal
+    from agentrail.adapters.journals.redacting import redacted as redacted
     from agentrail.adapters.journals.sqlite import SqliteJournal as SqliteJournal
     from agentrail.core.audit import Difference as Difference
     from agentrail.ports.journal import ALL_SESSIONS as ALL_SESSIONS
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from agentrail.ports.journal import Journal as Journal
     from agentrail.ports.journal import Lease as Lease
     from agentrail.ports.journal import Record as Record
+    from agentrail.ports.journal import Redaction as Redaction
     from agentrail.ports.journal import SessionFilter as SessionFilter
     from agentrail.ports.journal import Snapshot as Snapshot
     from agentrail.ports.journal import StoredAnswer as StoredAnswer
@@ -36,6 +38,8 @@ _HOMES = {
     "NO_LEASE": "agentrail.ports.journal",
     "Record": "agentrail.ports.journal",
     "SessionFilter": "agentrail.ports.journal",
+    "Redaction": "agentrail.ports.journal",
+    "redacted": "agentrail.adapters.journals.redacting",
     "Snapshot": "agentrail.ports.journal",
     "SqliteJournal": "agentrail.adapters.journals.sqlite",
     "StoredAnswer": "agentrail.ports.journal",

@@ -70,6 +70,7 @@ class Failpoint(Enum):
     SNAPSHOT_WRITTEN = "a snapshot was written, and not committed"
     DELETION_MARKED = "sessions were marked for deletion, and that is not committed"
     ROWS_ERASED = "some rows of a deleted session were erased, and that is not committed"
+    TEXTS_REPLACED = "texts of some records were replaced by a mark, and that is not committed"
     GAPS_ZEROED = "copies of deleted rows were overwritten in the file"
     COMMIT = "a transaction is about to be committed"
     COMMITTED = "a transaction was committed, and nobody was told"

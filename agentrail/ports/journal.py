@@ -24,6 +24,15 @@ from agentrail.values.foreign import crash
 from agentrail.values.value import Authored
 
 
+class Redaction(Authored):
+    """Says of a record that its texts were replaced by a mark."""
+
+    at: int
+    """When that was done, in milliseconds since 1970."""
+    by: str
+    """Who did it, in the words of whoever called."""
+
+
 class Record(Authored, gc=True):
     """One step of one session: its input, what plugins decided, and what came of it; written in one commit.
 
@@ -57,6 +66,8 @@ class Record(Authored, gc=True):
     """When the first timer that is set after the step is due, in milliseconds since 1970; `None` if none is set."""
     at_work: bool = False
     """Whether a request, call, compaction, sub-agent or plugin's request is under way, which a recovery must settle."""
+    redacted: Redaction | None = None
+    """That its texts were replaced, when and by whom; `None` if they were not."""
 
 
 class Claim(Authored):
@@ -363,6 +374,19 @@ class Journal(Protocol):
         From the first change on, each call about one of these sessions raises `SessionBeingDeleted`, also in a later
         process if this one ends before `delete` returns. Such a call of `delete` is repeated to finish the work. After
         it has returned, nothing that was deleted is left in the store, in whatever form it keeps its data.
+        """
+        ...
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        """Replace the texts of records *first* to *last* by a mark; return how many were replaced now.
+
+        `agentrail.journals.redacted` makes the records; one that was redacted before stays as it is. Snapshots are
+        dropped, and earlier claims are refused from now on. Raises `SessionHeld` if another holder than *holder* has a
+        lease that has not ended at the time of the *note*, and `BadRecord` if a record is damaged. Damage of other
+        records is found as before.
+
+        If the call is cancelled or the process ends before it returns, some records are redacted; the call is repeated.
+        After it has returned, none of the texts is left in the store, in whatever form it keeps its data.
         """
         ...
 

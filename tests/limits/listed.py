@@ -489,6 +489,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.journals.sqlite.deletion.cleaning.ZEROED",
         "adapters.journals.sqlite.deletion.erasing.MOST_BYTES",
         "adapters.journals.sqlite.deletion.erasing.MOST_RECORDS",
+        "adapters.journals.sqlite.deletion.redaction.AT_ONCE",
         "adapters.journals.sqlite.journal.READ_AT_ONCE",
         "adapters.journals.sqlite.reading.PAGE",
         "adapters.journals.sqlite.tables.MOST_AT_ONCE",

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.failpoints import Failpoint
-from agentrail.ports.journal import Journal, Record, Snapshot
+from agentrail.ports.journal import Journal, Record, Redaction, Snapshot
 from agentrail.testing.conformance.journal_samples import prompted
 from tests.recovery.writer import main
 
@@ -42,6 +42,17 @@ ERASED: Final = (
 """The places at which the process ends."""
 
 
+REDACTED: Final = (
+    (Failpoint.TEXTS_REPLACED, 1),
+    (Failpoint.TEXTS_REPLACED, 4),
+    (Failpoint.TEXTS_REPLACED, 10),
+    (Failpoint.GAPS_ZEROED, 2),
+)
+"""The places at which the process ends while it redacts the session `third`."""
+
+NOTE: Final = Redaction(7, "who asked for it")
+
+
 def canary(name: str) -> str:
     """Return a text that only one session has."""
     return f"the-canary-of-{name}-"
@@ -65,9 +76,10 @@ async def sessions_of(journal: Journal) -> None:
 
 
 async def erased(journal: Journal, _: Path) -> None:
-    """Write the sessions, and delete one."""
+    """Write the sessions, delete one, and redact another."""
     await sessions_of(journal)
     await journal.delete("doomed", "", 0)
+    await journal.redact("third", 1, END, NOTE, "")
     await journal.close()
 
 

@@ -25,6 +25,7 @@ from agentrail.ports.journal import (
     Journal,
     Lease,
     Record,
+    Redaction,
     SessionFilter,
     Snapshot,
     StoredAnswer,
@@ -118,6 +119,10 @@ class MortalJournal:
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         await self._world.alive()
         return await self._world.journal.delete(session_id, holder, at)
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        await self._world.alive()
+        return await self._world.journal.redact(session_id, first, last, note, holder)
 
     async def close(self) -> None:
         """No-op: the journal belongs to the world."""

@@ -25,7 +25,7 @@ from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.messages import ToolMessage, UserMessage, why_unfit
 from agentrail.values.tools import EffectClass
 from tests.profiles import CAMPAIGN
-from tests.recovery.eraser import ERASED
+from tests.recovery.eraser import ERASED, REDACTED
 from tests.recovery.expected import STORED, TOLD, Stored, Told
 from tests.recovery.mortal import SESSION, World, live
 from tests.recovery.stories import STORIES
@@ -180,6 +180,6 @@ async def test_a_crash_of_what_writes_leaves_what_the_table_says(
 
 
 def test_each_failpoint_is_in_a_table() -> None:
-    named = {row.point for row in TOLD} | {row.point for row in STORED} | {point for point, _ in ERASED}
+    named = {row.point for row in TOLD} | {row.point for row in STORED} | {point for point, _ in (*ERASED, *REDACTED)}
     assert named == set(Failpoint)
     assert len(Failpoint) >= 40

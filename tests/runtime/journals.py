@@ -15,6 +15,7 @@ from agentrail.ports.journal import (
     Journal,
     Lease,
     Record,
+    Redaction,
     SessionFilter,
     Snapshot,
     StoredAnswer,
@@ -105,6 +106,9 @@ class TestJournal:
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         return await self.inner.delete(session_id, holder, at)
 
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        return await self.inner.redact(session_id, first, last, note, holder)
+
     async def close(self) -> None:
         await self.inner.close()
 
@@ -163,6 +167,9 @@ class AwakeJournal:
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         return await self._awake(self.inner.delete(session_id, holder, at))
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        return await self._awake(self.inner.redact(session_id, first, last, note, holder))
 
     async def close(self) -> None:
         await self._awake(self.inner.close())

@@ -23,6 +23,7 @@ from agentrail.ports.journal import (
     Journal,
     Lease,
     Record,
+    Redaction,
     SessionFilter,
     Snapshot,
     StoredAnswer,
@@ -111,6 +112,10 @@ PLACES: Final = (
     Place(CLAIM, "read", CLAIM, "caller", "spawn"),
     Place(CLAIMS, "claim", CLAIM, "caller", "spawn"),
     Place("forgetting.delete_stored", "delete", "supervisor.Supervisor.delete", "caller", "forget"),
+    Place("forgetting.redact_stored", "redact", "supervisor.Supervisor.redact", "caller", "redact"),
+    Place(OPENING, "read", "supervisor.Supervisor.redact", "caller", "redact"),
+    Place(REBUILT, "snapshot", "supervisor.Supervisor.redact", "caller", "redact"),
+    Place(REBUILT, "read", "supervisor.Supervisor.redact", "caller", "redact"),
     Place(STORED, "sessions", STORED, "caller", "look"),
     Place(STORED, "sessions", PAGES, "session", "come_back"),
     Place(OPENING, "read", ONE_BACK, "session", "come_back"),
@@ -405,6 +410,9 @@ class OutageJournal:
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         return await self._do("delete", session_id, lambda: self.inner.delete(session_id, holder, at))
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        return await self._do("redact", session_id, lambda: self.inner.redact(session_id, first, last, note, holder))
 
     async def close(self) -> None:
         await self._do("close", "", self.inner.close)

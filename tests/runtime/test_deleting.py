@@ -2,8 +2,10 @@
 
 import pytest
 import trio
+from attrs import frozen
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.auditing import audit
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import (
     SessionCrashed,
@@ -12,14 +14,30 @@ from agentrail.errors import (
     SessionNotAlive,
     SessionNotStored,
     SessionStillRuns,
+    SessionUnfinished,
     WrongType,
 )
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Lease
 from agentrail.testing import ScriptedModel, stall
 from tests.runtime.families import agent, task
 from tests.runtime.poison import Poison
 
 FAR = 2**52
+
+
+@frozen
+class Counter(Plugin[tuple[str, ...]]):
+    """Keeps the prompts."""
+
+    def init(self, ctx: Context) -> tuple[str, ...]:
+        return ()
+
+    def before_prompt(self, hook: BeforePrompt, state: tuple[str, ...], ctx: Context) -> Continue[tuple[str, ...]]:
+        return Continue((*state, hook.text))
 
 
 def saying(*texts: str) -> SessionSpec:
@@ -136,3 +154,56 @@ async def test_an_id_is_text() -> None:
     async with open_supervisor() as supervisor:
         with pytest.raises(WrongType):
             await supervisor.delete(7)  # type: ignore[arg-type]
+
+
+# Redaction
+
+
+async def test_a_redacted_session_comes_back_and_says_so_in_its_audit() -> None:
+    journal = MemoryJournal(encode=True)
+
+    def spec(*texts: str) -> SessionSpec:
+        return SessionSpec(model=ScriptedModel(texts), plugins=[Counter()])
+
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec("I have it", "and that"), "s")
+        await session.ask("my number is 555")
+        await session.ask("call me")
+    async with open_supervisor(journal=journal) as supervisor:
+        (stored,) = await supervisor.stored()
+        assert await supervisor.redact("s", by="the desk for privacy") == stored.head
+        assert "555" not in repr(await journal.read("s"))
+        found = await audit(journal, "s")
+        assert {difference.what for difference in found} == {"redacted"}
+        assert "by the desk for privacy" in found[0].now
+        session = await supervisor.resume("s", spec("well"))
+        assert [message.text for message in session.messages()] == ["[redacted]"] * 4
+        assert (await session.ask("who am I?")).text == "well"
+    assert {each.what for each in await audit(journal, "s")} == {"redacted"}
+
+
+async def test_a_part_of_a_session_is_redacted() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(saying("one", "two"), "s")
+        await session.ask("first")
+        first = (await supervisor.stored())[0].head
+        await session.ask("second")
+        await session.stop()
+        assert await supervisor.redact("s", last=first, by="me") == first
+        fork = await supervisor.fork("s", saying())
+        assert [message.text for message in fork.messages()] == ["[redacted]", "[redacted]", "second", "two"]
+
+
+async def test_a_session_that_runs_or_has_work_to_do_is_not_redacted() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([stall(after=1)])), "s")
+        with pytest.raises(SessionStillRuns):
+            await supervisor.redact("s", by="me")
+        await session.prompt("go")
+    async with open_supervisor(journal=journal) as supervisor:
+        with pytest.raises(SessionUnfinished, match="turn is open"):
+            await supervisor.redact("s", by="me")
+        with pytest.raises(SessionNotStored):
+            await supervisor.redact("t", by="me")

@@ -273,6 +273,13 @@ async def forget(lab: Lab) -> None:
         await lab.during(lambda: supervisor.delete("s"))
 
 
+async def redact(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        await supervisor.spawn(spec(), "s")
+    async with lab.open() as supervisor:
+        await lab.during(lambda: supervisor.redact("s", by="somebody"))
+
+
 async def come_back(lab: Lab) -> None:
     """The supervisor is opened again, and brings back a session with an open turn."""
 
@@ -364,7 +371,7 @@ STORIES = {
     story.__name__: story
     for story in (
         *(prompt, prompt_in_doubt, spawn, sleep, wake, restart, set_aside, subscribe, ask_again, command, decide),
-        *(resume, fork, look, forget, come_back, task, task_in_doubt, task_comes_back, hold, let_go, leave),
+        *(resume, fork, look, forget, redact, come_back, task, task_in_doubt, task_comes_back, hold, let_go, leave),
     )
 }
 

@@ -17,6 +17,7 @@ from agentrail.ports.journal import (
     Holding,
     Lease,
     Record,
+    Redaction,
     SessionFilter,
     Snapshot,
     StoredAnswer,
@@ -179,6 +180,26 @@ class MemoryJournal:
         for name in names:
             check_free(name, self._shelves[name].held, holder, at)
         return sum(self._drop(name) for name in names)
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        """Replace the texts of records *first* to *last* by a mark; return how many were replaced now."""
+        from agentrail.adapters.journals.redacting import about_redacted, redacted  # noqa: PLC0415 - see `_packed`
+
+        shelf = self._shelves.get(session_id)
+        if shelf is None:
+            return 0
+        check_free(session_id, shelf.held, holder, note.at)
+        self._epochs += 1
+        shelf.epoch = self._epochs
+        shelf.snapshot = None
+        count = 0
+        for place in range(max(first, 1) - 1, min(last, len(shelf.records))):
+            record = _loaded(Record, shelf.records[place])
+            count += record.redacted is None
+            marked = redacted(record, note)
+            shelf.about = about_redacted(shelf.about, (record,))
+            shelf.records[place] = _packed(marked) if self._encode else marked
+        return count
 
     def _tree(self, session_id: str) -> list[str]:
         """Return the ids of a session and of its sub-agents, at any depth."""

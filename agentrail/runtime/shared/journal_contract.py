@@ -20,6 +20,7 @@ from agentrail.ports.journal import (
     Journal,
     Lease,
     Record,
+    Redaction,
     SessionFilter,
     Snapshot,
     StoredAnswer,
@@ -156,6 +157,10 @@ class HeldToContract:
         """Delete a session and its sub-agents; return how many sessions that were."""
         return _whole("delete", await self._journal.delete(session_id, holder, at))
 
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        """Replace the texts of records by a mark; return how many records were redacted."""
+        return _whole("redact", await self._journal.redact(session_id, first, last, note, holder))
+
     async def close(self) -> None:
         """Release files, threads and connections."""
         await self._journal.close()
@@ -219,6 +224,7 @@ FIELDS: Final[tuple[tuple[str, Callable[[object], bool]], ...]] = (
     ("opening", lambda found: found is None or type(found) is State),
     ("due", lambda found: found is None or _time(found)),
     ("at_work", lambda found: type(found) is bool),
+    ("redacted", lambda found: found is None or type(found) is Redaction),
 )
 """Check of each field of a record, but its number and session; deeper errors are found when its change is folded."""
 

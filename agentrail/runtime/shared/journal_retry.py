@@ -25,6 +25,7 @@ from agentrail.ports.journal import (
     Journal,
     Lease,
     Record,
+    Redaction,
     SessionFilter,
     Snapshot,
     StoredAnswer,
@@ -219,6 +220,14 @@ class SteadyJournal:
             return await self._journal.delete(session_id, holder, at)
         except BaseException as error:
             self._pass_on(error, "delete session `{}`", session_id)
+            raise
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        """Replace the texts of records by a mark; return how many records were redacted."""
+        try:
+            return await self._journal.redact(session_id, first, last, note, holder)
+        except BaseException as error:
+            self._pass_on(error, "redact session `{}`", session_id)
             raise
 
     async def close(self) -> None:

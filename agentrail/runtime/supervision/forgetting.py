@@ -1,18 +1,41 @@
-"""Deleting stored sessions, on behalf of a supervisor."""
+"""Deleting and redacting stored sessions, on behalf of a supervisor."""
 
 from __future__ import annotations
 
-from agentrail.errors import SessionForgotten, SessionNotStored, SessionStillRuns
+from agentrail.errors import SessionForgotten, SessionNotStored, SessionStillRuns, SessionUnfinished
+from agentrail.ports.journal import Redaction
+from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.runtime.supervision.children import session_of
+from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.sessions import Sessions
 
 
 async def delete_stored(sessions: Sessions, session_id: str) -> None:
-    """Delete a stored session and its sub-agents; raise if one of them runs here, or is held elsewhere.
+    """Delete a stored session and its sub-agents; raise if one of them runs here, or is held elsewhere."""
+    _check_not_here(sessions, session_id)
+    shared = sessions.shared
+    if not await shared.journal.delete(session_id, shared.leases.address, shared.clock.now_ms()):
+        raise SessionNotStored(session_id) if shared.forget is None else SessionForgotten(session_id)
+
+
+async def redact_stored(sessions: Sessions, session_id: str, first: int, last: int | None, by: str) -> int:
+    """Replace the texts of records of a stored session; raise if it runs here, is held elsewhere, or has work to do."""
+    _check_not_here(sessions, session_id)
+    shared = sessions.shared
+    await read_opening(shared, session_id)  # raises if it is not stored
+    state, head = await rebuilt(shared.journal, session_id)
+    if state.turn is not None or state.queue or state.steering or state.taking is not None or state.at_work:
+        raise SessionUnfinished(session_id)
+    note = Redaction(shared.clock.now_ms(), by)
+    return await shared.journal.redact(session_id, first, head if last is None else last, note, shared.leases.address)
+
+
+def _check_not_here(sessions: Sessions, session_id: str) -> None:
+    """Raise `SessionStillRuns` if a session or one of its sub-agents runs in this tree.
 
     A quarantined one does not run: it is let go, as there is no other way to end it.
     """
-    tree, shared = sessions.tree, sessions.shared
+    tree = sessions.tree
     tree.let_go(session_id)
     if session_id in sessions.starting:
         raise SessionStillRuns(session_id, session_id)
@@ -20,5 +43,3 @@ async def delete_stored(sessions: Sessions, session_id: str) -> None:
         session = session_of(child)
         if name == session_id or (session is not None and session_id in session.state.setup.path[::2]):
             raise SessionStillRuns(session_id, name)
-    if not await shared.journal.delete(session_id, shared.leases.address, shared.clock.now_ms()):
-        raise SessionNotStored(session_id) if shared.forget is None else SessionForgotten(session_id)

@@ -26,7 +26,7 @@ from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.core.vocabulary.state import Phase, Setup, State
 from agentrail.errors import AgentrailError, BadRecord, Fenced
 from agentrail.ports.journal import Journal, Record, Snapshot, StoredAnswer
-from agentrail.testing.conformance.journal_deletions import DeletionConformance
+from agentrail.testing.conformance.journal_redactions import RedactionConformance
 from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of, silent
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope
@@ -35,7 +35,7 @@ from agentrail.values.json import FrozenObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, UserMessage
 
 
-class JournalConformance(DeletionConformance):
+class JournalConformance(RedactionConformance):
     """Tests of claims, records, answers, lists and snapshots, with concurrent and cancelled calls."""
 
     # Records

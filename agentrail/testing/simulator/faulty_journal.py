@@ -15,6 +15,7 @@ from agentrail.ports.journal import (
     Claim,
     Lease,
     Record,
+    Redaction,
     SessionFilter,
     Snapshot,
     StoredAnswer,
@@ -151,6 +152,12 @@ class FaultyJournal:
         self._alive("writing_fails")
         await self._wait()
         return await self._disk.delete(session_id, holder, at)
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        """Replace the texts of records by a mark."""
+        self._alive("writing_fails")
+        await self._wait()
+        return await self._disk.redact(session_id, first, last, note, holder)
 
     async def close(self) -> None:
         """No-op: what is written must outlive the simulated process."""

@@ -18,14 +18,14 @@ from agentrail.adapters.journals.sqlite.deletion import erasing
 from agentrail.adapters.journals.sqlite.deletion.cleaning import dirty_gaps
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
-from agentrail.errors import JournalFailed, SessionBeingDeleted
+from agentrail.errors import BadRecord, JournalFailed, SessionBeingDeleted
 from agentrail.ports.failpoints import Failpoint
 from agentrail.ports.journal import Journal, Record, Snapshot
 from agentrail.testing.conformance.journal_samples import prompted, run_of
 from agentrail.values.content import Text
 from agentrail.values.messages import History, UserMessage
 from tests.profiles import CAMPAIGN
-from tests.recovery.eraser import END, ERASED, KEPT, OF_BOTH, canary, sessions_of, written_by
+from tests.recovery.eraser import END, ERASED, KEPT, NOTE, OF_BOTH, REDACTED, canary, sessions_of, written_by
 from tests.recovery.writer import REACHED
 
 SEEDS = 200 if CAMPAIGN else 2
@@ -47,7 +47,7 @@ async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
     await journal.close()
 
 
-def found(path: Path, *words: str) -> set[str]:
+def found_in(path: Path, *words: str) -> set[str]:
     """Return which of *words* are somewhere in the bytes of a journal's files."""
     files = [file.read_bytes() for file in path.parent.iterdir()]
     assert len(files) >= 2
@@ -84,12 +84,12 @@ async def test_no_byte_of_a_deleted_session_is_left(journal: SqliteJournal, path
     for name in ("bystander", "doomed-session", "third"):
         await talked(journal, name, 100, 100)
         await talked(journal, name, 3, 20_000)
-    assert found(path, canary("doomed-session"), "doomed-session") == {canary("doomed-session"), "doomed-session"}
+    assert found_in(path, canary("doomed-session"), "doomed-session") == {canary("doomed-session"), "doomed-session"}
     await journal.delete("doomed-session", *BY)
-    assert not found(path, canary("doomed-session"), "doomed-session")
+    assert not found_in(path, canary("doomed-session"), "doomed-session")
     assert len(await journal.read("bystander")) == 103
     await journal.close()
-    assert not found(path, canary("doomed-session"), "doomed-session")
+    assert not found_in(path, canary("doomed-session"), "doomed-session")
     assert is_whole(path)
 
 
@@ -161,7 +161,7 @@ async def test_whatever_is_written_and_deleted_only_what_is_stored_is_found(path
             await journal.delete(name, *BY)
             gone.add(name)
             words = {canary(one) for one in gone}
-            assert not found(path, *words)
+            assert not found_in(path, *words)
         else:
             serial += what < 0.7
             name = chance.choice(sorted(stored)) if stored and what > 0.7 else f"session-{serial}"
@@ -176,7 +176,7 @@ async def test_whatever_is_written_and_deleted_only_what_is_stored_is_found(path
         assert await journal.snapshot(name) is not None
     await journal.close()
     assert is_whole(path)
-    assert not found(path, *map(canary, gone))
+    assert not found_in(path, *map(canary, gone))
 
 
 def pages_with_copies(path: Path) -> int:
@@ -212,7 +212,7 @@ async def test_what_reads_the_file_all_the_time_is_named(
             await journal.read("s")
     await journal.delete("s", *BY)
     assert await journal.read("s") == ()
-    assert not found(path, canary("s"))
+    assert not found_in(path, canary("s"))
 
 
 async def test_a_session_whose_records_are_damaged_can_be_deleted(journal: SqliteJournal, path: Path) -> None:
@@ -222,7 +222,7 @@ async def test_a_session_whose_records_are_damaged_can_be_deleted(journal: Sqlit
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute("DELETE FROM record WHERE session = 's' AND number IN (50, 120)")
     await journal.delete("s", *BY)
-    assert not found(path, canary("s"))
+    assert not found_in(path, canary("s"))
     assert len(await journal.read("t")) == 200
 
 
@@ -231,9 +231,9 @@ async def test_a_session_whose_records_are_damaged_can_be_deleted(journal: Sqlit
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
-    """End a process at each place of `ERASED`; return their folder, and the exit status by place."""
+    """End a process at each place of `ERASED` and `REDACTED`; return their folder, and the exit status by place."""
     folder = tmp_path_factory.mktemp("erased")
-    wanted = [f"{point.name}:{times}" for point, times in ERASED]
+    wanted = [f"{point.name}:{times}" for point, times in (*ERASED, *REDACTED)]
     command = [sys.executable, "-m", "tests.recovery.eraser", str(folder), *wanted]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own program
     statuses = dict(line.split() for line in said.splitlines())
@@ -259,12 +259,69 @@ async def test_after_a_crash_a_session_is_whole_or_refused(
         assert len(records) in (0, END)
     assert (await journal.delete("doomed", *BY) > 0) == (records != ())
     assert await journal.read("doomed") == ()
-    assert not found(path, canary("doomed"), canary("child"))
+    assert not found_in(path, canary("doomed"), canary("child"))
     for kept in KEPT:
         assert await journal.read(kept) == written_by(kept)
-    assert found(path, OF_BOTH) == {OF_BOTH}
+    assert found_in(path, OF_BOTH) == {OF_BOTH}
     await journal.close()
     assert is_whole(path)
+
+
+@pytest.mark.parametrize("place", REDACTED, ids=lambda place: f"{place[0].name}-{place[1]}")
+async def test_after_a_crash_a_redaction_is_repeated(
+    place: tuple[Failpoint, int], ended: tuple[Path, dict[str, int]]
+) -> None:
+    name = f"{place[0].name}:{place[1]}"
+    assert ended[1][name] == REACHED, "it was not reached"
+    path = ended[0] / name / "agentrail.db"
+    journal = SqliteJournal(path)
+    found = await journal.read("third")
+    assert len(found) == END
+    for was, now in zip(written_by("third"), found, strict=True):
+        assert now == was or (now.redacted == NOTE and canary("third") not in repr(now))
+    await journal.redact("third", 1, END, NOTE, "")
+    assert {record.redacted for record in await journal.read("third")} == {NOTE}
+    assert not found_in(path, canary("third"))
+    assert await journal.read("another") == written_by("another")
+    await journal.close()
+    assert is_whole(path)
+
+
+async def test_no_byte_of_what_is_redacted_is_left(journal: SqliteJournal, path: Path) -> None:
+    for name in ("bystander", "spoken", "third"):
+        await talked(journal, name, 100, 100)
+        await talked(journal, name, 3, 20_000)
+    await journal.redact("spoken", 1, 103, NOTE, "")
+    words = "".join(f"{canary('spoken')}{n}" for n in range(1, 104))  # ids of commands are no texts of a person
+    assert all(canary("spoken") not in repr(r.arrival) for r in await journal.read("spoken"))
+    await journal.close()
+    contents = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert contents.count(canary("spoken").encode()) <= 4 * words.count(canary("spoken"))
+    assert canary("spoken").encode() * 2 not in contents
+    assert len(await journal.read("bystander")) == 103
+    assert is_whole(path)
+
+
+@pytest.mark.parametrize("column", ["body", "sealed", '"check"', "format"])
+async def test_damage_of_a_redacted_session_is_found(journal: SqliteJournal, path: Path, column: str) -> None:
+    await talked(journal, "s", 100)
+    await journal.redact("s", 30, 60, NOTE, "")
+    await journal.close()
+    for number in (29, 30, 45, 60, 61):
+        if column == "sealed" and not 30 <= number <= 60:
+            continue
+        with closing(sqlite3.connect(path, isolation_level=None)) as file:
+            where = (number,)
+            (was,) = file.execute(f"SELECT {column} FROM record WHERE number = ?", where).fetchone()  # noqa: S608
+            damaged = was + 1 if isinstance(was, int) else bytes((was[0] ^ 1,)) + was[1:]
+            file.execute(f"UPDATE record SET {column} = ? WHERE number = ?", (damaged, number))  # noqa: S608
+        with pytest.raises(BadRecord):
+            await journal.read("s")
+        await journal.close()
+        with closing(sqlite3.connect(path, isolation_level=None)) as file:
+            file.execute(f"UPDATE record SET {column} = ? WHERE number = ?", (was, number))  # noqa: S608
+        assert len(await journal.read("s")) == 100
+        await journal.close()
 
 
 async def test_what_is_begun_is_finished_beside_other_work(journal: SqliteJournal, path: Path) -> None:
@@ -283,4 +340,4 @@ async def test_what_is_begun_is_finished_beside_other_work(journal: SqliteJourna
     for head in range(40):
         await journal.append(claim, head, run_of("busy", head + 1, 1))
     assert await journal.read("doomed") == ()
-    assert not found(path, canary("doomed"), canary("child"))
+    assert not found_in(path, canary("doomed"), canary("child"))

@@ -24,6 +24,7 @@ from agentrail.ports.journal import (
     Claim,
     Lease,
     Record,
+    Redaction,
     SessionFilter,
     Snapshot,
     StoredAnswer,
@@ -136,11 +137,31 @@ class SqliteJournal:
         time, because the log cannot be emptied then; the next call goes on.
         """
         mark, count = await self._writing.do(lambda writer: writer.mark(session_id, holder, at), session_id)
+        await self._settled(session_id, mark)
+        return count
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        """Replace the texts of records *first* to *last* by a mark; return how many were replaced now.
+
+        It returns when the texts are in none of the journal's files any more; see `delete`.
+        """
+        count, following, mark = 0, max(first, 1), 0
+        while not mark:
+            redacting = partial(
+                Writer.redact, session_id=session_id, first=following, last=last, note=note, holder=holder
+            )
+            some, following, mark = await self._writing.do(redacting, session_id)
+            count += some
+        await self._settled(session_id, mark)
+        return count
+
+    async def _settled(self, session_id: str, mark: int) -> None:
+        """Wait until the work that is marked with the number *mark* is done."""
         for _ in range(PATIENCE):
             while (progress := await self._writing.do(lambda writer: writer.progress(mark))) is Progress.GOES_ON:
                 pass
             if progress is Progress.DONE:
-                return count
+                return
             await trio.sleep(PAUSE)
         raise still_read(session_id)
 

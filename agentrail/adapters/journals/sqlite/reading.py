@@ -216,15 +216,16 @@ def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) ->
     row = session_row(db, session_id)
     if row is None or after >= row.head or limit <= 0:
         return ()
-    return tuple(_record(db, each) for each in checked(db, row, after + 1, min(row.head, after + limit)))
+    return tuple(loaded(db, each) for each in checked(db, row, after + 1, min(row.head, after + limit)))
 
 
 def first_record(db: sqlite3.Connection, row: SessionRow) -> Record:
     """Return the first record of a session; raise `BadRecord` if it is damaged or lost."""
-    return _record(db, checked(db, row, 1, 1)[0])
+    return loaded(db, checked(db, row, 1, 1)[0])
 
 
-def _record(db: sqlite3.Connection, row: RecordRow) -> Record:
+def loaded(db: sqlite3.Connection, row: RecordRow) -> Record:
+    """Return the record of a row with its blobs; raise `BadRecord` if it cannot be read."""
     try:
         return unpack(Record, Packed(row.body, _blobs(db, row.blobs), row.format))
     except UnpackError as error:
@@ -272,7 +273,7 @@ def _said_at(db: sqlite3.Connection, row: SessionRow, number: object) -> RecordR
 
 
 def _told(db: sqlite3.Connection, each: RecordRow) -> StoredAnswer | None:
-    record = _record(db, each)
+    record = loaded(db, each)
     return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
 

@@ -87,7 +87,8 @@ TABLES: Final[tuple[str, ...]] = (
         format INTEGER NOT NULL,
         blobs TEXT NOT NULL,
         "check" BLOB NOT NULL,
-        body BLOB NOT NULL
+        body BLOB NOT NULL,
+        sealed BLOB
     )""",
     f"CREATE UNIQUE INDEX record_by_number ON record (session, number) WHERE {INDEXED}",
     "CREATE INDEX record_by_command ON record (session, command) WHERE command IS NOT NULL",
@@ -183,6 +184,8 @@ class RecordRow(NamedTuple):
     blobs: str
     check: bytes
     body: bytes
+    sealed: bytes | None = None
+    """Checksum of what is stored now, if the record was redacted; `check` is that of the record as it was."""
 
     @property
     def outside(self) -> str:
@@ -193,10 +196,12 @@ class RecordRow(NamedTuple):
         """Whether the record is unchanged, and follows the record with the checksum *before*."""
         if type(self.body) is not bytes or type(before) is not bytes:  # one changed bit can turn a blob into text
             return False
+        if self.sealed is not None:
+            return check_of(before + self.check, self.outside, self.body) == self.sealed
         return check_of(before, self.outside, self.body) == self.check
 
 
-RECORD_COLUMNS: Final = 'rowid, back, session, number, epoch, seq, command, format, blobs, "check", body'
+RECORD_COLUMNS: Final = 'rowid, back, session, number, epoch, seq, command, format, blobs, "check", body, sealed'
 
 
 MOST_AT_ONCE: Final = 64

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.packing import Packed, check_of, pack
-from agentrail.adapters.journals.sqlite.deletion.deletions import Deletions, Progress
+from agentrail.adapters.journals.packing import NO_CHECK, Packed, check_of, pack
+from agentrail.adapters.journals.sqlite.deletion.deletions import Deletions, Piece, Progress
 from agentrail.adapters.journals.sqlite.deletion.erasing import mark, marks_of, tree_of
+from agentrail.adapters.journals.sqlite.deletion.redaction import AT_ONCE, mark_cleaning, redact_some
 from agentrail.adapters.journals.sqlite.failures import (
     RAISED,
     in_commit,
@@ -21,7 +22,7 @@ from agentrail.adapters.journals.sqlite.failures import (
 from agentrail.adapters.journals.sqlite.lease_table import HeldClaim, LeaseTable
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
-from agentrail.adapters.journals.sqlite.reading import checked, first_record, session_row
+from agentrail.adapters.journals.sqlite.reading import checked, first_record, loaded, session_row
 from agentrail.adapters.journals.sqlite.summaries.about_table import UNSAID, AboutTable
 from agentrail.adapters.journals.sqlite.tables import (
     FACTS,
@@ -44,6 +45,7 @@ from agentrail.ports.journal import (
     Holding,
     Lease,
     Record,
+    Redaction,
     Snapshot,
     check_free,
     check_snapshot,
@@ -206,7 +208,7 @@ class Writer:
 
     def _go_on_deleting(self) -> None:
         """Do the next piece of the deletions, in a transaction of its own if it changes rows."""
-        piece = _Piece()
+        piece = Piece(Writer.erase)
         if self._deletions.in_transaction:
             self.serve((piece,))
         else:
@@ -325,9 +327,28 @@ class Writer:
             self._rows.pop(name, None)
             self._leases[name] = HeldClaim(0, Holding("", 0))
         number = mark(self._db, names)
-        self._deletions.begin(self._db)
+        self._deletions.expect()
         self._floor = max(self._floor, *(row.epoch for row in rows))
         return number, sum(row.head > 0 for row in rows)
+
+    def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> tuple[int, int, int]:
+        """Redact some records from *first* on; return how many, the next one, and 0: if all are done, a mark."""
+        self._check_generation(session_id)
+        row = self._row(session_id)
+        known = self._leases[session_id]
+        if known is not None:
+            check_free(session_id, known.held, holder, note.at)
+        if row is None or first > min(last, row.head):
+            self._deletions.expect()
+            return 0, first, mark_cleaning(self._db)
+        self._flush()
+        self._change((row.id, row.epoch + 1, *row[2:FACTS]), row.slot)
+        self._logged += AT_ONCE * PAGE
+        before = checked(self._db, row, first - 1, first - 1)[0].check if first > 1 else NO_CHECK
+        rows = checked(self._db, row, first, min(last, row.head, first + AT_ONCE - 1))
+        found = [(each, loaded(self._db, each)) for each in rows]
+        self._about.redact(self._db, row.id, [record for _, record in found])
+        return redact_some(self._db, row, before, found, note), first + AT_ONCE, 0
 
     def progress(self, mark: int) -> Progress:
         """Return how far the deletion is that was marked with the number *mark*."""
@@ -372,19 +393,6 @@ class Writer:
             self._logged += len(content)
             reach(Failpoint.BLOB_WRITTEN)
         return " ".join(packed.blobs)
-
-
-class _Piece:
-    """A job of the writer's own: a piece of the deletions."""
-
-    about = ""
-
-    def __init__(self) -> None:
-        self.error: Exception | None = None
-
-    def do(self, writer: Writer) -> None:
-        """Do the piece."""
-        writer.erase()
 
 
 def _fail(jobs: Sequence[Job[Writer]], error: JournalError) -> None:

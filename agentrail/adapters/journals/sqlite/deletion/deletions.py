@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from agentrail.adapters.journals.sqlite.deletion.cleaning import Round
 from agentrail.adapters.journals.sqlite.deletion.erasing import erase_some, is_marked
@@ -16,6 +18,23 @@ class Progress(Enum):
     DONE = "nothing of the session is left"
     GOES_ON = "there is more to do"
     WAITS = "it has to wait, because another program reads the file"
+
+
+W_contra = TypeVar("W_contra", contravariant=True)
+
+
+class Piece(Generic[W_contra]):
+    """A job of the writer's own, for which nobody waits: a piece of the deletions."""
+
+    about = ""
+
+    def __init__(self, run: Callable[[W_contra], None]) -> None:
+        self._run = run
+        self.error: Exception | None = None
+
+    def do(self, held: W_contra) -> None:
+        """Do the piece."""
+        self._run(held)
 
 
 class Deletions:
@@ -42,6 +61,11 @@ class Deletions:
         """Look whether sessions are marked, by this process or by one that has ended before their deletion had."""
         self._round, self._hindered = None, None
         self._marked = is_marked(db)
+
+    def expect(self) -> None:
+        """Note that a mark is about to be committed."""
+        self._hindered = None
+        self._marked = True
 
     def do_piece(self, db: sqlite3.Connection, descriptor: int) -> int:
         """Do the next piece; return about how many bytes of rows it has erased."""

@@ -132,13 +132,42 @@ def _erase_blobs(db: sqlite3.Connection, session_id: str) -> int:
     for (digest,) in db.execute(query, (session_id, MOST_RECORDS)).fetchall():
         if erased > MOST_BYTES:
             break
-        db.execute("DELETE FROM blob_use WHERE digest = ? AND session = ?", (digest, session_id))
-        erased += 1
-        if db.execute("SELECT 1 FROM blob_use WHERE digest = ? LIMIT 1", (digest,)).fetchone() is None:
-            (size,) = db.execute("SELECT length(content) FROM blob WHERE digest = ?", (digest,)).fetchone() or (0,)
-            db.execute("DELETE FROM blob WHERE digest = ?", (digest,))
-            erased += size
+        erased += _erase_blob(db, session_id, digest) + 1
     return erased
+
+
+def drop_unused_blobs(db: sqlite3.Connection, session_id: str, slot: int) -> None:
+    """Erase the blobs that no record of a session names any more, unless another session uses them.
+
+    *slot* is that of its last record. A snapshot of the session must be gone.
+    """
+    query = "SELECT digest FROM blob_use WHERE session = ?"
+    uses = {digest for (digest,) in db.execute(query, (session_id,))}
+    if not uses:
+        return
+    for (names,) in db.execute(_NAMED, {"session": session_id, "slot": slot}):
+        uses.difference_update(names.split())
+    for digest in sorted(uses):
+        _erase_blob(db, session_id, digest)
+
+
+_NAMED: Final = """WITH RECURSIVE chain (slot, back, blobs) AS (
+    SELECT slot, back, blobs FROM record WHERE slot = :slot AND session = :session
+    UNION ALL
+    SELECT record.slot, record.back, record.blobs FROM chain JOIN record ON record.slot = chain.back
+    WHERE record.session = :session
+)
+SELECT blobs FROM chain WHERE blobs <> ''"""
+
+
+def _erase_blob(db: sqlite3.Connection, session_id: str, digest: str) -> int:
+    """Note that a session does not use a blob any more; if none does, erase it and return its bytes, else 0."""
+    db.execute("DELETE FROM blob_use WHERE digest = ? AND session = ?", (digest, session_id))
+    if db.execute("SELECT 1 FROM blob_use WHERE digest = ? LIMIT 1", (digest,)).fetchone() is not None:
+        return 0
+    (size,) = db.execute("SELECT length(content) FROM blob WHERE digest = ?", (digest,)).fetchone() or (0,)
+    db.execute("DELETE FROM blob WHERE digest = ?", (digest,))
+    return int(size)
 
 
 def _digest(session_id: str) -> str:

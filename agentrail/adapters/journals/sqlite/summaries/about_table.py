@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, cast
 
+from agentrail.adapters.journals.redacting import about_redacted
 from agentrail.adapters.journals.sqlite.tables import SessionRow, seal_of
 from agentrail.ports.journal import About, Record, about_after
 
@@ -65,6 +66,13 @@ class AboutTable:
         for record in records:
             about = about_after(record, about)
         self._said[row.id] = about
+
+    def redact(self, db: sqlite3.Connection, session_id: str, records: Sequence[Record]) -> None:
+        """Replace the title of a session by a mark, if one of *records* has given it."""
+        stored = _stored(db, session_id)
+        about = None if stored is None else about_redacted(stored.about, records)
+        if stored is not None and about is not None and about != stored.about:
+            self._said[session_id] = about
 
     def write(self, db: sqlite3.Connection) -> None:
         """Write what was noted."""

@@ -1,0 +1,130 @@
+"""Redacts records: the texts of persons are replaced by a mark, and everything keeps its length and its place.
+
+So a redacted session still comes back by folding its records: ranges of the history, calls and queues are those that
+they were. The texts are found by `personal_texts`, in the values and not by what a step does with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, cast
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from agentrail.adapters.journals.packing import pack, unpack
+from agentrail.adapters.journals.personal_texts import PAIRS, TEXTS
+from agentrail.codec import Stored
+from agentrail.core.vocabulary.tool_calls import Call, CallList
+from agentrail.errors import AgentrailError
+from agentrail.ports.journal import About, Record, Redaction, about_after
+from agentrail.values.content import Image, Text
+from agentrail.values.json import EMPTY, FrozenObject, Json
+from agentrail.values.messages import History, Message
+from agentrail.values.spelling import checked
+
+MARK: Final = "[redacted]"
+"""What stands for each text that was redacted."""
+
+STATES: Final = frozenset({("State", "plugin_states"), ("ChangedStates", "put"), ("Ruling", "states")})
+"""Fields of `TEXTS` with states of plugins: only the texts in them are replaced, so that their classes still fit."""
+
+WHOLE: Final = frozenset({("Data", "data"), ("Answered", "value"), ("CallService", "payload")})
+"""Fields of `TEXTS` with any JSON value, which is replaced as a whole: a number can be as personal as a text."""
+
+
+@checked
+def redacted(record: Record, note: Redaction) -> Record:
+    """Return *record* with a mark in place of each text, and *note*, which says so; no-op if it was redacted before.
+
+    The random number of its step is dropped too: a journal may keep the checksum of the record as it was, and without
+    that number nobody can find out by trying whether it is that of a guessed text.
+    """
+    if record.redacted is not None:
+        return record
+    stored = unpack(Record, pack(record))  # with the states of plugins as JSON
+    marked = cast("Record", _marked(stored))
+    return marked.but(arrival=marked.arrival.but(random=0.0), redacted=note)
+
+
+def about_redacted(about: About, records: Iterable[Record]) -> About:
+    """Return what is said of a session without its title, if one of *records* has given it."""
+    titles = {about_after(record, About()).title for record in records}
+    return about.but(title=MARK) if about.title and about.title in titles else about
+
+
+def _marked(value: object) -> object:
+    """Return *value* with marks in place of the texts in it, as the tables say."""
+    match value:
+        case Image():
+            return Text(MARK)
+        case msgspec.Struct():
+            return _struct(value)
+        case History():
+            return History(cast("Iterable[Message]", map(_marked, value)))
+        case CallList():
+            return CallList(cast("Iterable[Call]", map(_marked, value)))
+        case tuple():
+            return tuple(map(_marked, cast("tuple[object, ...]", value)))
+        case MappingProxyType():
+            entries = cast("Mapping[str, object]", value).items()
+            return MappingProxyType({name: _marked(item) for name, item in entries})
+        case _:
+            return value
+
+
+def _struct(value: msgspec.Struct) -> msgspec.Struct:
+    name = type(value).__name__
+    texts = TEXTS.get(name, "").split()
+    changed: dict[str, object] = {}
+    for field in value.__struct_fields__:
+        item: object = getattr(value, field)
+        marked = _field(name, field, item) if field in texts else _marked(item)
+        if marked is not item:
+            changed[field] = marked
+    return replace(value, **changed)
+
+
+def _field(owner: str, name: str, item: object) -> object:
+    """Return the value of a field of `TEXTS` without its texts."""
+    if item is None or item is UNSET:
+        return item
+    if (owner, name) in WHOLE:
+        return MARK
+    if (owner, name) in STATES:
+        return _state(item)
+    if (owner, name) in PAIRS:
+        return tuple((first, _text(second)) for first, second in cast("tuple[tuple[str, object], ...]", item))
+    return _text(item)
+
+
+def _text(item: object) -> object:
+    match item:
+        case str():
+            return MARK if item else item
+        case tuple():
+            return tuple(map(_text, cast("tuple[object, ...]", item)))
+        case Mapping():
+            return EMPTY
+        case AgentrailError():
+            return type(item)(*map(_text, item.args))
+        case _:
+            return item
+
+
+def _state(item: object) -> object:
+    """Return a part of a plugin's state without its texts; keys stay, and names of classes (`$`)."""
+    match item:
+        case str():
+            return MARK if item else item
+        case Stored():
+            return Stored(item.name, cast("Json", _state(item.data)))
+        case tuple():
+            return tuple(map(_state, cast("tuple[object, ...]", item)))
+        case Mapping():
+            entries = cast("Mapping[str, Json]", item).items()
+            return FrozenObject({key: each if key[:1] == "$" else cast("Json", _state(each)) for key, each in entries})
+        case _:
+            return item

@@ -1,0 +1,63 @@
+"""Replaces the texts of stored records by a mark, a few records in each transaction.
+
+The checksum of the record as it was stays in the column `check`, so that the records after it still follow. A redacted
+record has a second one in `sealed`, over the checksum before it, that of the record as it was, and what is stored now.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+from agentrail.adapters.journals.packing import check_of, pack
+from agentrail.adapters.journals.redacting import redacted
+from agentrail.adapters.journals.sqlite.deletion.erasing import ERASED, drop_unused_blobs
+from agentrail.adapters.journals.sqlite.tables import RecordRow, SessionRow
+from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.journal import Record, Redaction
+
+REDACTED: Final = "#redacted"
+"""The text of the mark for which the file is cleaned; no id of a session begins so."""
+
+AT_ONCE: Final = 16
+"""How many records are redacted in one transaction."""
+
+
+def redact_some(
+    db: sqlite3.Connection,
+    row: SessionRow,
+    before: bytes,
+    found: Sequence[tuple[RecordRow, Record]],
+    note: Redaction,
+) -> int:
+    """Redact the consecutive records *found*, which follow the checksum *before*; return how many were not so yet."""
+    count = 0
+    for each, record in found:
+        if record.redacted is None:
+            _redact(db, each, redacted(record, note), before)
+            count += 1
+        before = each.check
+    db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))
+    drop_unused_blobs(db, row.id, row.slot)
+    reach(Failpoint.TEXTS_REPLACED)
+    return count
+
+
+def _redact(db: sqlite3.Connection, each: RecordRow, record: Record, before: bytes) -> None:
+    packed = pack(record)
+    names = " ".join(packed.blobs)
+    for name, content in packed.blobs.items():  # texts of structure, such as a system prompt
+        db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (name, content))
+        db.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (name, each.session))
+    changed = each._replace(format=packed.format, blobs=names, body=packed.body)
+    sealed = check_of(before + each.check, changed.outside, packed.body)
+    query = "UPDATE record SET format = ?, blobs = ?, body = ?, sealed = ? WHERE slot = ?"
+    db.execute(query, (packed.format, names, packed.body, sealed, each.slot))
+
+
+def mark_cleaning(db: sqlite3.Connection) -> int:
+    """Have the file cleaned of the texts that were replaced; return the number of the mark for that."""
+    values = (REDACTED, ERASED)
+    number = db.execute("INSERT INTO deleting (session, slot, epoch) VALUES (?, ?, 0)", values).lastrowid
+    return number or 0

@@ -1,0 +1,154 @@
+"""Which stored fields hold texts of persons, and that a redaction leaves none of them."""
+
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+import msgspec
+import pytest
+
+from agentrail.adapters.journals.packing import pack
+from agentrail.adapters.journals.personal_texts import PAIRS, STRUCTURE, TEXTS
+from agentrail.adapters.journals.redacting import MARK, STATES, WHOLE, redacted
+from agentrail.codec import Stored
+from agentrail.codec.hints import PluginState, fields_of, is_class
+from agentrail.core.vocabulary.changes import Change, ChangedStates
+from agentrail.core.vocabulary.commands import Refused
+from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
+from agentrail.errors import AgentrailError, BadArguments
+from agentrail.hooks.moments import Hook
+from agentrail.ports.journal import Record, Redaction
+from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
+from agentrail.values.events.envelope import Event
+from agentrail.values.json import FrozenObject, Json, JsonObject, freeze_object
+from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
+
+NOTE = Redaction(5, "somebody")
+PRIVATE = "private-to-somebody"
+TEXTUAL = (str, object, Json, JsonObject, PluginState, AgentrailError, FrozenObject)
+
+
+def kinds(hint: object) -> Iterator[object]:
+    """Yield the types in a type hint."""
+    yield hint
+    for part in typing.get_args(hint):
+        if typing.get_origin(hint) is not typing.Literal:
+            yield from kinds(part)
+    origin = typing.get_origin(hint)
+    if origin is not None:
+        yield origin
+
+
+def below(cls: type[object]) -> Iterator[type[object]]:
+    """Yield the subclasses of *cls* that ship."""
+    for sub in cls.__subclasses__():
+        if sub.__module__.startswith("agentrail.") and not sub.__module__.startswith("agentrail.testing"):
+            yield sub
+        yield from below(sub)
+
+
+def stored_classes() -> list[type[object]]:
+    """Return all classes whose values can be part of a record."""
+    found: dict[type[object], None] = {}
+    waiting: list[type[object]] = [Record, Call, *below(Event), *below(Hook)]
+    while waiting:
+        cls = waiting.pop()
+        if cls in found:
+            continue
+        found[cls] = None
+        for field in fields_of(cls):
+            waiting += [cast("type[object]", kind) for kind in kinds(field.hint) if is_class(kind)]
+    return list(found)
+
+
+def test_each_stored_field_that_can_hold_text_is_in_one_table() -> None:
+    """A new field belongs to the texts of persons, or to the structure without which a session cannot come back."""
+    wanted: set[tuple[str, str]] = set()
+    for cls in stored_classes():
+        for field in fields_of(cls):
+            if any(kind is each or kind == each for kind in kinds(field.hint) for each in TEXTUAL):
+                wanted.add((cls.__name__, field.name))
+    texts, structure = (
+        {(name, field) for name, fields in table.items() for field in fields.split()} for table in (TEXTS, STRUCTURE)
+    )
+    assert not texts & structure
+    assert wanted - texts - structure == set(), "say in `personal_texts.py` whether it is a person's text"
+    assert (texts | structure) - wanted == set()
+    assert texts >= PAIRS | STATES | WHOLE
+
+
+def test_a_name_in_the_table_is_of_one_class() -> None:
+    names = [cls.__name__ for cls in stored_classes()]
+    assert [name for name in TEXTS if names.count(name) != 1] == []
+
+
+def strings(value: object) -> Iterator[str]:
+    """Yield all texts in a value."""
+    match value:
+        case str():
+            yield value
+        case msgspec.Struct():
+            for field in value.__struct_fields__:
+                yield from strings(getattr(value, field))
+        case Mapping():
+            for key, item in value.items():
+                yield from strings(key)
+                yield from strings(item)
+        case AgentrailError():
+            yield from map(str, value.args)
+        case Sequence() | frozenset():
+            for item in value:
+                yield from strings(item)
+        case _:
+            pass
+
+
+ARGS = freeze_object({"path": PRIVATE, "n": 5, "list": [PRIVATE]})
+MESSAGES = (
+    UserMessage((Text(PRIVATE), Image("image/png", "aGk="), Data(freeze_object({"a": PRIVATE})))),
+    AssistantMessage((Thinking(PRIVATE, PRIVATE), Text(PRIVATE)), (ToolCall("c1", "tool", ARGS),)),
+    ToolMessage("c1", "tool", (Text(PRIVATE),), details=ARGS),
+)
+CALL = first_call(ToolCall("c1", "tool", ARGS)).but(notes=(PRIVATE,))
+
+
+def whole() -> Record:
+    """Return a record with texts in many places."""
+    state = State(
+        "s",
+        Setup("be brief", user_data=ARGS),
+        "demo",
+        history=History(MESSAGES),
+        plugin_states=(Stored("m:C", freeze_object({"$": "m:C", "said": [PRIVATE, 7]})), PRIVATE),
+        sections=(("about", PRIVATE),),
+        batch=Batch(CallList([CALL])),
+        title=PRIVATE,
+        last_reply=PRIVATE,
+    )
+    change = Change(plugin_states=ChangedStates(1, ((0, freeze_object({"a": PRIVATE})),)), sections=(("x", PRIVATE),))
+    return prompted("s", 1, PRIVATE, opening=state, change=change, answer=Refused(BadArguments(PRIVATE, PRIVATE)))
+
+
+def test_no_text_is_left_and_everything_has_its_place() -> None:
+    before = whole()
+    after = redacted(before, NOTE)
+    assert PRIVATE not in pack(after).body.decode()
+    assert not [text for text in strings(after) if PRIVATE in text]
+    assert after.redacted == NOTE
+    assert after.opening is not None
+    assert [type(message) for message in after.opening.history] == [type(message) for message in MESSAGES]
+    assert after.opening.history[0].parts == (Text(MARK), Text(MARK), Data(MARK))
+    assert after.opening.history[1].calls == (ToolCall("c1", "tool", FrozenObject()),)  # type: ignore[union-attr]
+    assert after.opening.sections == (("about", MARK),)
+    assert after.opening.plugin_states == (Stored("m:C", freeze_object({"$": "m:C", "said": [MARK, 7]})), MARK)
+    assert after.opening.setup.system == "be brief"
+    assert redacted(after, Redaction(9, "another")) == after
+
+
+@pytest.mark.parametrize("random", [0.25, 0.75])
+def test_the_random_number_of_the_step_is_dropped(random: float) -> None:
+    """The former checksum stays in the chain: with the number, it would tell a guessed text from a wrong one."""
+    record = whole()
+    assert redacted(record.but(arrival=record.arrival.but(random=random)), NOTE) == redacted(record, NOTE)
