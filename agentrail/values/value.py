@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from inspect import Parameter, Signature, get_annotations
 from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, cast
 
@@ -91,7 +90,7 @@ def names_by_place(cls: Kind) -> tuple[str, ...]:
     return getattr(cls, "__match_args__", ())  # a class without such fields lacks it
 
 
-_made: Callable[..., object] = msgspec.StructMeta.__call__
+_made = msgspec.StructMeta.__call__
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -122,4 +121,5 @@ def quick(cls: Callable[P, T]) -> Callable[P, T]:
 
     For code of ours that makes one for each chunk, hook or file: names of fields are not looked at there.
     """
-    return cast("Callable[P, T]", partial(_made, cls)) if isinstance(cls, AuthoredKind) else cls
+    # bound in C, where a `partial` costs two thirds more of the time
+    return cast("Callable[P, T]", _made.__get__(cls)) if isinstance(cls, AuthoredKind) else cls

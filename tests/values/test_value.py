@@ -7,9 +7,8 @@ import inspect
 import pickle
 import re
 import sys
-from functools import partial
 from importlib import import_module
-from types import FrameType
+from types import FrameType, MethodWrapperType
 
 import pytest
 from msgspec.structs import force_setattr
@@ -21,6 +20,7 @@ from agentrail.hooks.moments import (
     AfterTool,
     AfterToolBatch,
     AfterTurn,
+    BeforeFinish,
     BeforePrompt,
     BeforeRequest,
     BeforeTool,
@@ -29,7 +29,8 @@ from agentrail.ports.journal import Record
 from agentrail.ports.sandbox import Entry
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.response import MessageDelta, RequestStart, ResponseComplete, ThinkingDelta
+from agentrail.values.events.life import AgentEnd, AgentStart, PromptReceived
+from agentrail.values.events.response import MessageDelta, MessageStart, RequestStart, ResponseComplete, ThinkingDelta
 from agentrail.values.events.tools import ToolCalls, ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
 from agentrail.values.messages import AssistantMessage, ToolMessage
 from agentrail.values.stream import CallChunk, ModelRequest, Response, TextChunk, ThinkingChunk
@@ -178,10 +179,17 @@ QUICK = {
     "agentrail.adapters.sandboxes.files": (Entry,),
     "agentrail.adapters.sandboxes.memory": (Entry,),
     "agentrail.core.machine.draft": (Context, Envelope),
-    "agentrail.core.machine.endings": (AfterTurn,),
-    "agentrail.core.machine.prompts": (BeforePrompt,),
+    "agentrail.core.machine.endings": (AfterTurn, AgentEnd),
+    "agentrail.core.machine.prompts": (BeforePrompt, PromptReceived, AgentStart),
     "agentrail.core.machine.requests": (BeforeRequest, ModelRequest, RequestStart),
-    "agentrail.core.machine.responses": (AfterResponse, ToolCall, ResponseComplete, AssistantMessage, ToolCalls),
+    "agentrail.core.machine.responses": (
+        AfterResponse,
+        BeforeFinish,
+        ToolCall,
+        ResponseComplete,
+        AssistantMessage,
+        ToolCalls,
+    ),
     "agentrail.core.machine.tool_checks": (BeforeTool,),
     "agentrail.core.machine.tool_results": (ToolMessage,),
     "agentrail.core.machine.tool_runs": (
@@ -193,7 +201,7 @@ QUICK = {
     ),
     "agentrail.runtime.actor.journal_log": (Record,),
     "agentrail.runtime.events.replay": (MessageDelta, Envelope),
-    "agentrail.runtime.work.model_stream": (ThinkingDelta,),
+    "agentrail.runtime.work.model_stream": (ThinkingDelta, MessageStart),
     "agentrail.values.content": (Text,),
     "agentrail.values.fitting": (TextChunk, ThinkingChunk, CallChunk, Ok, Response),
     "agentrail.values.tools": (Ok,),
@@ -203,7 +211,7 @@ QUICK = {
 
 @pytest.mark.parametrize("module", QUICK)
 def test_what_is_made_often_is_made_quickly(module: str) -> None:
-    found = [one.args[0] for one in vars(import_module(module)).values() if isinstance(one, partial)]
+    found = [one.__self__ for one in vars(import_module(module)).values() if isinstance(one, MethodWrapperType)]
     assert found == list(QUICK[module])
     for cls in QUICK[module]:
         written = inspect.getsource(import_module(module))

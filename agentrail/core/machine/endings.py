@@ -34,6 +34,7 @@ from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.value import quick
 
 _after_turn = quick(AfterTurn)
+_end_event = quick(AgentEnd)
 
 TURN_TIMER = "turn"
 RETRY_TIMER = "retry"
@@ -88,7 +89,7 @@ def end_turn(w: StepDraft, stop: str) -> None:
         return
     close_batch(w)
     _close_timers(w)
-    w.emit(AgentEnd(turn.ref, stop, s.history[turn.mark :], s.usage.minus(turn.used)))
+    w.emit(_end_event(turn.ref, stop, s.history[turn.mark :], s.usage.minus(turn.used)))
     _closing(w, turn.but(ended="finished", stop=stop))
 
 

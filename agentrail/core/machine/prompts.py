@@ -36,6 +36,8 @@ from agentrail.values.messages import Origin, UserMessage
 from agentrail.values.value import quick
 
 _before_prompt = quick(BeforePrompt)
+_received_event = quick(PromptReceived)
+_start_event = quick(AgentStart)
 
 
 def on_opened(w: StepDraft, _: SessionOpened) -> None:
@@ -187,7 +189,7 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
     s.deafness = ()
     s.turn = Turn(taken.ref, w.at, len(s.history), s.usage, s.model, s.model_options, spares=s.spares)
     w.apply(ruling)
-    w.emit(PromptReceived(taken.ref, taken.text), AgentStart(taken.ref))
+    w.emit(_received_event(taken.ref, taken.text), _start_event(taken.ref))
     w.say(UserMessage(taken.parts))
     texts = ruling.gathered.texts
     if texts:

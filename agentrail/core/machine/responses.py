@@ -30,6 +30,7 @@ from agentrail.values.stream import Failure, FailureKind, Partial, Response
 from agentrail.values.value import quick
 
 _after_response = quick(AfterResponse)
+_before_finish = quick(BeforeFinish)
 _call = quick(ToolCall)
 _complete_event = quick(ResponseComplete)
 _message_of = quick(AssistantMessage)
@@ -170,7 +171,7 @@ def _conclude(w: StepDraft) -> None:
 
 def begin_before_finish(_w: StepDraft, _: str) -> Hook:
     """Build the `before_finish` hook of a final answer."""
-    return BeforeFinish()
+    return _before_finish()
 
 
 def finish_before_finish(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:

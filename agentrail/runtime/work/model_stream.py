@@ -42,6 +42,7 @@ from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 
 _thought = quick(ThinkingDelta)
+_start_event = quick(MessageStart)
 
 
 class UsageMeter:
@@ -231,7 +232,7 @@ class Stream:
             return
         self._open = True
         at = self._clock.now_ms()
-        self._bus.whisper(MessageStart(self.request.request_id), at)
+        self._bus.whisper(_start_event(self.request.request_id), at)
         held_back, self._held_back = self._held_back, None
         self._bus.whisper_all(held_back or (), at)
         reach(Failpoint.STREAM_OPENED)
