@@ -1,0 +1,142 @@
+"""Print what many living sessions cost: bytes and objects of each, and how long the garbage collector holds them up.
+
+`AGENTRAIL_BENCH=small` takes fewer sessions. Exits with 1 if a figure is over its limit.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+import tracemalloc
+from collections.abc import Mapping
+from typing import Final, Self
+
+import trio
+
+from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.ports.journal import Journal
+from tests.benchmarks.rig import Forgetful, InstantModel
+
+TURNS: Final = 5
+"""Turns of each session: ten messages of about 200 characters."""
+
+LIMITS: Final[Mapping[str, float]] = {
+    "spawned, bytes": 5_000,
+    "ten messages, bytes outside of the journal": 9_000,
+    "ten messages, bytes": 15_000,
+    "asleep, bytes outside of the journal": 1_500,
+    "longest pause of the collector, ms": 50,
+    "woken, p99 in ms": 10,
+}
+"""What each may be."""
+
+
+class Pauses:
+    """Measures the longest collection while it listens."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._began = 0.0
+
+    def __enter__(self) -> Self:
+        gc.callbacks.append(self._heard)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        gc.callbacks.remove(self._heard)
+
+    def _heard(self, phase: str, _: Mapping[str, int]) -> None:
+        if phase == "start":
+            self._began = time.perf_counter()
+        else:
+            self.longest = max(self.longest, time.perf_counter() - self._began)
+
+
+async def _talk(supervisor: Supervisor, spec: SessionSpec, turns: int) -> SessionHandle:
+    session = await supervisor.spawn(spec)
+    for turn in range(turns):
+        await session.ask(f"{session.id:>100}{turn:>100}")
+    return session
+
+
+async def _fallen_asleep(supervisor: Supervisor) -> None:
+    for session in supervisor.sessions():
+        while not session._session.sleep.is_deep:  # noqa: ASYNC110, SLF001 - no event says so
+            await trio.sleep(0.1)
+
+
+async def _sizes(sessions: int, turns: int, journal: Journal | None = None, *, asleep: bool = False) -> float:
+    """Return the bytes of one of so many sessions."""
+    spec = SessionSpec(model=InstantModel(chunks=25), hibernate_after=0.1 if asleep else None)
+    async with open_supervisor(journal=journal) as supervisor:
+        for _ in range(10):
+            await _talk(supervisor, spec, turns)
+        gc.collect()
+        tracemalloc.start()
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(sessions):
+            await _talk(supervisor, spec, turns)
+        if asleep:
+            await _fallen_asleep(supervisor)
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return (after - before) / sessions
+
+
+async def _held_up(sessions: int) -> float:
+    """Return the milliseconds of the longest collection while so many sessions start and have their turns."""
+    spec = SessionSpec(model=InstantModel(chunks=25))
+    async with open_supervisor() as supervisor:
+        with Pauses() as pauses:
+            for _ in range(sessions):
+                await _talk(supervisor, spec, TURNS)
+            for session in supervisor.sessions():
+                await session.ask("go on")
+            gc.collect()
+    return pauses.longest * 1000
+
+
+async def _woken(sessions: int, wanted: int) -> float:
+    """Return the 99th percentile of the milliseconds that one of so many sleeping sessions takes to answer."""
+    spec = SessionSpec(model=InstantModel(chunks=1), hibernate_after=0.1)
+    taken: list[float] = []
+    async with open_supervisor() as supervisor:
+        for _ in range(sessions):
+            await _talk(supervisor, spec, 0)
+        await _fallen_asleep(supervisor)
+        for session in supervisor.sessions()[:wanted]:
+            began = time.perf_counter()
+            await session.ask("wake up")
+            taken.append((time.perf_counter() - began) * 1000)
+    return sorted(taken)[int(len(taken) * 0.99)]
+
+
+def measured(sessions: int, many: int) -> dict[str, float]:
+    """Return every figure: sizes of *sessions*, which are exact, and pauses among *many*."""
+    found = (
+        trio.run(lambda: _sizes(sessions, 0, Forgetful())),
+        trio.run(lambda: _sizes(sessions, TURNS, Forgetful())),
+        trio.run(lambda: _sizes(sessions, TURNS)),
+        trio.run(lambda: _sizes(sessions, 0, Forgetful(), asleep=True)),
+        trio.run(_held_up, many),
+        trio.run(_woken, 10 * many, min(many, 1000)),
+    )
+    return dict(zip(LIMITS, found, strict=True))
+
+
+def main() -> int:
+    """Print the table, and say whether a limit is missed."""
+    full = os.environ.get("AGENTRAIL_BENCH", "full") == "full"
+    missed = False
+    for name, found in (measured(500, 10_000) if full else measured(50, 100)).items():
+        missed |= found > LIMITS[name]
+        mark = "  MISSED" if found > LIMITS[name] else ""
+        print(f"{name:46}{found:>10,.1f}{LIMITS[name]:>10,.0f}{mark}")
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
