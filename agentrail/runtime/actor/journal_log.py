@@ -131,9 +131,9 @@ class Records:
         "_begun",
         "_claim",
         "_doubtful",
-        "_house",
         "_kept",
         "_opening",
+        "_shared",
         "forgotten",
         "head",
         "relieve",
@@ -142,9 +142,9 @@ class Records:
         "wrote",
     )
 
-    def __init__(self, claim: Claim, house: SharedServices, opening: State | None) -> None:
+    def __init__(self, claim: Claim, shared: SharedServices, opening: State | None) -> None:
         self._claim = claim
-        self._house = house
+        self._shared = shared
         self._opening = opening
         self._kept = claim.head
         self.head: int = claim.head
@@ -171,14 +171,14 @@ class Records:
         if self.forgotten:
             await trio.lowlevel.checkpoint()
             return ()
-        return await self._house.journal.read(self._claim.session_id, after, limit)
+        return await self._shared.journal.read(self._claim.session_id, after, limit)
 
     async def place(self, seq: int) -> int:
         """Return a record's number: the events after *seq* are in the records after it."""
         if self.forgotten:
             await trio.lowlevel.checkpoint()
             return 0
-        return await self._house.journal.place(self._claim.session_id, seq)
+        return await self._shared.journal.place(self._claim.session_id, seq)
 
     def begin(self, request_id: str, before: State, outcome: Step) -> None:
         """Note that the response to a request has begun; the next record says so."""
@@ -215,7 +215,7 @@ class Records:
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
             name = f"snapshot ({self._claim.session_id})"
-            self._house.nursery.start_soon(self.keep, after, self.head, name=name)
+            self._shared.nursery.start_soon(self.keep, after, self.head, name=name)
 
     async def through(
         self, call: Callable[[], Awaitable[T]], attempts: int | None = None, failed: JournalUnavailable | None = None
@@ -233,13 +233,13 @@ class Records:
     async def _append(self) -> int:
         """Append the unwritten records, unless a failed attempt has written them after all; return the new head."""
         if self._doubtful:
-            found = await self._house.journal.read(self._claim.session_id, self.head, len(self.unwritten))
+            found = await self._shared.journal.read(self._claim.session_id, self.head, len(self.unwritten))
             self._doubtful = False
             if len(found) == len(self.unwritten) and all(map(_is_same, found, self.unwritten)):
                 return found[-1].number
         reach(Failpoint.APPEND)
         try:
-            head = await self._house.journal.append(self._claim, self.head, self.unwritten)
+            head = await self._shared.journal.append(self._claim, self.head, self.unwritten)
         except JournalUnavailable as error:
             self._doubtful = not isinstance(error, NothingWritten)
             raise
@@ -264,7 +264,7 @@ class Records:
         """Store a snapshot of the state; a failure is only logged."""
         session_id = self._claim.session_id
         try:
-            await self._house.journal.keep(self._claim, Snapshot(session_id, number, state))
+            await self._shared.journal.keep(self._claim, Snapshot(session_id, number, state))
         except (JournalUnavailable, Fenced):
             return
         except CommitUnknown:
