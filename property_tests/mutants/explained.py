@@ -19,12 +19,26 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "runtime/actor/loop.py Session._handle: self.traces → True",
         "runtime/shared/timers.py Timers._sweep: 2 → 3",
+        "runtime/supervision/subagents.py Family.spread: self._spread = (state.usage, state.elsewhere) → pass",
     ),
     "It is about the words of an error alone.": (
         (
             'runtime/work/plugin_asks.py _answer: ", ".join(sorted(world.services)) or "none" → '
             "(', '.join(sorted(world.services)))"
         ),
+    ),
+    "A time that was measured is never equal to a limit.": (
+        "runtime/diagnosis/watchdog.py Named.level: seconds < BLOCKED → seconds <= BLOCKED",
+        "runtime/diagnosis/watchdog.py Watchdog._look: late >= LATE → late > LATE",
+        "runtime/diagnosis/watchdog.py Watchdog._name_keeper: late - collecting >= LATE → late - collecting > LATE",
+    ),
+    "The supervisor is left as soon as it is said, and leaving it does the same.": (
+        "runtime/supervision/tree.py Tree.doom: True → False",
+        "runtime/supervision/tree.py Tree.doom: True → False #2",
+    ),
+    "Of these numbers only the order counts, not the first one.": ("runtime/shared/timers.py Timers.__init__: 0 → 1",),
+    "Trio has another checkpoint on the same way.": (
+        "runtime/shared/threads.py CallThreads.acquire_on_behalf_of: await trio.lowlevel.checkpoint() → pass",
     ),
     "It is read once, when the source has been tried for the first time, and no failure came before that.": (
         "runtime/actor/tool_sources.py RunningSource._change: self.failure = None → pass",

@@ -147,7 +147,9 @@ def test_a_coroutine_that_is_closed_ends_and_what_it_raises_itself_is_told() -> 
 
     with Contained(told.append):
         raise_exit()
-    assert list(map(str, told)) == ["of its own"]
+    with Contained(told.append):
+        raise ValueError("here")
+    assert list(map(str, told)) == ["of its own", "here"]
 
 
 async def breaks_when_it_is_cancelled() -> NoReturn:

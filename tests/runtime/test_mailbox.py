@@ -384,6 +384,12 @@ async def test_an_abort_with_an_id_is_left_as_it_is_and_serves_for_weaker_ones(m
     ]
 
 
+async def test_an_abort_that_leaves_the_queue_does_not_serve_for_one_that_clears_it(mailbox: Mailbox) -> None:
+    mailbox.post_control(Letter(AbortSent("own", "all"), command="a"))
+    clearing = Letter(AbortSent("own", "killable", clear_queue=True))
+    assert mailbox.post_control(clearing) is clearing
+
+
 async def test_a_stop_that_waits_serves_for_nothing_else(mailbox: Mailbox) -> None:
     mailbox.post_control(Letter(StopSent("enough")))
     suspending = Letter(SuspendSent())

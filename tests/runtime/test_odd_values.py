@@ -609,6 +609,17 @@ async def test_the_beginning_of_another_session_is_not_believed() -> None:
             await held.read(session.id)
 
 
+@pytest.mark.parametrize("name", sorted({*Record.__struct_fields__} - {"number", "session_id"}))
+async def test_each_field_of_a_record_is_looked_at_when_it_is_read(name: str) -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
+        (first, *_) = await journal.read(session.id)
+        held = HeldToContract(OddJournal("read", (first.but(**{name: object()}),)))
+        with pytest.raises(BadRecord, match=f"for its `{name}`"):
+            await held.read(session.id)
+
+
 async def test_events_that_do_not_follow_each_other_are_named() -> None:
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
