@@ -203,7 +203,8 @@ JOBS: dict[str, Job] = {
     "core.vocabulary.tool_calls.PAGE": calls_of_a_response,
     "runtime.inbox.replies.PAGE": a_reply_among_records,
     "tools.builtin.editing.PIECE": a_line_that_is_nearly_there,
-    "runtime.supervision.sessions.PAGE": sessions_that_come_back,
+    "runtime.supervision.returning.AT_ONCE": sessions_that_come_back,
+    "runtime.supervision.returning.PAGE": sessions_that_come_back,
     "runtime.work.file_finding.AT_ONCE": names_that_git_tracks,
     "tools.builtin.file_lines.PIECE": lines_of_a_file,
 }
