@@ -484,6 +484,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.journals.auditing.PAGE",
         "adapters.journals.packing.BLOB_FROM",
         "adapters.journals.packing.LONG",
+        "adapters.journals.sharing.LEAST",
         "adapters.journals.sqlite.deletion.cleaning.GIVEN_BACK",
         "adapters.journals.sqlite.deletion.cleaning.READ_AT_ONCE",
         "adapters.journals.sqlite.deletion.cleaning.ZEROED",

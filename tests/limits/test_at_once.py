@@ -188,6 +188,7 @@ JOBS: dict[str, Job] = {
     "adapters.journals.auditing.PAGE": an_audit,
     "adapters.journals.packing.BLOB_FROM": a_packed_record,
     "adapters.journals.packing.LONG": a_packed_record,
+    "adapters.journals.sharing.LEAST": a_packed_record,
     "adapters.journals.sqlite.deletion.cleaning.GIVEN_BACK": a_deletion,
     "adapters.journals.sqlite.deletion.cleaning.READ_AT_ONCE": a_deletion,
     "adapters.journals.sqlite.deletion.cleaning.ZEROED": a_deletion,

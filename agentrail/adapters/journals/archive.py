@@ -14,6 +14,7 @@ from typing import Final
 import trio
 
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
+from agentrail.adapters.journals.sharing import shared
 from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
 from agentrail.codec import DOCUMENT_DEPTH, FORMAT, encode_text, from_text, to_text
 from agentrail.errors import BadArchive, BadText, FileFailed, NotReadable, SessionExists, SessionNotStored
@@ -64,9 +65,9 @@ def _write(path: Path, session_id: str, records: Sequence[Record]) -> None:
         with open(opened, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is no path
             print(to_text({"kind": KIND, "version": VERSION, "session": session_id}), file=file)
             for record in records:
-                body = encode_text(record)
-                check = check_of(check, str(FORMAT), body.encode())
-                print(f'{{"check":"{check.hex()}","format":{FORMAT},"record":{body}}}', file=file)
+                body = shared(encode_text(record).encode())
+                check = check_of(check, str(FORMAT), body)
+                print(f'{{"check":"{check.hex()}","format":{FORMAT},"record":{body.decode()}}}', file=file)
             print(to_text({"end": len(records)}), file=file)
         unfinished.replace(path)
     except OSError as error:

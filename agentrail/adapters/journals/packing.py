@@ -7,6 +7,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
+from agentrail.adapters.journals.sharing import expanded, shared
 from agentrail.codec import FORMAT, decode, encode_text, from_own_text, to_text, upcast
 from agentrail.codec.misfit import MisfitError
 from agentrail.errors import BadData, BadText
@@ -15,8 +16,8 @@ from agentrail.values.json import Json
 
 T = TypeVar("T", Record, Snapshot)
 
-BLOB_FROM: Final = 64 * 1024
-"""Size in bytes of the smallest record whose long texts are stored as blobs."""
+BLOB_FROM: Final = 16 * 1024
+"""Size in bytes of the smallest record whose long texts are stored as blobs: once, however many records have them."""
 
 LONG: Final = 4 * 1024
 """Length in characters of the shortest text that is stored as a blob, in records of at least `BLOB_FROM` bytes."""
@@ -35,7 +36,7 @@ class Packed(NamedTuple):
     """A serialised record or snapshot."""
 
     body: bytes
-    """The JSON of the value, with names of blobs in place of long texts."""
+    """The JSON of the value: with names of blobs in place of long texts, or each text that it repeats written once."""
     blobs: Mapping[str, bytes]
     """The long texts, by their names (digests of their bytes); if empty, the body names no blob."""
     format: int = FORMAT
@@ -47,20 +48,20 @@ def pack(value: Record | Snapshot) -> Packed:
     text = encode_text(value)
     body = text.encode()
     if len(body) < BLOB_FROM or not _may_be_long(text):
-        return Packed(body, NO_BLOBS)
+        return Packed(shared(body), NO_BLOBS)
     blobs: dict[str, bytes] = {}
     split = _split(from_own_text(body), blobs)
-    return Packed(to_text(split).encode(), blobs) if blobs else Packed(body, NO_BLOBS)
+    return Packed(to_text(split).encode(), blobs) if blobs else Packed(shared(body), NO_BLOBS)
 
 
 def unpack(wanted: type[T], packed: Packed) -> T:
     """Return the value of *packed*, the inverse of `pack`; raise `UnpackError` if it cannot be read."""
     try:
-        data = from_own_text(packed.body)
+        data = from_own_text(packed.body if packed.blobs else expanded(packed.body))
         if packed.blobs:
             data = _joined(data, packed.blobs)
         return decode(wanted, upcast(data, packed.format))
-    except (BadText, BadData, MisfitError) as why:
+    except (BadText, BadData, MisfitError, ValueError) as why:
         problem = f"{why.place} {why.problem}" if isinstance(why, MisfitError) else str(why)
         raise UnpackError(problem) from why
 

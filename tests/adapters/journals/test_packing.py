@@ -24,7 +24,7 @@ def test_a_long_text_of_whatever_letters_is_kept_apart(letter: str) -> None:
 
 @pytest.mark.parametrize("letter", ["a", '"', "\\", "\n", "é"])
 def test_what_is_made_of_short_texts_stays_whole(letter: str) -> None:
-    given = record(*[letter * (LONG - 1)] * 20, "$blob")
+    given = record(*[f"{number}{letter * (LONG - 2)}" for number in range(10)], "$blob")
     packed = pack(given)
     assert not packed.blobs
     assert len(packed.body) > BLOB_FROM

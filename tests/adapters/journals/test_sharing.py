@@ -1,0 +1,67 @@
+"""A text that a record repeats is stored once, and what is read is what was written, byte for byte."""
+
+import json
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
+from agentrail.adapters.journals.sharing import LEAST, MARK, expanded, shared
+from agentrail.ports.journal import Record
+from agentrail.testing.conformance.journal_samples import prompted
+
+ODD = st.sampled_from(
+    (
+        "",
+        "$=",
+        "$=0",
+        "$==0",
+        "$=9" + "x" * LEAST,
+        'say "hi" \\ to everybody who is there, and more',
+        '","$=0","' + "y" * LEAST,
+        "\\" * 40,
+        '\\"' * 20,
+        '"' * 40,
+        "é🙂" * 20,
+        "\n\t" * 20,
+        "a" * (LEAST - 1),
+        "a" * LEAST,
+    )
+)
+VALUES = st.recursive(
+    ODD | st.text(string.printable, max_size=50) | st.integers(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(ODD, inner, max_size=4),
+    max_leaves=30,
+)
+
+
+@given(VALUES, st.booleans())
+def test_whatever_is_shared_is_expanded_to_the_same_bytes(value: object, ascii_only: bool) -> None:
+    body = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode()
+    json.loads(shared(body))
+    assert expanded(shared(body)) == body
+
+
+def test_a_text_of_some_length_is_written_once() -> None:
+    text, short = "a text that is long enough to be shared", "a short one"
+    body = json.dumps([text, {"also": text}, [short, short, text]], separators=(",", ":")).encode()
+    assert json.loads(shared(body)) == [text, {"also": "$=0"}, [short, short, "$=0"]]
+
+
+def test_the_text_of_a_prompt_is_stored_once() -> None:
+    record = prompted("s", 1, "tell me of " * 10)
+    twice = record.but(command="tell me of " * 10)
+    packed = pack(twice)
+    assert packed.body.count(b"tell me of ") == 10
+    assert unpack(Record, packed) == twice
+
+
+@pytest.mark.parametrize("wrong", ["1", "x", "", "-1", "00000000000000000000001"])
+def test_a_reference_that_leads_nowhere_is_damage(wrong: str) -> None:
+    body = pack(prompted("s", 1, "tell me of " * 10)).body.replace(
+        b'"$":"PromptSent"', b'"$":"%b"' % (MARK + wrong.encode())
+    )
+    with pytest.raises(UnpackError, match="refers to text"):
+        unpack(Record, Packed(body, {}))
