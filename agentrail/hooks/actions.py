@@ -12,10 +12,10 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
-from agentrail.values.value import Authored, AuthoredKind, Value
+from agentrail.values.value import TAG, Authored, AuthoredKind, Value
 
 
-class CallModel(Authored):
+class CallModel(Authored, tag_field=TAG):
     """Request for `Ask`: send a prompt to a model, outside the conversation."""
 
     prompt: str
@@ -26,7 +26,7 @@ class CallModel(Authored):
     """System prompt for this request."""
 
 
-class RunTool(Authored):
+class RunTool(Authored, tag_field=TAG):
     """Request for `Ask`: run one of the session's tools."""
 
     name: str
@@ -35,14 +35,14 @@ class RunTool(Authored):
     """Arguments of the call."""
 
 
-class ReadFile(Authored):
+class ReadFile(Authored, tag_field=TAG):
     """Request for `Ask`: read a text file in the working directory."""
 
     path: str
     """Path of the file."""
 
 
-class FindFiles(Authored):
+class FindFiles(Authored, tag_field=TAG):
     """Request for `Ask`: find files and folders by name, on the disk or among what git tracks.
 
     The answer is a list of paths, relative to the working directory: each ends in the first part that has one of the
@@ -60,7 +60,7 @@ class FindFiles(Authored):
     """Whether to look on the disk also at what `.gitignore` names, and at `.git` itself."""
 
 
-class CallService(Authored):
+class CallService(Authored, tag_field=TAG):
     """Request for `Ask`: call a service, one of those that the program gave to the session."""
 
     name: str
@@ -72,21 +72,21 @@ class CallService(Authored):
 AskRequest: TypeAlias = CallModel | RunTool | ReadFile | FindFiles | CallService
 
 
-class Answered(Authored):
+class Answered(Authored, tag_field=TAG):
     """Answer to an `Ask` that succeeded."""
 
     value: Json
     """The text of the model, tool or file, the paths that were found, or the service's answer."""
 
 
-class Failed(Authored):
+class Failed(Authored, tag_field=TAG):
     """Answer to an `Ask` that failed."""
 
     error: str
     """The reason of the failure."""
 
 
-class TimedOut(Authored):
+class TimedOut(Authored, tag_field=TAG):
     """Answer to an `Ask` that did not finish before its deadline."""
 
     seconds: float

@@ -10,10 +10,10 @@ from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
 from agentrail.values.tools import Err, Ok
 from agentrail.values.usage import Usage
-from agentrail.values.value import Authored
+from agentrail.values.value import TAG, Authored
 
 
-class Hook(Authored, kw_only=True):
+class Hook(Authored, kw_only=True, tag_field=TAG):
     """Base class of the hooks: a moment of the session at which plugins may act."""
 
     moment: ClassVar[str] = ""

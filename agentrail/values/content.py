@@ -7,17 +7,17 @@ from typing import TypeAlias
 
 from agentrail.errors import WrongType
 from agentrail.values.json import EMPTY, Json, JsonObject, canonical
-from agentrail.values.value import Authored, quick
+from agentrail.values.value import TAG, Authored, quick
 
 
-class Text(Authored):
+class Text(Authored, tag_field=TAG):
     """Plain text."""
 
     text: str
     """The text."""
 
 
-class Image(Authored):
+class Image(Authored, tag_field=TAG):
     """An image."""
 
     media_type: str
@@ -26,14 +26,14 @@ class Image(Authored):
     """The image's bytes in base64."""
 
 
-class Data(Authored):
+class Data(Authored, tag_field=TAG):
     """A JSON value."""
 
     data: Json
     """The value."""
 
 
-class Thinking(Authored):
+class Thinking(Authored, tag_field=TAG):
     """Thoughts (reasoning) of the model."""
 
     text: str

@@ -9,7 +9,7 @@ from typing import TypeAlias, overload
 from agentrail.values.content import Data, Image, Part, Said, ToolCall, text_of
 from agentrail.values.json import JsonObject, weight
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Authored
+from agentrail.values.value import TAG, Authored
 
 
 class Origin(Enum):
@@ -30,7 +30,7 @@ class StopReason(Enum):
     REFUSED = "refused"
 
 
-class UserMessage(Authored):
+class UserMessage(Authored, tag_field=TAG):
     """A message to the model that is no tool result."""
 
     parts: tuple[Part, ...]
@@ -44,7 +44,7 @@ class UserMessage(Authored):
         return text_of(self.parts)
 
 
-class AssistantMessage(Authored):
+class AssistantMessage(Authored, tag_field=TAG):
     """A response of the model."""
 
     parts: tuple[Said, ...] = ()
@@ -66,7 +66,7 @@ class AssistantMessage(Authored):
         return text_of(self.parts)
 
 
-class ToolMessage(Authored):
+class ToolMessage(Authored, tag_field=TAG):
     """The result of one tool call."""
 
     call_id: str

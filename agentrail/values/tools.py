@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 from agentrail.values.content import Part, as_parts, text_of
 from agentrail.values.foreign import seconds
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
-from agentrail.values.value import Authored, quick
+from agentrail.values.value import TAG, Authored, quick
 
 
 class EffectClass(Enum):
@@ -62,7 +62,7 @@ class ToolSpec(Authored):
         force_setattr(self, "timeout", cut_time(self.timeout))
 
 
-class Ok(Authored):
+class Ok(Authored, tag_field=TAG):
     """Result of a tool that succeeded."""
 
     content: tuple[Part, ...]
@@ -71,7 +71,7 @@ class Ok(Authored):
     """Data for programs; the model never sees it."""
 
 
-class Err(Authored):
+class Err(Authored, tag_field=TAG):
     """Result of a tool that failed; the model reads why, so that it can correct itself."""
 
     content: tuple[Part, ...]
@@ -89,14 +89,14 @@ class Todo(Authored):
     """`pending`, `in_progress` or `done`."""
 
 
-class SetTodos(Authored):
+class SetTodos(Authored, tag_field=TAG):
     """Effect of a tool: replace the session's list of things to do."""
 
     todos: tuple[Todo, ...]
     """The whole new list."""
 
 
-class AskPerson(Authored):
+class AskPerson(Authored, tag_field=TAG):
     """Effect of a tool: ask a person a question; the call waits for the answer."""
 
     question: str
@@ -105,7 +105,7 @@ class AskPerson(Authored):
     """Answers to choose from; empty if the answer is free text."""
 
 
-class CompactNow(Authored):
+class CompactNow(Authored, tag_field=TAG):
     """Effect of a tool: compact the context before the next request."""
 
     reason: str = "asked by the model"
@@ -115,7 +115,7 @@ class CompactNow(Authored):
 ToolEffect: TypeAlias = SetTodos | AskPerson | CompactNow
 
 
-class Effect(Authored):
+class Effect(Authored, tag_field=TAG):
     """Result of a tool that asks the session to do something; the model sees a short fixed text."""
 
     effect: ToolEffect
@@ -125,11 +125,11 @@ class Effect(Authored):
 ToolResult: TypeAlias = Ok | Err | Effect
 
 
-class NotStarted(Authored):
+class NotStarted(Authored, tag_field=TAG):
     """Result of a probe: the call has done nothing, so it may run."""
 
 
-class Unknown(Authored):
+class Unknown(Authored, tag_field=TAG):
     """Result of a probe: the tool cannot tell whether the call has done anything."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from inspect import Parameter, Signature, get_annotations
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +14,11 @@ from agentrail.values.spelling import refuse_unknown
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+TAG: Final = "$"
+"""Key of a JSON object that names the class of the value. Classes that stand beside others in a union are written with
+it: the option `tag_field=TAG` of the class, which its subclasses inherit.
+"""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -39,7 +44,7 @@ class Kind(msgspec.StructMeta):
         )
 
 
-class Value(msgspec.Struct, metaclass=Kind, frozen=True, gc=False):
+class Value(msgspec.Struct, metaclass=Kind, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """Base class of values: `==` and `hash` use all fields; `repr` shows those that differ from their default."""
 
     def __repr__(self) -> str:

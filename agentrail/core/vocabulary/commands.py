@@ -14,10 +14,10 @@ from agentrail.values.content import Part
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.tools import ToolSpec
-from agentrail.values.value import Value
+from agentrail.values.value import TAG, Value
 
 
-class Accepted(Value):
+class Accepted(Value, tag_field=TAG):
     """Answer to `prompt` and `steer`: the text was journaled and will be handled."""
 
     ref: str
@@ -28,11 +28,11 @@ class Accepted(Value):
     """Place of the text in the queue, from 1; 0 if its turn started at once."""
 
 
-class Done(Value):
+class Done(Value, tag_field=TAG):
     """Answer to a call that was carried out, or that will be as soon as its turn allows."""
 
 
-class Refused(Value, gc=True):
+class Refused(Value, gc=True, tag_field=TAG):
     """Answer to a call that changed nothing."""
 
     error: AgentrailError
@@ -43,7 +43,7 @@ Answer: TypeAlias = Accepted | Done | Refused
 DONE = Done()
 
 
-class PromptSent(Value):
+class PromptSent(Value, tag_field=TAG):
     """`prompt` was called."""
 
     parts: tuple[Part, ...]
@@ -52,7 +52,7 @@ class PromptSent(Value):
     """Whether an abort with `clear_queue` came while the prompt was still in the mailbox; it is then dropped."""
 
 
-class SteerSent(Value):
+class SteerSent(Value, tag_field=TAG):
     """`steer` was called."""
 
     text: str
@@ -74,7 +74,7 @@ KILLS: Final[tuple[Kill, ...]] = ("none", "killable", "all")
 """The values of `Kill`, from the one that stops fewest calls to the one that stops most."""
 
 
-class AbortSent(Value):
+class AbortSent(Value, tag_field=TAG):
     """`abort` was called; several calls that wait in the mailbox are joined into one."""
 
     reason: str | None = None
@@ -102,7 +102,7 @@ class AbortSent(Value):
         )
 
 
-class ApproveSent(Value):
+class ApproveSent(Value, tag_field=TAG):
     """`approve` was called."""
 
     approval_id: str
@@ -115,7 +115,7 @@ class ApproveSent(Value):
     """Whether the person wants the next request once all calls have results; if no decision does, the turn ends."""
 
 
-class RejectSent(Value):
+class RejectSent(Value, tag_field=TAG):
     """`reject` was called."""
 
     approval_id: str
@@ -126,7 +126,7 @@ class RejectSent(Value):
     """Whether the person wants the next request once all calls have results; if no decision does, the turn ends."""
 
 
-class RespondSent(Value):
+class RespondSent(Value, tag_field=TAG):
     """`respond` was called."""
 
     ref: str
@@ -135,7 +135,7 @@ class RespondSent(Value):
     """The person's answer."""
 
 
-class SwitchModelSent(Value):
+class SwitchModelSent(Value, tag_field=TAG):
     """`switch_model` was called."""
 
     model: str
@@ -148,7 +148,7 @@ class SwitchModelSent(Value):
     """Names of the models, of those named here, whose price is known."""
 
 
-class ChangeToolsSent(Value):
+class ChangeToolsSent(Value, tag_field=TAG):
     """`attach_tools`, `detach_tools` or `replace_tools` was called, or a source (an MCP server) changed its tools."""
 
     attach: tuple[ToolSpec, ...] = ()
@@ -167,7 +167,7 @@ class ChangeToolsSent(Value):
     """Names of sources to remove with all their tools."""
 
 
-class UpdatePluginSent(Value):
+class UpdatePluginSent(Value, tag_field=TAG):
     """`update_plugin` was called."""
 
     seat: AttachedPlugin
@@ -176,28 +176,28 @@ class UpdatePluginSent(Value):
     """The options that change, with their new values."""
 
 
-class AttachPluginSent(Value):
+class AttachPluginSent(Value, tag_field=TAG):
     """`attach_plugin` was called."""
 
     seat: AttachedPlugin
     """Description of the plugin to add."""
 
 
-class DetachPluginSent(Value):
+class DetachPluginSent(Value, tag_field=TAG):
     """`detach_plugin` was called."""
 
     key: str
     """Key of the plugin to remove."""
 
 
-class CompactSent(Value):
+class CompactSent(Value, tag_field=TAG):
     """`compact` was called."""
 
     reason: str | None = None
     """Why the context is to be compacted; reported in events."""
 
 
-class WithdrawSent(Value):
+class WithdrawSent(Value, tag_field=TAG):
     """`withdraw` was called: take a queued prompt back."""
 
     ref: str
@@ -215,7 +215,7 @@ class LabelSent(Value):
     """The new title; `None` if the title stays."""
 
 
-class StopSent(Value):
+class StopSent(Value, tag_field=TAG):
     """`stop` was called: end the session for good."""
 
     reason: str = "stopped"
@@ -224,15 +224,15 @@ class StopSent(Value):
     """Text and usage of the running response, as received so far."""
 
 
-class SuspendSent(Value):
+class SuspendSent(Value, tag_field=TAG):
     """`suspend` was called: until `resume`, everything but urgent commands (abort, stop) waits in the mailbox."""
 
 
-class ResumeSent(Value):
+class ResumeSent(Value, tag_field=TAG):
     """`resume` was called: messages held back since `suspend` are handled, and a turn paused by a recovery goes on."""
 
 
-class TraceSent(Value):
+class TraceSent(Value, tag_field=TAG):
     """`trace` was called: a caller wants to see each step of the actor from now on."""
 
 

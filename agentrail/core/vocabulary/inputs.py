@@ -12,21 +12,21 @@ from agentrail.values.messages import Message
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response
 from agentrail.values.tools import Err, Ok, Probed, ToolResult, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value
+from agentrail.values.value import TAG, Value
 
 
-class SessionOpened(Value):
+class SessionOpened(Value, tag_field=TAG):
     """The session was just spawned; always its first input."""
 
 
-class ActorRestarted(Value):
+class ActorRestarted(Value, tag_field=TAG):
     """The session's actor crashed and was started again from the journal."""
 
     cause: str
     """The exception that crashed the actor, as text."""
 
 
-class CrashedTooOften(Value):
+class CrashedTooOften(Value, tag_field=TAG):
     """The session's actor crashed too often: it is started again only if a caller asks for that."""
 
     cause: str
@@ -35,7 +35,7 @@ class CrashedTooOften(Value):
     """Kind of message that crashed the actor each time; empty if the messages differed."""
 
 
-class SessionReturned(Value):
+class SessionReturned(Value, tag_field=TAG):
     """The session was rebuilt from its journal, maybe with newer code: its plugins and tools may have changed."""
 
     records: int
@@ -60,7 +60,7 @@ class SessionReturned(Value):
     """Plugins with a queued change, described as they will be after it."""
 
 
-class SessionBranched(Value):
+class SessionBranched(Value, tag_field=TAG):
     """The session starts as a fork of another one, maybe with newer code."""
 
     origin: str
@@ -81,22 +81,22 @@ class SessionBranched(Value):
     """Plugins whose options changed: the key, and the names of run-time changes that the code's values replaced."""
 
 
-class SleepDue(Value):
+class SleepDue(Value, tag_field=TAG):
     """The session was idle for `hibernate_after` seconds: its actor may free its memory."""
 
 
-class SessionWoke(Value):
+class SessionWoke(Value, tag_field=TAG):
     """A hibernating session was rebuilt from its journal because a message came for it."""
 
 
-class StreamBegan(Value):
+class StreamBegan(Value, tag_field=TAG):
     """The first chunk of a response came."""
 
     request_id: str
     """Id of the request that is answered."""
 
 
-class StreamEnded(Value):
+class StreamEnded(Value, tag_field=TAG):
     """A response is complete."""
 
     request_id: str
@@ -105,7 +105,7 @@ class StreamEnded(Value):
     """The complete response."""
 
 
-class StreamCut(Value):
+class StreamCut(Value, tag_field=TAG):
     """A request failed, or its response broke off."""
 
     request_id: str
@@ -116,7 +116,7 @@ class StreamCut(Value):
     """Why the request failed."""
 
 
-class StreamStalled(Value):
+class StreamStalled(Value, tag_field=TAG):
     """No chunk of the response came for `stall_timeout` seconds."""
 
     request_id: str
@@ -127,7 +127,7 @@ class StreamStalled(Value):
     """Text and usage received before the stall."""
 
 
-class ToolReturned(Value):
+class ToolReturned(Value, tag_field=TAG):
     """A tool returned a result."""
 
     call_id: str
@@ -140,7 +140,7 @@ class ToolReturned(Value):
     """Background shell commands that run now; `None` if they did not change."""
 
 
-class ToolRaised(Value):
+class ToolRaised(Value, tag_field=TAG):
     """A tool raised an exception."""
 
     call_id: str
@@ -151,7 +151,7 @@ class ToolRaised(Value):
     """Type and message of the exception."""
 
 
-class ToolStopped(Value):
+class ToolStopped(Value, tag_field=TAG):
     """A tool that was cancelled has ended."""
 
     call_id: str
@@ -160,7 +160,7 @@ class ToolStopped(Value):
     """Number of the attempt."""
 
 
-class CallProbed(Value):
+class CallProbed(Value, tag_field=TAG):
     """Result of a `ProbeCall`: what became of a call that was running when an earlier process ended."""
 
     call_id: str
@@ -171,7 +171,7 @@ class CallProbed(Value):
     """The result of the call, or that it never started, or that its outcome is unknown."""
 
 
-class TimerFired(Value):
+class TimerFired(Value, tag_field=TAG):
     """A timer that the session had set came due."""
 
     timer: str
@@ -180,7 +180,7 @@ class TimerFired(Value):
     """Text and usage of the running response so far; given only when the time limit of the turn is over."""
 
 
-class AskSettled(Value):
+class AskSettled(Value, tag_field=TAG):
     """What a plugin asked for was carried out, or failed."""
 
     ask_id: str
@@ -191,7 +191,7 @@ class AskSettled(Value):
     """Tokens that a model call for the plugin used."""
 
 
-class CompactionEnded(Value):
+class CompactionEnded(Value, tag_field=TAG):
     """The context was shortened."""
 
     compaction_id: str
@@ -204,7 +204,7 @@ class CompactionEnded(Value):
     """What the compaction did, in words."""
 
 
-class CompactionFailed(Value):
+class CompactionFailed(Value, tag_field=TAG):
     """The context could not be shortened."""
 
     compaction_id: str
@@ -213,7 +213,7 @@ class CompactionFailed(Value):
     """Why the compaction failed."""
 
 
-class HooksWereSlow(Value):
+class HooksWereSlow(Value, tag_field=TAG):
     """The plugins' hooks took too long in one step of the session."""
 
     plugins: tuple[str, ...]
@@ -222,7 +222,7 @@ class HooksWereSlow(Value):
     """Duration of the step, in milliseconds."""
 
 
-class SubagentStarted(Value):
+class SubagentStarted(Value, tag_field=TAG):
     """A tool call started a sub-agent (a child session)."""
 
     child: str
@@ -237,7 +237,7 @@ class SubagentStarted(Value):
     """Whether the call returns at once instead of waiting for the sub-agent."""
 
 
-class SubagentReported(Value):
+class SubagentReported(Value, tag_field=TAG):
     """News from a running sub-agent: its events and its usage."""
 
     child: str
@@ -252,7 +252,7 @@ class SubagentReported(Value):
     """Whether the sub-agent can do nothing until a person decides something."""
 
 
-class SubagentEnded(Value):
+class SubagentEnded(Value, tag_field=TAG):
     """A sub-agent ended, and its own sub-agents with it."""
 
     child: str
@@ -261,7 +261,7 @@ class SubagentEnded(Value):
     """Final answer of the sub-agent, or why there is none; the result of the call that waits for the sub-agent."""
 
 
-class ElsewhereUsed(Value):
+class ElsewhereUsed(Value, tag_field=TAG):
     """Other sessions used part of a money limit that this sub-agent shares with them."""
 
     used: Usage

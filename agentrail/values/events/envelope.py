@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from agentrail.values.value import Authored
+from agentrail.values.value import TAG, Authored
 
 
 class Cursor(NamedTuple):
@@ -16,7 +16,7 @@ class Cursor(NamedTuple):
     """Number of ephemeral events since that one."""
 
 
-class Event(Authored):
+class Event(Authored, tag_field=TAG):
     """Something that happened in a session."""
 
     durable: ClassVar[bool] = True
