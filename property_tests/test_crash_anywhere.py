@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from agentrail import SessionHandle, SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.codec import data_of, encode_text, to_text
+from agentrail.codec import data_of, to_text
+from agentrail.codec.values import check_same
 from agentrail.core.audit import differences
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, TransientModelError
@@ -27,7 +28,7 @@ from agentrail.hooks.moments import AfterTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.journal import Claim, Record, Snapshot, folded
+from agentrail.ports.journal import Claim, Record, folded
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import call
@@ -241,7 +242,7 @@ def check_states(past: Past) -> None:
             ]
             again = state.but(plugin_states=then.plugin_states)  # read without their classes, they compare as data
             assert again == then
-            assert encode_text(Snapshot(SESSION, number, again)) == encode_text(Snapshot(SESSION, number, then))
+            check_same(then, again)
 
 
 async def came_back(past: Past, cut: int, sayings: Sequence[Saying]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
-from contextlib import suppress
 from typing import TypeAlias
 
 from agentrail.app.model_chain import chain_of, links_of
@@ -21,10 +20,7 @@ from agentrail.app.session_code import (
 )
 from agentrail.app.spec import SessionSpec
 from agentrail.app.subagent_code import Build, recipes
-from agentrail.codec import decode
-from agentrail.codec.hints import fields_of
-from agentrail.codec.misfit import MisfitError
-from agentrail.codec.shapes import shape_of
+from agentrail.codec import decode_state, hints_of, readable
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import PluginMismatch
@@ -167,8 +163,8 @@ def _resolved(
     stored = seat.options
     keep = [name for name in (stored if held else seat.changed) if name in now and name in stored]
     if keep and not held:
-        hints = _hints(type(plugin))
-        keep = [name for name in keep if name in hints and _is_readable(hints[name])]
+        hints = hints_of(type(plugin))
+        keep = [name for name in keep if name in hints and readable(hints[name]) is None]
     began = {**stored, **seat.changed}
     if plugin.critical and not held and any(now[name] != began[name] for name in began if name in now):
         keep = [name for name in keep if name in seat.pinned]
@@ -183,28 +179,13 @@ def _resolved(
     return plugin, seat_for(seat.key, plugin, seat.revision).but(changed=changed, pinned=pinned), dropped
 
 
-def _hints(cls: type[object]) -> Mapping[str, object]:
-    """Return the type hints of the fields of *cls*, by the names that it is made with; none if one has no meaning."""
-    with suppress(MisfitError):
-        return {field.alias: field.hint for field in fields_of(cls)}
-    return {}
-
-
-def _is_readable(hint: object) -> bool:
-    """Whether a field with the type *hint* can be read back from JSON; not with `object`, which names no type."""
-    with suppress(MisfitError):
-        shape_of(hint)
-        return True
-    return False
-
-
 def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping[str, Json]) -> AnyPlugin:
     """Return *plugin* with the options *changed*, which are JSON as stored."""
     if not changed:
         return plugin
-    hints = _hints(type(plugin))
+    hints = hints_of(type(plugin))
     try:
-        given = {name: decode(hints[name], found) for name, found in changed.items()}
+        given = {name: decode_state(hints[name], found) for name, found in changed.items()}
         return updated(plugin, given)
     except Exception as error:  # a plugin class may refuse options by any exception
         raise PluginMismatch(session_id, key, f"it does not take its stored options: {error}") from error

@@ -13,7 +13,7 @@ from agentrail.hooks.wellformed import REPORTABLE
 from agentrail.values.events.catalogue import EVENTS
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 
-MAKERS: Final = ("agentrail.core", "agentrail.runtime", "agentrail.hooks", "agentrail.codec.readers")
+MAKERS: Final = ("agentrail.core", "agentrail.runtime", "agentrail.hooks", "agentrail.codec.values")
 """Packages that create the events of a session."""
 
 

@@ -5,8 +5,8 @@ The functions of `agentrail.codec.values` turn it into a public error.
 
 from __future__ import annotations
 
-TAG = "$"
-"""Key of a JSON object that names the class of the value, where there is a choice of classes."""
+import re
+from typing import Final, cast
 
 _LONGEST = 400
 """The most characters of a path that a message shows."""
@@ -34,6 +34,55 @@ class MisfitError(Exception):
         if len(path) > _LONGEST:
             path = f"{path[: _LONGEST // 2]}…{path[-_LONGEST // 2 :]}"
         return f"its `{path}`" if path else "it"
+
+
+_PARTS: Final = re.compile(r"(.*?)(?: - at `[$]([^`]*)`)?(?: - at `[$]([^`]*)`)?", re.DOTALL)
+"""Splits a message of msgspec. One that passed a hook has two paths; the first begins where the second ends."""
+
+_WORDS: Final = tuple(
+    (re.compile(pattern, re.DOTALL), words)
+    for pattern, words in (
+        (r"Expected `(.+)`, got `(.+)`", "is {1} where {0} is wanted"),
+        (r"Expected `array` of length (.+), got (.+)", "holds {1} things where {0} are wanted"),
+        (r"Object missing required field `(.+)`", "lacks `{0}`"),
+        (r"Object contains unknown field `(.*)`", "has the key `{0}`, which is not known"),
+        (r"Invalid (?:enum )?value .*", "is none of those that are known"),  # the value itself may be a secret
+        (r"((?:is|names|holds) .*)", "{0}"),
+        (r"(.*)", "does not fit: {0}"),
+    )
+)
+
+
+_NAMES: Final = {
+    "array": "an array",
+    "bool": "a boolean",
+    "dict": "an object",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "nothing",
+    "object": "an object",
+    "str": "text",
+    "tuple": "an array",
+}
+"""What messages call the types of JSON that msgspec names."""
+
+
+def misfit_of(why: Exception) -> MisfitError:
+    """Return the error for *why*, which msgspec raised: the place, and the problem without the value in question."""
+    said, inner, at = cast("re.Match[str]", _PARTS.fullmatch(str(why))).groups(default="")
+    if not at:
+        inner, at = "", inner
+    found, words = next((found, words) for pattern, words in _WORDS if (found := pattern.fullmatch(said)))
+    return MisfitError(at + inner, words.format(*map(_named, found.groups())))
+
+
+def _named(said: str) -> str:
+    return " or ".join(_NAMES.get(name, shortened(name)) for name in said.split(" | "))
+
+
+def wrong(at: str, found: object, wanted: str) -> MisfitError:
+    """Return the error for *found*, at path *at*, whose type is not the one *wanted*."""
+    return MisfitError(at, f"{described(found)} where {wanted} is wanted")
 
 
 def described(found: object) -> str:

@@ -8,28 +8,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum, Flag
 from types import MappingProxyType, NoneType
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import attrs
 
-from agentrail.codec.misfit import TAG, MisfitError, described, one, shortened
+from agentrail.codec.misfit import MisfitError, described, one, shortened
 from agentrail.codec.text import to_text
 from agentrail.errors import BadValue, NotJson
 from agentrail.hooks.attachments import STATE_LIMIT
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, FrozenObject, Json, canonical
+from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, FrozenObject, Json, canonical, thaw
 from agentrail.values.messages import History
-from agentrail.values.value import Value
-
-ENVELOPE_VERSION: Final = 1
-"""Version of the JSON form of envelopes and events."""
-
-CONSTANTS: Final[Mapping[type[object], Mapping[str, Json]]] = {Envelope: {"v": ENVELOPE_VERSION}}
-"""Keys and values that are written for every instance of a class, beside its fields."""
+from agentrail.values.value import TAG, Value
 
 MIXED: Final = "mixed"
 """Written in place of a class name for a tuple, frozenset or mapping that holds more than plain data."""
@@ -41,7 +34,7 @@ SCALARS: Final = frozenset({NoneType, bool, int, float, str})
 MAPPINGS: Final = frozenset({MappingProxyType, FrozenObject})
 
 _WORST: Final = 6
-"""By how much `_measure` may overestimate a size: it counts six bytes, an escape, per character of a short text."""
+"""By how much the size of a state may be overestimated: `Room` counts an escape for each character of a short text."""
 
 _SHORT: Final = 1_000
 """The most characters of a text whose size is estimated; longer texts are encoded to find it."""
@@ -65,20 +58,36 @@ _FROZEN_BY_ATTRS: Final[object] = _Probe.__setattr__
 
 
 class _TooLargeError(Exception):
-    """The measured value takes more bytes than the limit; measuring stopped there."""
+    """The value takes more bytes than the limit; writing it stopped there."""
 
 
-class Plan(NamedTuple):
-    """The functions that measure and write values of one type."""
+class Room:
+    """The bytes that are left for what is written of a state, estimated from above: six, an escape, per character."""
 
-    measure: Callable[[object, int, int], int]
-    """Takes a value, its depth and a limit; returns the most bytes it may take written.
+    __slots__ = ("left",)
 
-    Raises `MisfitError` if it cannot be stored, and `_TooLargeError` if it may take more than the limit.
-    """
-    encode: Callable[[object], Json]
-    """Returns the value as JSON."""
+    def __init__(self, left: int) -> None:
+        self.left = left
 
+    def take(self, size: int) -> None:
+        """Take *size* bytes; raise `_TooLargeError` if so many are not left."""
+        self.left -= size
+        if self.left < 0:
+            raise _TooLargeError
+
+    def take_text(self, text: str) -> None:
+        """Take the bytes of *text*; raise as `take` does, without looking at a text that is far too long."""
+        if len(text) > self.left:  # each character takes at least one byte
+            raise _TooLargeError
+        try:
+            short = len(text) <= _SHORT and text.isascii()
+            self.take(6 * len(text) + 2 if short else len(to_text(text).encode()))
+        except NotJson:
+            raise MisfitError("", "is text with half a surrogate pair") from None
+
+
+Write: TypeAlias = Callable[[object, int, Room], Json]
+"""Function that returns a value of one type as JSON; it takes the value, the number of levels above, and the room."""
 
 _Items: TypeAlias = "tuple[object, ...] | frozenset[object]"
 
@@ -98,24 +107,30 @@ def storable(state: object, limit: int = STATE_LIMIT) -> str | None:
     It may hold `None`, booleans, numbers, text, tuples, frozensets, enum members, frozen mappings with text keys, and
     frozen attrs classes, frozen dataclasses and named tuples of these; written, it takes at most *limit* bytes.
     """
+    room = Room(_WORST * limit)
     try:
-        size = _measure(state, 0, _WORST * limit)
-        if size > limit:
-            size = len(to_text(_encode(state)).encode())
+        written = _encode(state, 0, room)
     except _TooLargeError:
         return f"it takes more than {limit:,} bytes when it is written, and no more are kept"
     except MisfitError as misfit:
         return f"{misfit.place} {misfit.problem}"
+    size = _WORST * limit - room.left
+    if size > limit:
+        size = len(to_text(written).encode())
     return None if size <= limit else f"it takes {size:,} bytes when it is written; at most {limit:,} are kept"
 
 
 def encode_state(state: object) -> Json:
     """Return *state* as JSON; `decode_state` reads it back."""
     try:
-        _measure(state, 0, sys.maxsize)
-        return _encode(state)
+        return written(state)
     except MisfitError as misfit:
         raise BadValue(type(state).__name__, misfit.place, misfit.problem) from None
+
+
+def written(state: object) -> Json:
+    """Return *state* as JSON; raise `MisfitError` if it cannot be stored."""
+    return _encode(state, 0, Room(sys.maxsize))
 
 
 def data_of(state: object) -> Json:
@@ -126,10 +141,10 @@ def data_of(state: object) -> Json:
 def kept(state: object) -> dict[str, Json]:
     """Return the JSON object that stores *state*: its `data`, and its `class` unless it is plain data."""
     if type(state) is Stored:
-        return {"class": state.name, "data": state.data}
-    _measure(state, 0, sys.maxsize)
+        return {"class": state.name, "data": cast("Json", thaw(state.data))}
+    data = written(state)
     name = _name(state)
-    return {"data": _encode(state)} if name is None else {"class": name, "data": _encode(state)}
+    return {"data": data} if name is None else {"class": name, "data": data}
 
 
 def _name(state: object) -> str | None:
@@ -153,186 +168,140 @@ def _is_plain(state: object) -> bool:
     return kind in SCALARS
 
 
-def _measure(found: object, depth: int, most: int) -> int:
+def _encode(found: object, depth: int, room: Room) -> Json:
     kind = type(found)
     if found is None or kind is bool:
-        return 5
-    if kind is str:
-        return _measure_text(cast("str", found), most)
-    if kind is int:
+        room.take(5)
+    elif kind is str:
+        room.take_text(cast("str", found))
+    elif kind is int:
         if not INT_MIN <= cast("int", found) <= INT_MAX:
             raise MisfitError("", "is a whole number that does not fit 64 bits")
-        return len(repr(found))
-    if kind is float:
+        room.take(len(repr(found)))
+    elif kind is float:
         if not math.isfinite(cast("float", found)):
             raise MisfitError("", f"is {found}, which JSON cannot hold")
-        return len(repr(found))
-    if depth >= MAX_DEPTH:
-        raise MisfitError("", f"has more than {MAX_DEPTH} levels")
-    plan = _PLANS.get(kind) or _plan(kind)
-    return plan.measure(found, depth + 1, most)
+        room.take(len(repr(found)))
+    else:
+        if depth >= MAX_DEPTH:
+            raise MisfitError("", f"has more than {MAX_DEPTH} levels")
+        write = _WRITERS.get(kind) or _writer(kind)
+        return write(found, depth + 1, room)
+    return cast("Json", found)
 
 
-def _measure_text(text: str, most: int) -> int:
-    if len(text) > most:  # each character takes at least one byte
-        raise _TooLargeError
-    if len(text) <= _SHORT and text.isascii():
-        return 6 * len(text) + 2
-    try:
-        return len(to_text(text).encode())
-    except NotJson:
-        raise MisfitError("", "is text with half a surrogate pair") from None
-
-
-def _encode(found: object) -> Json:
-    kind = type(found)
-    if kind in SCALARS:
-        return cast("Json", found)
-    plan = _PLANS.get(kind) or _plan(kind)
-    return plan.encode(found)
-
-
-def _measure_tuple(found: object, depth: int, most: int) -> int:
-    size = 2
-    place = 0
+def _encode_tuple(found: object, depth: int, room: Room) -> Json:
+    made: list[Json] = []
     try:
         for item in cast("_Items", found):
-            size += _measure(item, depth, most - size) + 1
-            place += 1
-            if size > most:
-                raise _TooLargeError
+            made.append(_encode(item, depth, room))
+            room.take(1)
     except MisfitError as misfit:
-        misfit.under(f"[{place}]")
+        misfit.under(f"[{len(made)}]")
         raise
-    return size
+    room.take(2)
+    return made
 
 
-def _encode_tuple(found: object) -> Json:
-    return [_encode(item) for item in cast("_Items", found)]
-
-
-def _measure_frozenset(found: object, depth: int, most: int) -> int:
-    size = 2
+def _encode_frozenset(found: object, depth: int, room: Room) -> Json:
+    """Return the items sorted by their JSON text, so that every process writes them in the same order."""
     try:
-        for item in cast("_Items", found):
-            size += _measure(item, depth, most - size) + 1
-            if size > most:
-                raise _TooLargeError
+        made = [_encode(item, depth, room) for item in cast("_Items", found)]
     except MisfitError as misfit:
         misfit.under("[]")
         raise
-    return size
+    room.take(len(made) + 2)
+    return sorted(made, key=canonical)
 
 
-def _encode_frozenset(found: object) -> Json:
-    return in_order(_encode(item) for item in cast("_Items", found))
-
-
-def in_order(items: Iterable[Json]) -> list[Json]:
-    """Return the *items* of a set sorted by their JSON text, so that every process writes them in the same order."""
-    return sorted(items, key=canonical)
-
-
-def _measure_mapping(found: object, depth: int, most: int) -> int:
-    size = 2
+def _encode_mapping(found: object, depth: int, room: Room) -> Json:
+    made: dict[str, Json] = {}
     key: object = None
     try:
         for key, item in cast("Mapping[object, object]", found).items():
-            size += _measure_key(key, most - size) + _measure(item, depth, most - size) + 2
-            if size > most:
-                raise _TooLargeError
+            if type(key) is not str:
+                raise MisfitError("", f"has a key that {described(key)}; keys must be text")  # noqa: TRY301
+            if key == TAG:
+                raise MisfitError("", "has the key `$`, which is reserved; use another one")  # noqa: TRY301
+            room.take_text(key)
+            made[key] = _encode(item, depth, room)
+            room.take(2)
     except MisfitError as misfit:
         misfit.under(f"[{shortened(repr(key))}]")
         raise
-    return size
+    room.take(2)
+    return made
 
 
-def _measure_key(key: object, most: int) -> int:
-    if type(key) is not str:
-        raise MisfitError("", f"has a key that {described(key)}; keys must be text")
-    if key == TAG:
-        raise MisfitError("", "has the key `$`, which is reserved; use another one")
-    return _measure_text(key, most)
-
-
-def _encode_mapping(found: object) -> Json:
-    return {key: _encode(item) for key, item in cast("Mapping[str, object]", found).items()}
-
-
-_PLANS: Final[dict[type[object], Plan]] = {
-    tuple: Plan(_measure_tuple, _encode_tuple),
-    frozenset: Plan(_measure_frozenset, _encode_frozenset),
-    MappingProxyType: Plan(_measure_mapping, _encode_mapping),
-    FrozenObject: Plan(_measure_mapping, _encode_mapping),
+_WRITERS: Final[dict[type[object], Write]] = {
+    tuple: _encode_tuple,
+    frozenset: _encode_frozenset,
+    MappingProxyType: _encode_mapping,
+    FrozenObject: _encode_mapping,
 }
 
 
-def _plan(kind: type[object]) -> Plan:
-    """Make and store the plan for *kind*; raise `MisfitError` if its values cannot be stored."""
+def _writer(kind: type[object]) -> Write:
+    """Make and store the writer of *kind*; raise `MisfitError` if its values cannot be stored."""
     if issubclass(kind, Flag):
         raise MisfitError("", f"is a member of the flag `{kind.__name__}`; keep a frozenset of members of an `Enum`")
     if issubclass(kind, Enum):
-        plan = Plan(_measure_member, _encode_member)
+        made: Write = _encode_member
     else:
-        names = _fields(kind)
+        names = names_in_order(kind)
         if names is None:
             instead = _INSTEAD.get(kind, "which cannot be stored; keep frozen attrs classes of plain values")
             raise MisfitError("", f"is {one(kind)}, {instead}")
-        plan = _plan_of_class(kind, names)
-    _PLANS[kind] = plan
-    return plan
+        made = _writer_of_class(kind, names)
+    _WRITERS[kind] = made
+    return made
 
 
-def _measure_member(found: object, depth: int, most: int) -> int:
+def _encode_member(found: object, depth: int, room: Room) -> Json:
     of = cast("Enum", found).value
     if type(of) not in SCALARS:
         raise MisfitError("", f"is a member of `{type(found).__name__}` whose value is not plain")
-    return _measure(of, depth, most)
+    return _encode(of, depth, room)
 
 
-def _encode_member(found: object) -> Json:
-    return cast("Json", cast("Enum", found).value)
-
-
-def _fields(kind: type[object]) -> tuple[str, ...] | None:
-    """Return the field names of a frozen class or named tuple, else `None`.
+def names_in_order(kind: object) -> tuple[str, ...] | None:
+    """Return the names of the fields with which a frozen class or named tuple is made; `None` for all else.
 
     Raises `MisfitError` for an attrs class or dataclass that is not frozen.
     """
-    if issubclass(kind, Value):
-        return kind.__struct_fields__
-    if attrs.has(kind):
-        if cast("object", kind.__setattr__) is not _FROZEN_BY_ATTRS:
-            raise MisfitError("", f"is {one(kind)}, which can change; make it `@attrs.frozen`")
-        return tuple(field.name for field in attrs.fields(kind) if field.init)
-    if is_dataclass(kind):
-        if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # every dataclass has it
-            raise MisfitError("", f"is {one(kind)}, which can change; make it `@dataclass(frozen=True)`")
-        return tuple(field.name for field in fields(kind) if field.init)
-    if issubclass(kind, tuple):
-        return cast("tuple[str, ...] | None", getattr(cast("object", kind), "_fields", None))
+    if not isinstance(kind, type):
+        return None
+    cls = cast("type[object]", kind)
+    if issubclass(cls, Value):
+        return cls.__struct_fields__
+    if attrs.has(cls):
+        if cast("object", cls.__setattr__) is not _FROZEN_BY_ATTRS:
+            raise MisfitError("", f"is {one(cls)}, which can change; make it `@attrs.frozen`")
+        return tuple(field.name for field in attrs.fields(cls) if field.init)
+    if is_dataclass(cls):
+        if not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # every dataclass has it
+            raise MisfitError("", f"is {one(cls)}, which can change; make it `@dataclass(frozen=True)`")
+        return tuple(field.name for field in fields(cls) if field.init)
+    if issubclass(cls, tuple):
+        return cast("tuple[str, ...] | None", getattr(cast("object", cls), "_fields", None))
     return None
 
 
-def _plan_of_class(kind: type[object], names: tuple[str, ...]) -> Plan:
-    head = {TAG: kind.__name__, **CONSTANTS.get(kind, {})}
+def _writer_of_class(kind: type[object], names: tuple[str, ...]) -> Write:
+    untagged = issubclass(kind, Value) and kind.__struct_config__.tag is None
+    head: Mapping[str, Json] = {} if untagged else {TAG: kind.__name__}
     own = len(to_text(head)) + sum(len(to_text(name).encode()) + 2 for name in names)
 
-    def measure(found: object, depth: int, most: int) -> int:
-        size = own
+    def write(found: object, depth: int, room: Room) -> Json:
+        room.take(own)
+        made = dict(head)
         name = ""
         try:
             for name in names:
-                size += _measure(getattr(found, name), depth, most - size)
+                made[name] = _encode(getattr(found, name), depth, room)
         except MisfitError as misfit:
             misfit.under(f".{name}")
             raise
-        return size
-
-    def encode(found: object) -> Json:
-        made: dict[str, Json] = dict(head)
-        for name in names:
-            made[name] = _encode(getattr(found, name))
         return made
 
-    return Plan(measure, encode)
+    return write

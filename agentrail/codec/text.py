@@ -45,7 +45,8 @@ def to_text(value: Json) -> str:
         text = _ENCODER.encode(value)
         if not text.isascii():
             text.encode()
-        _check_depth(text, value, DOCUMENT_DEPTH)
+        if _may_exceed(text, DOCUMENT_DEPTH):
+            check_depth(value, DOCUMENT_DEPTH)
     except (ValueError, TypeError, RecursionError) as why:
         freeze(value)  # raises a better error, with the path, for most values
         raise NotJson("$", "a value that cannot be written") from why
@@ -59,7 +60,8 @@ def from_text(text: str | bytes, depth: int = DOCUMENT_DEPTH) -> Json:
             text = text.decode()
         value = cast("object", _DECODER.decode(text))
         _check_surrogates(text, value)
-        _check_depth(text, value, depth)
+        if _may_exceed(text, depth):
+            check_depth(value, depth)
     except (ValueError, RecursionError, MisfitError) as why:
         raise BadText(_problem(why, depth)) from None
     return cast("Json", value)
@@ -98,31 +100,31 @@ def _check_surrogates(text: str, value: object) -> None:
         _ENCODER.encode(value).encode()
 
 
-def check_levels(text: str) -> None:
+def _may_exceed(text: str, depth: int) -> bool:
+    """Whether *text* has more opening brackets than *depth*; most texts have fewer, and need no look at their value."""
+    return text.count("[") + text.count("{") > depth
+
+
+def check_levels(text: bytes) -> None:
     """Raise `RecursionError` if the JSON *text* has more than `DOCUMENT_DEPTH` levels.
 
     Most texts have fewer opening brackets than that, so only those are counted.
     """
-    if text.count("[") + text.count("{") <= DOCUMENT_DEPTH:
+    if text.count(b"[") + text.count(b"{") <= DOCUMENT_DEPTH:
         return
     level = 0
-    for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
-        level += 1 if bracket in "[{" else -1
+    for bracket in _BRACKETS.findall(_STRINGS.sub(b"", text)):
+        level += 1 if bracket in b"[{" else -1
         if level > DOCUMENT_DEPTH:
             raise RecursionError
 
 
-_STRINGS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
-_BRACKETS: Final = re.compile(r"[][{}]")
+_STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_BRACKETS: Final = re.compile(rb"[][{}]")
 
 
-def _check_depth(text: str, value: object, depth: int) -> None:
-    """Raise `RecursionError` if *value*, read from *text*, has more than *depth* levels.
-
-    Most texts have fewer opening brackets than that, so *value* is not looked through.
-    """
-    if text.count("[") + text.count("{") <= depth:
-        return
+def check_depth(value: object, depth: int) -> None:
+    """Raise `RecursionError` if *value*, JSON data, has more than *depth* levels."""
     level = _containers([value])
     for _ in range(depth):
         below: list[object] = []
@@ -131,7 +133,8 @@ def _check_depth(text: str, value: object, depth: int) -> None:
         level = _containers(below)
         if not level:
             return
-    raise RecursionError
+    if level:
+        raise RecursionError
 
 
 def _containers(found: list[object]) -> list[Mapping[str, object] | Sequence[object]]:

@@ -1,147 +1,375 @@
-"""Entry functions of the codec: `encode` any value of ours as JSON, and `decode` JSON to a class or union.
+"""Entry functions of the codec: values of ours to JSON and back, by msgspec, strictly: nothing is coerced or guessed.
 
-`encode` needs no type, as it sees the value's. The JSON names a class under `$` only at the top level, and where the
-type hint of a field allows several.
+msgspec checks what it reads and nothing of what it writes. So `write` reads back what it wrote, and refuses a value
+that does not come back equal. A JSON object names its class, under `$`, if the class is a member of a union.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import zip_longest
+from operator import is_
 from types import MappingProxyType
-from typing import Final, TypeVar, cast, overload
+from typing import Final, TypeAlias, TypeVar, Union, cast, overload
 
-from agentrail.codec.hints import fields_of
-from agentrail.codec.leaves import Rule
-from agentrail.codec.misfit import MisfitError
-from agentrail.codec.readers import STATE_CLASSES, reader_for
-from agentrail.codec.shapes import Choice, Instance, Items, Row, Shape, Table, shape_of
-from agentrail.codec.states import data_of
-from agentrail.codec.text import check_levels
-from agentrail.codec.writers import write
-from agentrail.errors import BadData, BadValue
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.json import Json
+import msgspec
+
+from agentrail.codec.misfit import MisfitError, described, misfit_of, one, shortened
+from agentrail.codec.states import FROZENSET, Stored, kept
+from agentrail.codec.text import DOCUMENT_DEPTH, check_depth, check_levels, from_own_text
+from agentrail.codec.unknown_events import as_unknown, with_unknown_event
+from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools
+from agentrail.core.vocabulary.inputs import SubagentReported
+from agentrail.core.vocabulary.state import Attached, State, Suspension
+from agentrail.core.vocabulary.tool_calls import Call, CallList
+from agentrail.errors import BadData, BadValue, NotJson
+from agentrail.hooks.moments import HOOKS, BeforeCompaction, BeforeRequest, Hook
+from agentrail.hooks.ruling import Gathered, Ruling
+from agentrail.values.events import AnyEvent
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.tools import SubAgentEvent
+from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, FrozenObject, Json, freeze
+from agentrail.values.messages import History, Message
+from agentrail.values.value import Value
 
 T = TypeVar("T")
+V = TypeVar("V", bound=Value)
+Make: TypeAlias = Callable[[object, object], object]
+"""A function that msgspec calls with a hint that it does not know, and what the JSON holds; it returns the value."""
 
-NO_CLASSES: Final[Mapping[str, object]] = MappingProxyType({})
-
-_readers: Final[dict[object, Rule]] = {}
-
-
-def encode(value: object) -> Json:
-    """Return *value* as JSON from which `decode` makes an equal value; raise `BadValue` if that is not possible."""
-    return cast("Json", json.loads(encode_text(value)))
+ENVELOPE_VERSION: Final = 1
+"""Version of the JSON form of envelopes and events."""
 
 
-def encode_text(value: object) -> str:
-    """Return *value* as JSON text, the same as `to_text(encode(value))` but in half the time."""
+class _Anything(type):
+    def __instancecheck__(cls, _: object) -> bool:
+        return True
+
+
+class PluginState(metaclass=_Anything):
+    """Used as a type hint for a plugin's state, of whatever class: msgspec demands an instance of the hint."""
+
+
+FAMILIES: Final[Mapping[object, object]] = {Event: AnyEvent, Hook: Union[HOOKS]}  # noqa: UP007 - `|` takes no tuple
+"""Base classes which, as a type hint, mean the union of their subclasses."""
+
+_TOOLS: Final = MappingProxyType[str, Attached]
+
+CLOSER: Final[Mapping[tuple[type[object], str], object]] = {
+    (Envelope, "event"): AnyEvent,
+    (SubAgentEvent, "event"): AnyEvent,
+    (SubagentReported, "events"): tuple[AnyEvent, ...],
+    (Gathered, "emits"): tuple[AnyEvent, ...],
+    (Ruling, "errors"): tuple[AnyEvent, ...],
+    (Ruling, "states"): tuple[tuple[int, PluginState], ...],
+    (Suspension, "hook"): FAMILIES[Hook],
+    (BeforeRequest, "messages"): History,
+    (BeforeCompaction, "messages"): History,
+    (State, "plugin_states"): tuple[PluginState, ...],
+    (State, "tools"): _TOOLS,
+    (ChangedStates, "put"): tuple[tuple[int, PluginState], ...],
+    (ChangedTools, "put"): _TOOLS,
+}
+"""Type hints of fields whose annotation names a base class, or allows more than the field holds.
+
+msgspec reads hints from the annotations alone, so these take their place: see the loop below.
+"""
+
+for (_owner, _name), _hint in CLOSER.items():
+    _owner.__annotations__[_name] = _hint
+
+
+# Writing
+
+
+def write(value: object) -> bytes:
+    """Return *value* as JSON text from which `read` makes an equal value; raise `BadValue` if that is not possible."""
     try:
-        text = write(value)
-        check_levels(text)
+        return _written(value)
     except MisfitError as misfit:
         raise BadValue(type(value).__name__, misfit.place, misfit.problem) from misfit.__cause__
     except RecursionError:
         raise BadValue(type(value).__name__, "it", "is nested too deep") from None
-    return text
 
 
-@overload
-def decode(wanted: type[T], data: object, classes: Mapping[str, object] = NO_CLASSES) -> T: ...
-@overload
-def decode(wanted: object, data: object, classes: Mapping[str, object] = NO_CLASSES) -> object: ...
-def decode(wanted: object, data: object, classes: Mapping[str, object] = NO_CLASSES) -> object:
-    """Make a value of the class or union *wanted* from JSON *data*; raise `BadData` if that is not possible.
+def encode_text(value: object) -> str:
+    """Return *value* as JSON text, as `write` does."""
+    return write(value).decode()
 
-    Plugin states in *data* become values if *classes* holds their class, by `module:name`; others become `Stored`, and
-    `revive` converts them later. A name read from *data* never causes an import.
-    """
-    token = STATE_CLASSES.set(classes) if classes else None
-    try:
-        return _reader(wanted)(data)
-    except MisfitError as misfit:
-        raise BadData(_named(wanted), misfit.place, misfit.problem) from misfit.__cause__
-    except RecursionError:
-        raise BadData(_named(wanted), "it", "is nested too deep") from None
-    finally:
-        if token is not None:
-            STATE_CLASSES.reset(token)
+
+def encode(value: object) -> Json:
+    """Return *value* as JSON data from which `decode` makes an equal value; raise `BadValue` as `write` does."""
+    return from_own_text(write(value))
+
+
+def encode_in_order(value: Value) -> bytes:
+    """Return *value* as JSON text with sets and keys in order, so that equal values have equal texts."""
+    return _IN_ORDER.encode(_with_states_as_json(value))
 
 
 def encode_envelope(envelope: Envelope) -> Json:
     """Return *envelope* with its event as JSON, including the version of the format (`v`)."""
-    return encode(envelope)
+    return {"v": ENVELOPE_VERSION, **cast("Mapping[str, Json]", encode(envelope))}
+
+
+_DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
+_WIDE: Final = b"0" * 19
+"""Stands in a text whose digits are all 0, if a whole number in it may need more than 64 bits: msgspec takes any."""
+
+_LEAVES: Final = (str, int, float, type(None), Enum, msgspec.UnsetType)
+
+
+def _written(value: object) -> bytes:
+    if not isinstance(value, Value):
+        at = ""
+        raise MisfitError(at, f"is {one(type(value))}, which JSON cannot hold")
+    given = _with_states_as_json(value)
+    try:
+        text = _ENCODER.encode(given)
+        back = decoder(type(value), _with_raw_states).decode(text)
+    except (ValueError, TypeError) as why:
+        _check_leaves(given)
+        raise misfit_of(why) from why
+    if back != given:
+        check_same(given, back)
+    if _WIDE in text.translate(_DIGITS):
+        _check_leaves(given)
+    check_levels(text)
+    return text
+
+
+def _plain(found: object) -> object:
+    """Return *found*, of a class that msgspec does not know, as a container that it can write."""
+    if isinstance(found, History | CallList):
+        return list(found)
+    if isinstance(found, MappingProxyType):
+        return dict(cast("Mapping[str, object]", found))
+    raise TypeError(type(found).__name__)
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=_plain)
+_IN_ORDER: Final = msgspec.json.Encoder(enc_hook=_plain, order="sorted")
+
+
+_HOLDERS: Final[Mapping[object, str]] = {
+    State: "plugin_states",
+    Ruling: "states",
+    Change: "plugin_states",
+    ChangedStates: "put",
+}
+"""The field that is or holds plugin states, by class. Of all other classes, all fields are looked at."""
+
+
+def _with_states_as_json(value: V, at: str = "") -> V:
+    """Return *value* with the JSON that stores them in place of plugin states, which may be of any class.
+
+    They are in a state, a ruling or a change, or in these as fields of a record.
+    """
+    holder = _HOLDERS.get(type(value))
+    changes: dict[str, object] = {}
+    for name in value.__struct_fields__ if holder is None else (holder,):
+        found: object = getattr(value, name)
+        inner = f"{at}.{name}"
+        if type(found) in _HOLDERS:
+            made: object = _with_states_as_json(cast("Value", found), inner)
+        elif type(found) is not tuple or not found:
+            continue
+        elif type(cast("tuple[object, ...]", found)[0]) is Ruling:
+            rulings = enumerate(cast("tuple[Ruling, ...]", found))
+            made = tuple([_with_states_as_json(each, f"{inner}[{place}]") for place, each in rulings])
+        elif isinstance(value, State):
+            made = tuple([_kept(held, f"{inner}[{place}]") for place, held in enumerate(value.plugin_states)])
+        elif holder is not None:
+            pairs = enumerate(cast("tuple[tuple[int, object], ...]", found))
+            made = tuple([(seat, _kept(held, f"{inner}[{place}][1]")) for place, (seat, held) in pairs])
+        else:
+            continue
+        if isinstance(made, tuple) and all(map(is_, made, cast("tuple[object, ...]", found))):
+            continue
+        if made is not found:
+            changes[name] = made
+    return value.but(**changes) if changes else value
+
+
+def _kept(state: object, at: str) -> dict[str, Json]:
+    try:
+        return kept(state)
+    except MisfitError as misfit:
+        misfit.under(at)
+        raise
+
+
+def _leaves(found: object, at: str = "") -> Iterator[tuple[str, object]]:
+    """Yield path and value of everything in *found* that has no parts, and of the lengths and keys of the others."""
+    match found:
+        case Value():
+            for name in found.__struct_fields__:
+                yield from _leaves(getattr(found, name), f"{at}.{name}")
+        case Mapping():
+            for key, item in cast("Mapping[object, object]", found).items():
+                yield f"{at}[{shortened(repr(key))}]", key
+                yield from _leaves(item, f"{at}[{shortened(repr(key))}]")
+        case tuple() | History() | CallList():
+            yield at, len(cast("Sequence[object]", found))
+            for place, item in enumerate(cast("Sequence[object]", found)):
+                yield from _leaves(item, f"{at}[{place}]")
+        case frozenset():
+            for item in sorted(cast("frozenset[object]", found), key=repr):
+                yield from _leaves(item, f"{at}[]")
+        case _:
+            yield at, found
+
+
+def check_same(given: object, back: object) -> None:
+    """Raise `MisfitError` for the first place at which *back* differs from *given*, as whose JSON it was read.
+
+    A sequence of messages may be a tuple, and comes back as `History`; so classes of containers may differ.
+    """
+    for (at, found), (there, other) in zip_longest(_leaves(given), _leaves(back), fillvalue=("", None)):
+        same = type(found) is type(other) or (type(found) is int and type(other) is float)
+        if at != there or not same or found != other:
+            raise MisfitError(at, _blemish(found) or f"{described(found)}, and does not come back from JSON as it was")
+
+
+def _check_leaves(given: Value) -> None:
+    for at, found in _leaves(given):
+        if problem := _blemish(found):
+            raise MisfitError(at, problem)
+
+
+def _blemish(found: object) -> str | None:
+    """Return why JSON of ours cannot hold *found*, if it is no container; `None` if it can."""
+    if isinstance(found, float) and not math.isfinite(found):
+        return f"is {found}, which JSON cannot hold"
+    if isinstance(found, int) and not INT_MIN <= found <= INT_MAX:
+        return "is a whole number that does not fit 64 bits"
+    if isinstance(found, str) and not found.isascii() and found.encode(errors="replace").decode() != found:
+        return "is text with half a surrogate pair"
+    fits = isinstance(found, (*_LEAVES, list, dict))
+    return None if fits else f"is {one(type(found))}, which JSON cannot hold"
+
+
+# Reading
+
+
+def read(wanted: type[T], text: bytes) -> T:
+    """Make a value of the class *wanted* from *text* that `write` wrote; raise `BadData` if that is not possible."""
+    try:
+        return cast("T", decoder(wanted).decode(text))
+    except (ValueError, RecursionError):
+        return decode(wanted, from_own_text(text))  # it has an event of a newer version, or the error is found again
+
+
+@overload
+def decode(wanted: type[T], data: object) -> T: ...
+@overload
+def decode(wanted: object, data: object) -> object: ...
+def decode(wanted: object, data: object) -> object:
+    """Make a value of the class or union *wanted* from JSON *data*; raise `BadData` if that is not possible.
+
+    Plugin states in *data* become `Stored`, which `revive` converts to the plugin's class. An event of a class that
+    this version does not know becomes `UnknownEvent`.
+    """
+    named = wanted.__name__ if isinstance(wanted, type) else str(wanted)
+    try:
+        return converted(wanted, data)
+    except MisfitError as misfit:
+        raise BadData(named, misfit.place, misfit.problem) from misfit.__cause__
+    except RecursionError:
+        raise BadData(named, "it", "is nested too deep") from None
 
 
 def decode_envelope(data: object) -> Envelope:
-    """Make an envelope from JSON *data*; an event of a class that this version does not know becomes `UnknownEvent`."""
-    return decode(Envelope, data)
+    """Make an envelope from JSON *data*; an event of a class that this version does not know becomes `UnknownEvent`.
 
-
-@overload
-def decode_state(wanted: type[T], data: object) -> T: ...
-@overload
-def decode_state(wanted: object, data: object) -> object: ...
-def decode_state(wanted: object, data: object) -> object:
-    """Make the plugin state of type *wanted* from *data*, which `encode_state` wrote."""
-    return decode(wanted, data)
-
-
-@overload
-def revive(wanted: type[T], state: object) -> T: ...
-@overload
-def revive(wanted: object, state: object) -> object: ...
-def revive(wanted: object, state: object) -> object:
-    """Convert a plugin state (`Stored` or a value) to the plugin's type *wanted*."""
-    return decode(wanted, data_of(state))
-
-
-def readable(wanted: object) -> str | None:
-    """Say why a state of type *wanted* could not be read back, naming the field, or return `None`.
-
-    A state is written by the types of its values but read by type hints; this checks, before the first record is
-    written, whether the hints suffice.
+    Of an envelope of a newer version, the fields that this one knows are read.
     """
-    seen: set[type[object]] = set()
-    waiting = [("", wanted)]
-    while waiting:
-        at, hint = waiting.pop()
+    given = dict(cast("Mapping[str, object]", data)) if isinstance(data, Mapping) else {}
+    version = given.pop("v", None)
+    if type(version) is not int or version < ENVELOPE_VERSION:
+        raise BadData(Envelope.__name__, "its `v`", "is no version of an envelope")
+    if version > ENVELOPE_VERSION:
+        given = {key: item for key, item in given.items() if key in Envelope.__struct_fields__}
+        event = given.get("event")
         try:
-            reader_for(hint, at)
-            waiting.extend(parts_of(shape_of(hint), at, seen))
-        except MisfitError as misfit:
-            return f"{misfit.place} {misfit.problem}"
-    return None
+            decode(Event, event)
+        except BadData:
+            given["event"] = as_unknown(event) or event
+    return decode(Envelope, given)
 
 
-def parts_of(shape: Shape, at: str, seen: set[type[object]]) -> Iterator[tuple[str, object]]:
-    """Yield path and type hint of each part of *shape*; fields of classes in *seen* are skipped."""
-    match shape:
-        case Items(item=item) | Table(item=item):
-            yield f"{at}[]", item
-        case Row(items=items):
-            yield from ((f"{at}[{place}]", item) for place, item in enumerate(items))
-        case Instance(cls=cls):
-            fields = () if cls in seen else fields_of(cls)
-            seen.add(cls)
-            yield from ((f"{at}.{field.name}", field.hint) for field in fields)
-        case Choice(shapes=shapes):
-            for one in shapes:
-                yield from parts_of(one, at, seen)
-        case _:
-            return
-
-
-def _reader(wanted: object) -> Rule:
+def converted(wanted: object, data: object) -> object:
+    """Make a value of the class or union *wanted* from JSON *data*; raise `MisfitError` if that is not possible."""
+    check_depth(data, DOCUMENT_DEPTH)
     try:
-        return _readers[wanted]
-    except (KeyError, TypeError):
-        reader = reader_for(wanted)
-    if isinstance(wanted, type):
-        _readers[wanted] = reader
-    return reader
+        given = freeze(data, "", MAX_DEPTH - DOCUMENT_DEPTH, [sys.maxsize - 1])
+    except NotJson as not_json:
+        inner, what = not_json.args
+        raise MisfitError(inner, f"is {what}, which JSON cannot hold") from None
+    while True:
+        try:
+            return msgspec.convert(given, FAMILIES.get(wanted, wanted), dec_hook=_with_states)
+        except msgspec.ValidationError as why:
+            known = with_unknown_event(given, str(why))
+            if known is None:
+                raise misfit_of(why) from why.__cause__
+            given = known
 
 
-def _named(wanted: object) -> str:
-    return wanted.__name__ if isinstance(wanted, type) else str(wanted)
+def _with_states(hint: object, found: object) -> object:
+    """Return the value of type *hint* that *found* in JSON stands for; plugin states are read as far as possible."""
+    return _state(found) if hint is PluginState else _made(hint, found)
+
+
+def _with_raw_states(hint: object, found: object) -> object:
+    return found if hint is PluginState else _made(hint, found)
+
+
+_OBJECTS: Final = (dict, FrozenObject)
+
+
+def _made(hint: object, found: object) -> object:
+    try:
+        if hint is object or (hint is FrozenObject and type(found) in _OBJECTS):
+            return freeze(found, "", room=[sys.maxsize - 1])  # stored JSON is read, however many items it has
+        if hint is History:
+            return History(msgspec.convert(found, list[Message], dec_hook=_made))
+        if hint is CallList:
+            return CallList(msgspec.convert(found, list[Call], dec_hook=_made))
+        if hint == _TOOLS:
+            return MappingProxyType(msgspec.convert(found, dict[str, Attached], dec_hook=_made))
+    except (msgspec.ValidationError, NotJson) as why:
+        raise ValueError(str(why)) from None  # of another class, so that msgspec adds the path up to here
+    problem = f"{described(found)} where a JSON object is wanted"
+    raise ValueError(problem)
+
+
+def _state(found: object) -> object:
+    """Return a plugin state as `Stored`, or as it was if it is plain data, which needs no class."""
+    whole = freeze(found, "", room=[sys.maxsize - 1])
+    stored = whole if isinstance(whole, Mapping) else None
+    name = "" if stored is None else stored.get("class", "")
+    if stored is None or "data" not in stored or not stored.keys() <= {"class", "data"} or type(name) is not str:
+        problem = "is no state of a plugin: an object with `class`, a text, and `data`"
+        raise ValueError(problem)
+    data = stored["data"]
+    if name == FROZENSET and isinstance(data, tuple):
+        if len(set(data)) < len(data):
+            problem = "holds the same thing twice"
+            raise ValueError(problem)
+        return frozenset(data)
+    return Stored(name, data) if name else data
+
+
+_decoders: Final[dict[tuple[object, Make], msgspec.json.Decoder[object]]] = {}
+
+
+def decoder(wanted: object, make: Make = _with_states) -> msgspec.json.Decoder[object]:
+    """Return the decoder for the class or union *wanted*, which is made once."""
+    found = _decoders.get((wanted, make))
+    if found is None:
+        found = _decoders[wanted, make] = msgspec.json.Decoder(wanted, dec_hook=make)
+    return found

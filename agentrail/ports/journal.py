@@ -33,7 +33,7 @@ class Redaction(Authored):
     """Who did it, in the words of whoever called."""
 
 
-class Record(Authored, gc=True):
+class Record(Authored):
     """One step of one session: its input, what plugins decided, and what came of it; written in one commit.
 
     A session is brought back by folding the changes of its records. Its inputs and rulings tell why, and lead to the
@@ -118,7 +118,7 @@ def check_free(session_id: str, held: Holding, holder: str, at: int) -> None:
         raise SessionHeld(session_id, held.holder, held.until)
 
 
-class StoredAnswer(Authored, gc=True):
+class StoredAnswer(Authored):
     """The stored command and answer of a command id."""
 
     input: AnyInput

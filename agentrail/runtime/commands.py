@@ -158,7 +158,7 @@ def subagents_of(subagents: Subagents | None, child: str) -> Subagents:
 def raised(answer: Answer) -> Answer:
     """Return *answer*, or raise its error if it is a refusal."""
     if isinstance(answer, Refused):
-        raise fresh(answer.error)
+        raise answer.error
     return answer
 
 

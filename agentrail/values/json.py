@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     """A JSON object, frozen."""
 else:  # a recursive alias needs its name as text, which could not be resolved where annotations are read at run time
     Json = NewType("Json", object)
-    JsonObject = NewType("JsonObject", dict)
 
 MAX_DEPTH = 64
 MAX_ITEMS: Final = 10_000
@@ -45,6 +44,9 @@ class FrozenObject(dict[str, Json]):
     def __hash__(self) -> int:  # type: ignore[override]  # a frozen mapping may be a key
         return hash(tuple(sorted(self)))
 
+
+if not TYPE_CHECKING:
+    JsonObject = FrozenObject  # the class that msgspec, which reads annotations at run time, is to make of an object
 
 EMPTY: JsonObject = FrozenObject()
 

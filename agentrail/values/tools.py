@@ -33,7 +33,7 @@ def cut_time(found: float) -> float:
     return found if plain is None else plain
 
 
-class ToolSpec(Authored):
+class ToolSpec(Authored, tag_field=TAG):
     """Description of a tool: everything but its code."""
 
     name: str

@@ -184,7 +184,7 @@ def _session_start(_: State, no: Refusal) -> Expected:
     return {
         "answer": DONE,
         "events": [*no.errors, SessionEnded(str(error))],
-        "effects": [ReportStart(error), CloseSession(str(error))],
+        "effects": [ReportStart(Refused.of(error)), CloseSession(str(error))],
         "rulings": (Ruling("init", states=((0, 0),)), no.ruling),
         "phase": Phase.ENDED,
         "opening": False,
@@ -310,7 +310,7 @@ def _before_compact(_: State, no: Refusal) -> Expected:
 
 def _before_steering(_: State, no: Refusal) -> Expected:
     return {
-        "answer": Refused(PluginRefused(no.ruling.reason, "P")),
+        "answer": Refused.of(PluginRefused(no.ruling.reason, "P")),
         "ids": 1,
         "events": [*no.errors, SteeringReceived("s3", "rather this", "rejected_plugin", no.ruling.reason)],
         "rulings": (no.ruling,),

@@ -92,7 +92,7 @@ def test_a_later_plugin_may_hold_the_approved_call_again() -> None:
     bench.send(ApproveSent("s:a4"))
     assert bench.got[-1].events[-1] == ApprovalRequired("s:a5", "c3", "edit", path(), "sure?", "Second", NOW, None)
     assert bench.state.phase is Phase.IDLE
-    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused(UnknownApproval("s:a4", "`s:a5`")))
+    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(UnknownApproval("s:a4", "`s:a5`")))
     bench.send(ApproveSent("s:a5"))
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "edit", path()))
 
@@ -143,7 +143,7 @@ def test_edited_arguments_start_again_at_the_first_plugin_and_the_holder_lets_th
 def test_edited_arguments_must_fit_the_schema() -> None:
     bench = held()
     bench.send(ApproveSent("s:a4", FrozenObject(bad=1))).expect_only(
-        answer=Refused(BadArguments("edit", "the arguments do not fit `edit`: $.bad: not wanted")),
+        answer=Refused.of(BadArguments("edit", "the arguments do not fit `edit`: $.bad: not wanted")),
         rulings=bench.got[-1].step.rulings,
     )
     assert bench.state.phase is Phase.IDLE
@@ -200,8 +200,8 @@ def test_arguments_that_do_not_fit_are_never_put_before_a_person() -> None:
 def test_an_approval_is_used_once() -> None:
     bench = held()
     bench.send(ApproveSent("s:a4"))
-    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused(UnknownApproval("s:a4", "none")))
-    bench.send(RejectSent("s:a4")).expect_only(answer=Refused(UnknownApproval("s:a4", "none")))
+    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(UnknownApproval("s:a4", "none")))
+    bench.send(RejectSent("s:a4")).expect_only(answer=Refused.of(UnknownApproval("s:a4", "none")))
     bench.returns("c3")
     bench.answers("", call("edit", path="a"))
     assert isinstance(bench.got[-1].events[-1], ApprovalRequired)
@@ -240,7 +240,7 @@ def test_another_tool_or_family_is_still_held() -> None:
 
 
 def test_without_a_family_always_is_refused() -> None:
-    held().send(ApproveSent("s:a4", always=True)).expect_only(answer=Refused(NoFamily("s:a4")))
+    held().send(ApproveSent("s:a4", always=True)).expect_only(answer=Refused.of(NoFamily("s:a4")))
 
 
 def test_edited_arguments_are_not_added() -> None:
@@ -277,7 +277,7 @@ def test_after_two_minutes_the_call_is_not_approved_and_the_model_goes_on() -> N
         history=before.history.and_(told),
     )
     bench.send(TimerFired("hold:s:a4")).expect_nothing()
-    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused(UnknownApproval("s:a4", "none")))
+    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(UnknownApproval("s:a4", "none")))
 
 
 def test_a_hold_without_a_limit_waits_for_ever() -> None:

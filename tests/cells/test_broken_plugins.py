@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.vocabulary.commands import DONE, StopSent
+from agentrail.core.vocabulary.commands import DONE, Refused, StopSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart, StartCall, WriteLog
 from agentrail.core.vocabulary.inputs import HooksWereSlow, SessionOpened
 from agentrail.core.vocabulary.state import Phase
@@ -182,7 +182,7 @@ def test_a_first_state_that_cannot_be_stored_is_refused_at_spawn() -> None:
         bench.send(SessionOpened()).expect_only(
             answer=DONE,
             events=[SessionEnded(str(error))],
-            effects=[ReportStart(error), CloseSession(str(error))],
+            effects=[ReportStart(Refused.of(error)), CloseSession(str(error))],
             rulings=(Ruling("init", Verdict.ABORT, "P", reason, critical=True),),
             phase=Phase.ENDED,
             opening=False,
@@ -207,7 +207,7 @@ def test_a_plugin_may_refuse_the_session() -> None:
     bench.send(SessionOpened()).expect_only(
         answer=DONE,
         events=[SessionEnded(str(error))],
-        effects=[ReportStart(error), CloseSession(str(error))],
+        effects=[ReportStart(Refused.of(error)), CloseSession(str(error))],
         rulings=(Ruling("init", Verdict.ABORT, "Refuses", "no price"),),
         phase=Phase.ENDED,
         opening=False,

@@ -117,7 +117,7 @@ def test_title_and_labels_are_changed_at_once() -> None:
         bench.send(LabelSent(("red",), ("blue",), "a title")).expect_only(answer=DONE)
         bench.send(LabelSent(title="")).expect_only(answer=DONE, events=[LabelsChanged("", ("green", "red"))], title="")
         many = tuple(f"l{number}" for number in range(MOST_LABELS - 1))
-        bench.send(LabelSent(many)).expect_only(answer=Refused(TooManyLabels(MOST_LABELS + 1, MOST_LABELS)))
+        bench.send(LabelSent(many)).expect_only(answer=Refused.of(TooManyLabels(MOST_LABELS + 1, MOST_LABELS)))
         bench.send(LabelSent(many, ("red",)))
         assert len(bench.state.labels) == MOST_LABELS
 
@@ -132,7 +132,7 @@ def test_attached_tools_are_there_at_once() -> None:
             events=[ToolAttached("dig"), ToolsUpdated(("dig",), ())],
             tools={**bench.got[-1].before.tools, "dig": Attached(DIG, 7)},
         )
-        bench.send(ChangeToolsSent(attach=(DIG,), revision=8)).expect_only(answer=Refused(ToolExists("dig")))
+        bench.send(ChangeToolsSent(attach=(DIG,), revision=8)).expect_only(answer=Refused.of(ToolExists("dig")))
 
 
 @cell("detach_tools", *STATES)
@@ -148,7 +148,7 @@ def test_detached_tools_are_gone_at_once() -> None:
         )
         there = "`look`, `edit`, `keep`, `store`"
         bench.send(ChangeToolsSent(detach=("solo",), revision=2)).expect_only(
-            answer=Refused(UnknownTool("solo", there))
+            answer=Refused.of(UnknownTool("solo", there))
         )
 
 
@@ -171,10 +171,10 @@ def test_a_change_of_tools_is_made_whole_or_not_at_all() -> None:
     for make in IN.values():
         bench = make()
         bench.send(ChangeToolsSent(attach=(DIG, LOOK), detach=("solo",), revision=1)).expect_only(
-            answer=Refused(ToolExists("look"))
+            answer=Refused.of(ToolExists("look"))
         )
         bench.send(ChangeToolsSent(attach=(DIG,), detach=("no",), revision=1)).expect_only(
-            answer=Refused(UnknownTool("no", "`look`, `edit`, `keep`, `solo`, `store`"))
+            answer=Refused.of(UnknownTool("no", "`look`, `edit`, `keep`, `solo`, `store`"))
         )
 
 
@@ -225,7 +225,7 @@ def test_a_plugin_joins_at_once() -> None:
         seats=(seat,),
         plugin_states=(5,),
     )
-    bench.send(AttachPluginSent(seat)).expect_only(answer=Refused(PluginExists("Other")))
+    bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(PluginExists("Other")))
 
 
 @cell("attach_plugin", *BUSY)
@@ -234,7 +234,7 @@ def test_a_plugin_joins_when_no_turn_is_open() -> None:
         bench = IN[state]()
         seat = bench.seat(other())
         bench.send(AttachPluginSent(seat)).expect_only(answer=DONE, changes=(PluginChange("attach", "Other", seat),))
-        bench.send(AttachPluginSent(seat)).expect_only(answer=Refused(PluginExists("Other")))
+        bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(PluginExists("Other")))
 
 
 @cell("detach_plugin", "idle")
@@ -247,7 +247,7 @@ def test_a_plugin_leaves_at_once() -> None:
         plugin_states=(2,),
         gone_plugins=("Other",),
     )
-    bench.send(DetachPluginSent("Other")).expect_only(answer=Refused(UnknownPlugin("Other", "`Second`")))
+    bench.send(DetachPluginSent("Other")).expect_only(answer=Refused.of(UnknownPlugin("Other", "`Second`")))
 
 
 @cell("detach_plugin", *BUSY)
@@ -256,7 +256,7 @@ def test_a_plugin_leaves_when_no_turn_is_open() -> None:
         bench = IN[state](other())
         bench.send(DetachPluginSent("Other")).expect_only(answer=DONE, changes=(PluginChange("detach", "Other"),))
         there = "`Holds`" if state == "resting" else "none"
-        bench.send(DetachPluginSent("Other")).expect_only(answer=Refused(UnknownPlugin("Other", there)))
+        bench.send(DetachPluginSent("Other")).expect_only(answer=Refused.of(UnknownPlugin("Other", there)))
 
 
 @cell("update_plugin", *STATES)
@@ -265,7 +265,7 @@ def test_an_unknown_plugin_cannot_be_updated() -> None:
         bench = make()
         there = "`Holds`" if state == "resting" else "none"
         bench.send(UpdatePluginSent(bench.seat(other()), FrozenObject(level=2))).expect_only(
-            answer=Refused(UnknownPlugin("Other", there))
+            answer=Refused.of(UnknownPlugin("Other", there))
         )
 
 

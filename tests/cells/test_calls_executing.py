@@ -239,9 +239,9 @@ def test_an_answer_goes_to_the_call_that_asked() -> None:
 @cell("respond", "executing_tools")
 def test_what_does_not_wait_cannot_be_decided() -> None:
     bench = held_beside()
-    bench.send(ApproveSent("s:a9")).expect_only(answer=Refused(UnknownApproval("s:a9", "`s:a5`")))
-    bench.send(RejectSent("s:a9")).expect_only(answer=Refused(UnknownApproval("s:a9", "`s:a5`")))
-    bench.send(RespondSent("s:a9", "yes")).expect_only(answer=Refused(UnknownApproval("s:a9", "none")))
+    bench.send(ApproveSent("s:a9")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "`s:a5`")))
+    bench.send(RejectSent("s:a9")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "`s:a5`")))
+    bench.send(RespondSent("s:a9", "yes")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "none")))
 
 
 @cell("switch_model", "executing_tools")
@@ -267,7 +267,7 @@ def test_a_queued_prompt_is_taken_back() -> None:
     bench = executing()
     bench.prompt("next")
     bench.send(WithdrawSent("p4")).expect_only(answer=DONE, events=[PromptWithdrawn("p4", "next")], queue=())
-    bench.send(WithdrawSent("p4")).expect_only(answer=Refused(UnknownPrompt("p4")))
+    bench.send(WithdrawSent("p4")).expect_only(answer=Refused.of(UnknownPrompt("p4")))
 
 
 @cell("stop", "executing_tools")

@@ -115,17 +115,17 @@ def test_an_abort_reports_the_prompts_that_it_took_out_of_the_mailbox() -> None:
 
 @cell("approve", "idle")
 def test_nothing_can_be_approved() -> None:
-    idle().send(ApproveSent("s:a1")).expect_only(answer=Refused(UnknownApproval("s:a1", "none")))
+    idle().send(ApproveSent("s:a1")).expect_only(answer=Refused.of(UnknownApproval("s:a1", "none")))
 
 
 @cell("reject", "idle")
 def test_nothing_can_be_rejected() -> None:
-    idle().send(RejectSent("s:a1")).expect_only(answer=Refused(UnknownApproval("s:a1", "none")))
+    idle().send(RejectSent("s:a1")).expect_only(answer=Refused.of(UnknownApproval("s:a1", "none")))
 
 
 @cell("respond", "idle")
 def test_no_question_can_be_answered() -> None:
-    idle().send(RespondSent("s:q1", "yes")).expect_only(answer=Refused(UnknownApproval("s:q1", "none")))
+    idle().send(RespondSent("s:q1", "yes")).expect_only(answer=Refused.of(UnknownApproval("s:q1", "none")))
 
 
 @cell("switch_model", "idle")
@@ -213,7 +213,7 @@ def test_the_context_is_compacted_at_once() -> None:
 
 @cell("withdraw", "idle")
 def test_nothing_waits_that_could_be_withdrawn() -> None:
-    idle().send(WithdrawSent("p1")).expect_only(answer=Refused(UnknownPrompt("p1")))
+    idle().send(WithdrawSent("p1")).expect_only(answer=Refused.of(UnknownPrompt("p1")))
 
 
 @cell("stop", "idle")

@@ -94,7 +94,7 @@ def test_a_prompt_joins_the_end_of_the_queue_that_waited_for_the_rest() -> None:
 def test_a_prompt_that_finds_the_queue_full_supersedes_nothing() -> None:
     bench = resting(options=Options(on_prompt_while_held="queue", max_prompt_queue=1))
     bench.prompt("first")
-    bench.prompt("second").expect_only(answer=Refused(QueueFull(1)))
+    bench.prompt("second").expect_only(answer=Refused.of(QueueFull(1)))
 
 
 @cell("abort", "resting")
@@ -201,19 +201,19 @@ def test_a_rejected_call_gets_an_error_result_and_the_turn_ends() -> None:
 @cell("respond", "resting")
 def test_a_held_call_is_no_question_and_the_caller_is_told_what_it_is() -> None:
     told = WrongDecision("s:a4", "respond to", "a held call", "`session.approve` or `session.reject`")
-    resting().send(RespondSent("s:a4", "yes")).expect_only(answer=Refused(told))
+    resting().send(RespondSent("s:a4", "yes")).expect_only(answer=Refused.of(told))
     assert str(told) == "cannot respond to `s:a4`: it is a held call; use `session.approve` or `session.reject`"
-    resting().send(RespondSent("s:a9", "yes")).expect_only(answer=Refused(UnknownApproval("s:a9", "none")))
+    resting().send(RespondSent("s:a9", "yes")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "none")))
 
 
 @cell("approve", "resting")
 def test_an_unknown_id_cannot_be_approved() -> None:
-    resting().send(ApproveSent("s:a9")).expect_only(answer=Refused(UnknownApproval("s:a9", "`s:a4`")))
+    resting().send(ApproveSent("s:a9")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "`s:a4`")))
 
 
 @cell("reject", "resting")
 def test_an_unknown_id_cannot_be_rejected() -> None:
-    resting().send(RejectSent("s:a9")).expect_only(answer=Refused(UnknownApproval("s:a9", "`s:a4`")))
+    resting().send(RejectSent("s:a9")).expect_only(answer=Refused.of(UnknownApproval("s:a9", "`s:a4`")))
 
 
 @cell("switch_model", "resting")
@@ -230,14 +230,14 @@ def test_the_open_turn_keeps_its_model() -> None:
 
 @cell("compact", "resting")
 def test_compacting_is_refused_while_a_turn_is_open() -> None:
-    resting().send(CompactSent()).expect_only(answer=Refused(Busy("compact")))
+    resting().send(CompactSent()).expect_only(answer=Refused.of(Busy("compact")))
 
 
 @cell("withdraw", "resting")
 def test_a_queued_prompt_is_taken_back() -> None:
     bench = resting(options=Options(on_prompt_while_held="queue"))
     bench.prompt("next")
-    bench.send(WithdrawSent("p9")).expect_only(answer=Refused(UnknownPrompt("p9")))
+    bench.send(WithdrawSent("p9")).expect_only(answer=Refused.of(UnknownPrompt("p9")))
     bench.send(WithdrawSent("p5")).expect_only(answer=DONE, events=[PromptWithdrawn("p5", "next")], queue=())
 
 

@@ -184,19 +184,19 @@ def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
 @cell("approve", *BOTH)
 def test_nothing_can_be_held_while_a_request_is_out_so_nothing_can_be_approved() -> None:
     for bench, _, _ in both():
-        bench.send(ApproveSent("s:a4")).expect_only(answer=Refused(UnknownApproval("s:a4", "none")))
+        bench.send(ApproveSent("s:a4")).expect_only(answer=Refused.of(UnknownApproval("s:a4", "none")))
 
 
 @cell("reject", *BOTH)
 def test_nothing_can_be_held_while_a_request_is_out_so_nothing_can_be_rejected() -> None:
     for bench, _, _ in both():
-        bench.send(RejectSent("s:a4")).expect_only(answer=Refused(UnknownApproval("s:a4", "none")))
+        bench.send(RejectSent("s:a4")).expect_only(answer=Refused.of(UnknownApproval("s:a4", "none")))
 
 
 @cell("respond", *BOTH)
 def test_nothing_can_have_been_asked_while_a_request_is_out() -> None:
     for bench, _, _ in both():
-        bench.send(RespondSent("s:q4", "yes")).expect_only(answer=Refused(UnknownApproval("s:q4", "none")))
+        bench.send(RespondSent("s:q4", "yes")).expect_only(answer=Refused.of(UnknownApproval("s:q4", "none")))
 
 
 @cell("switch_model", *BOTH)
@@ -223,7 +223,7 @@ def test_a_queued_prompt_is_taken_back() -> None:
         bench.send(WithdrawSent("p3")).expect_only(
             answer=DONE, events=[PromptWithdrawn("p3", "one")], queue=(Prompt("p4", (Text("two"),)),)
         )
-        bench.send(WithdrawSent("p3")).expect_only(answer=Refused(UnknownPrompt("p3")))
+        bench.send(WithdrawSent("p3")).expect_only(answer=Refused.of(UnknownPrompt("p3")))
 
 
 @cell("stop", *BOTH)

@@ -329,7 +329,7 @@ def test_an_abort_of_a_start_ends_the_session() -> None:
     bench.send(SessionOpened()).expect_only(
         answer=DONE,
         events=[SessionEnded(str(error))],
-        effects=[ReportStart(error), CloseSession(str(error))],
+        effects=[ReportStart(Refused.of(error)), CloseSession(str(error))],
         rulings=(init, Ruling("session_start", Verdict.ABORT, "A", "not here")),
         phase=Phase.ENDED,
         opening=False,
@@ -342,7 +342,7 @@ def test_an_abort_of_a_start_ends_the_session() -> None:
 def test_an_abort_of_steering_refuses_that_text() -> None:
     bench = running(plug("A", before_steering=lambda hook, _s, _c: Abort("no") if hook.text == "bad" else Continue()))
     bench.send(SteerSent("bad")).expect_only(
-        answer=Refused(PluginRefused("no", "A")),
+        answer=Refused.of(PluginRefused("no", "A")),
         ids=1,
         events=[SteeringReceived("s3", "bad", "rejected_plugin", "no")],
         rulings=(Ruling("before_steering", Verdict.ABORT, "A", "no"),),

@@ -102,7 +102,7 @@ def test_changes_apply_in_order_after_the_turn() -> None:
     bench.send(AttachPluginSent(new))
     bench.send(DetachPluginSent("First"))
     bench.send(DetachPluginSent("New"))
-    bench.send(DetachPluginSent("New")).expect_only(answer=Refused(UnknownPlugin("New", "none")))
+    bench.send(DetachPluginSent("New")).expect_only(answer=Refused.of(UnknownPlugin("New", "none")))
     bench.send(AttachPluginSent(new))
     bench.answers("bye")
     assert bench.got[-1].events[2:] == [

@@ -79,7 +79,7 @@ def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
         request=out("r5"),
         history=before.history.and_(told),
     )
-    bench.send(RespondSent("s:q4", "that")).expect_only(answer=Refused(UnknownApproval("s:q4", "none")))
+    bench.send(RespondSent("s:q4", "that")).expect_only(answer=Refused.of(UnknownApproval("s:q4", "none")))
 
 
 @cell("approve", "resting")
@@ -87,11 +87,11 @@ def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
 def test_a_question_is_not_approved_or_rejected_and_the_caller_is_told_what_it_is() -> None:
     for given, word in ((ApproveSent("s:q4"), "approve"), (RejectSent("s:q4"), "reject")):
         told = WrongDecision("s:q4", word, "a question", "`session.respond`")
-        asked().send(given).expect_only(answer=Refused(told))
+        asked().send(given).expect_only(answer=Refused.of(told))
         assert str(told) == f"cannot {word} `s:q4`: it is a question; use `session.respond`"
         assert isinstance(told, UnknownApproval)
-    asked().send(ApproveSent("s:q9")).expect_only(answer=Refused(UnknownApproval("s:q9", "none")))
-    asked().send(RespondSent("s:q9", "that")).expect_only(answer=Refused(UnknownApproval("s:q9", "`s:q4`")))
+    asked().send(ApproveSent("s:q9")).expect_only(answer=Refused.of(UnknownApproval("s:q9", "none")))
+    asked().send(RespondSent("s:q9", "that")).expect_only(answer=Refused.of(UnknownApproval("s:q9", "`s:q4`")))
 
 
 @cell("prompt", "resting")

@@ -66,7 +66,7 @@ def test_the_fourth_text_is_refused() -> None:
     for _ in range(3):
         steer(bench)
     bench.send(SteerSent("a fourth")).expect_only(
-        answer=Refused(SteeringQueueFull(3)),
+        answer=Refused.of(SteeringQueueFull(3)),
         ids=1,
         events=[SteeringReceived("s6", "a fourth", "rejected_full")],
     )
@@ -78,7 +78,7 @@ def test_the_prompt_behind_a_hundred_is_refused() -> None:
     for number in range(100):
         bench.prompt(str(number))
     assert bench.got[-1].step.answer == Accepted("p102", "queued", 100)
-    bench.prompt("one more").expect_only(answer=Refused(QueueFull(100)))
+    bench.prompt("one more").expect_only(answer=Refused.of(QueueFull(100)))
     bench.send(WithdrawSent("p3"))
     assert bench.prompt("one more").step.answer == Accepted("p103", "queued", 100)
 

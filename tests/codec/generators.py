@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar, cast, get_type_hints
 
 from hypothesis import strategies as st
 
 from agentrail.codec import storable
-from agentrail.codec.faults import ERRORS, facts_of
-from agentrail.codec.hints import MISSING, Field, fields_of
-from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, shape_of
+from agentrail.core.vocabulary.commands import Refused
+from agentrail.core.vocabulary.errors_as_data import ERRORS
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import AgentrailError
 from agentrail.values.events.plugins import UnknownEvent
 from agentrail.values.json import INT_MAX, INT_MIN, freeze, freeze_object
 from agentrail.values.messages import History, Message
 from tests.codec.plugin_states import STATES
+from tests.codec.shapes import (
+    MISSING,
+    Choice,
+    Chosen,
+    Field,
+    Instance,
+    Items,
+    Leaf,
+    Row,
+    Shape,
+    Table,
+    fields_of,
+    shape_of,
+)
 
 T = TypeVar("T")
 Values = st.SearchStrategy[object]
 
 texts: Final = st.text(max_size=12)
 ints: Final = st.integers(INT_MIN, INT_MAX)
-floats: Final = st.floats(allow_nan=False, allow_infinity=False) | ints
+floats: Final = st.floats(allow_nan=False, allow_infinity=False)
 scalars: Final = st.none() | st.booleans() | ints | floats | texts
 jsons: Final = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=5
@@ -39,7 +52,6 @@ _LEAVES: Final[dict[Leaf, Values]] = {
     Leaf.JSON: jsons,
     Leaf.OBJECT: objects,
     Leaf.STATE: st.deferred(lambda: st.sampled_from(STATES).flatmap(of).filter(_is_storable)),
-    Leaf.ERROR: st.sampled_from(sorted(ERRORS)).flatmap(lambda name: error(ERRORS[name])),
 }
 
 _instances: Final[dict[type[object], Values]] = {}
@@ -55,11 +67,13 @@ def of(hint: object) -> Values:
     return _shaped(shape_of(hint))
 
 
-def error(cls: type[AgentrailError]) -> Values:
+def error(cls: type[AgentrailError]) -> st.SearchStrategy[AgentrailError]:
     """Draw errors of a class."""
-    hints = facts_of(cls)
-    facts = st.lists(jsons, max_size=2).map(tuple) if hints is None else st.tuples(*(of(hint) for hint in hints))
-    return facts.map(lambda given: cls(*given))
+    if cls.__init__ is AgentrailError.__init__:
+        return st.lists(jsons, max_size=2).map(lambda given: cls(*given))
+    hints = get_type_hints(cls.__init__)
+    facts = [jsons if hint is object else of(hint) for name, hint in hints.items() if name != "return"]
+    return st.tuples(*facts).map(lambda given: cls(*given))
 
 
 def _is_storable(state: object) -> bool:
@@ -94,6 +108,8 @@ def _instance(cls: type[object]) -> Values:
     if cls not in _instances:
         if cls is UnknownEvent:
             _instances[cls] = st.builds(UnknownEvent, texts | st.just("AgentStart"), objects | _tagged)
+        elif cls is Refused:
+            _instances[cls] = st.sampled_from(sorted(ERRORS)).flatmap(lambda name: error(ERRORS[name])).map(Refused.of)
         else:
             _instances[cls] = st.deferred(lambda: _made_of(cls, fields_of(cls)))
     return _instances[cls]

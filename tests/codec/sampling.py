@@ -13,21 +13,32 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from agentrail.codec import encode
-from agentrail.codec.hints import fields_of, is_class
-from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, shape_of
-from agentrail.codec.values import parts_of
-from agentrail.codec.writers import omitted
+from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import Busy
-from agentrail.ports.journal import Record, Snapshot
+from agentrail.ports.journal import Record, Snapshot, StoredAnswer
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import freeze
 from agentrail.values.messages import History, Message
+from agentrail.values.value import Value, defaults_of
+from tests.codec.shapes import (
+    Choice,
+    Chosen,
+    Instance,
+    Items,
+    Leaf,
+    Row,
+    Shape,
+    Table,
+    fields_of,
+    parts_of,
+    shape_of,
+)
 
 FOLDER: Final = Path(__file__).parent / "samples" / "v1"
-OMITTED: Final = FOLDER / "omitted.json"
+DEFAULTS: Final = FOLDER / "defaults.json"
 STORED: Final = (Record, Snapshot)
 """What journals write."""
 
@@ -39,12 +50,13 @@ _LEAVES: Final[Mapping[Leaf, object]] = {
     Leaf.JSON: freeze([1, None, {"é": "ü"}]),
     Leaf.OBJECT: freeze({"path": "a.txt", "deep": {"list": [1.5, False]}}),
     Leaf.STATE: freeze({"seen": ["x"]}),
-    Leaf.ERROR: Busy("compact"),
 }
 
 
 def sample(cls: type[object]) -> object:
     """Return an instance of *cls* in which every field says something."""
+    if cls is Refused:
+        return Refused.of(Busy("compact"))
     made = {field.alias: _shaped(shape_of(field.hint), field.name) for field in fields_of(cls)}
     return cls(**made)
 
@@ -87,22 +99,24 @@ def input_sample(cls: type[object]) -> Arrival:
     return Arrival(cast("AnyInput", sample(cls)), 1_700_000_000_000, 0.25)
 
 
-def omissions() -> dict[str, list[str]]:
-    """Return, by class, the fields that a record leaves out while they say nothing."""
-    found: dict[str, list[str]] = {}
-    waiting: list[object] = [Record]
+def stored_classes() -> dict[str, type[Value]]:
+    """Return every class of ours that a record, a snapshot or a stored answer may hold, by module and name."""
+    found: dict[str, type[Value]] = {}
+    waiting: list[object] = [*STORED, StoredAnswer]
     seen: set[type[object]] = set()
     while waiting:
-        hint = waiting.pop()
-        shape = shape_of(hint)
-        classes = [
-            one.cls for one in (shape.shapes if isinstance(shape, Choice) else (shape,)) if isinstance(one, Instance)
-        ]
-        for cls in classes:
-            names = [field.name for field in fields_of(cls) if is_class(cls) and omitted(cls, field)]
-            found[f"{cls.__module__}:{cls.__qualname__}"] = sorted(names)
+        shape = shape_of(waiting.pop())
+        for one in shape.shapes if isinstance(shape, Choice) else (shape,):
+            if isinstance(one, Instance) and issubclass(one.cls, Value):
+                found[f"{one.cls.__module__}:{one.cls.__qualname__}"] = one.cls
         waiting.extend(part for _, part in parts_of(shape, "", seen))
-    return {name: fields for name, fields in sorted(found.items()) if fields}
+    return dict(sorted(found.items()))
+
+
+def defaults() -> dict[str, dict[str, str]]:
+    """Return, by class, the defaults of its fields: a record leaves a field out that has its default."""
+    known = {name: defaults_of(cls) for name, cls in stored_classes().items()}
+    return {name: {field: repr(value) for field, value in fields.items()} for name, fields in known.items() if fields}
 
 
 def _add(path: Path, value: object) -> None:
@@ -119,7 +133,7 @@ def main() -> None:
         _add(FOLDER / "inputs" / f"{input_.__name__}.json", encode(input_sample(input_)))
     for stored in STORED:
         _add(FOLDER / "stored" / f"{stored.__name__}.json", encode(sample(stored)))
-    _add(OMITTED, omissions())
+    _add(DEFAULTS, defaults())
 
 
 if __name__ == "__main__":

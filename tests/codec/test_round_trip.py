@@ -1,4 +1,4 @@
-from typing import get_args
+from typing import cast, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,16 +10,18 @@ from agentrail.codec import (
     decode_state,
     encode,
     encode_envelope,
+    encode_in_order,
     encode_state,
+    encode_text,
     from_text,
+    read,
     readable,
     revive,
     storable,
     to_text,
 )
-from agentrail.codec.faults import ERRORS
-from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.commands import Answer
+from agentrail.core.vocabulary.commands import Answer, Refused
+from agentrail.core.vocabulary.errors_as_data import ERRORS
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
@@ -29,12 +31,13 @@ from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Claim, Record, StoredAnswer
 from agentrail.values.content import Part, Said
 from agentrail.values.events import EVENTS, AnyEvent
-from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.messages import Message
-from agentrail.values.stream import Chunk, Failure, Partial, Response
+from agentrail.values.stream import Failure, Partial, Response
 from agentrail.values.tools import ToolEffect, ToolResult
+from agentrail.values.value import Value
 from tests.codec.generators import a, error, of
-from tests.codec.plugin_states import CLASSES, MIXED, STATES
+from tests.codec.plugin_states import MIXED, STATES
 
 UNIONS = {
     "AnyEvent": AnyEvent,
@@ -47,7 +50,6 @@ UNIONS = {
     "Answer": Answer,
     "AskRequest": AskRequest,
     "AskAnswer": AskAnswer,
-    "Chunk": Chunk,
 }
 MEMBERS = [
     *((AnyEvent, cls) for cls in EVENTS),
@@ -56,7 +58,7 @@ MEMBERS = [
     *((Hook, cls) for cls in HOOKS),
     *((union, cls) for name, union in UNIONS.items() if not name.startswith("Any") for cls in get_args(union)),
 ]
-ALONE = [Arrival, Envelope, Cursor, Ruling, Response, Partial, Failure, Record, State, Step, Claim, StoredAnswer]
+ALONE = [Arrival, Envelope, Ruling, Response, Partial, Failure, Record, State, Claim, StoredAnswer]
 
 
 def a_share() -> settings:
@@ -65,13 +67,14 @@ def a_share() -> settings:
     return settings(max_examples=max(10, settings().max_examples // 8), suppress_health_check=slow)
 
 
-def there_and_back(value: object, wanted: object) -> None:
-    text = to_text(encode(value))
-    back = decode(wanted, from_text(text), CLASSES)
-    assert back == value
+def there_and_back(given: object, wanted: object) -> None:
+    value = cast("Value", given)
+    text = encode_text(value)
+    back = cast("Value", decode(wanted, from_text(text)))
     assert type(back) is type(value)
-    assert to_text(encode(back)) == text, "equal is not enough: 1 and True are equal"
-    assert decode(wanted, encode(value), CLASSES) == value, "what was never text reads alike"
+    assert back == value or '"class":' in text, "a plugin state comes back without its class"
+    assert encode_in_order(back) == encode_in_order(value), "equal is not enough: 1 and True are equal"
+    assert encode_in_order(read(type(value), text.encode())) == encode_in_order(value)
 
 
 @pytest.mark.parametrize(("union", "cls"), MEMBERS, ids=lambda one: getattr(one, "__name__", "union"))
@@ -88,8 +91,6 @@ def test_a_member_of_a_union_comes_back(union: object, cls: type[object], data: 
 @given(data=st.data())
 def test_a_value_comes_back(cls: type[object], data: st.DataObject) -> None:
     value = data.draw(a(cls))
-    if isinstance(value, Step):
-        value = value.but(effects=())
     there_and_back(value, cls)
 
 
@@ -97,7 +98,10 @@ def test_a_value_comes_back(cls: type[object], data: st.DataObject) -> None:
 @a_share()
 @given(data=st.data())
 def test_an_error_comes_back_with_its_facts(cls: type[AgentrailError], data: st.DataObject) -> None:
-    there_and_back(data.draw(error(cls)), AgentrailError)
+    given = data.draw(error(cls))
+    refused = Refused.of(given)
+    assert refused.error == given
+    there_and_back(refused, Refused)
 
 
 @given(a(Envelope))

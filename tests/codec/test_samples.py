@@ -9,7 +9,7 @@ from agentrail.core.vocabulary.inputs import INPUTS, Arrival
 from agentrail.values.content import Text
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Envelope
-from tests.codec.sampling import FOLDER, OMITTED, STORED, event_sample, input_sample, omissions, sample
+from tests.codec.sampling import DEFAULTS, FOLDER, STORED, defaults, event_sample, input_sample, sample
 
 EVENT_FILES = sorted((FOLDER / "events").glob("*.json"))
 INPUT_FILES = sorted((FOLDER / "inputs").glob("*.json"))
@@ -49,12 +49,17 @@ def test_the_sample_of_what_journals_write_loads_and_is_written_alike(cls: type[
 
 
 def test_what_records_leave_out_still_means_what_it_meant() -> None:
-    now = omissions()
-    for cls, fields in json.loads(read(OMITTED)).items():
-        assert set(fields) <= set(now.get(cls, ())), f"records without these fields of {cls} would read differently now"
+    now = defaults()
+    for cls, fields in json.loads(read(DEFAULTS)).items():
+        changed = {name: default for name, default in fields.items() if now.get(cls, {}).get(name) != default}
+        assert not changed, f"records without these fields of {cls} would read differently now"
+
+
+def test_every_default_is_in_the_sample() -> None:
+    assert defaults() == json.loads(read(DEFAULTS)), "`python -m tests.codec.sampling`, after its file was deleted"
 
 
 def test_a_prompt_that_was_written_before_prompts_could_be_cleared_is_not() -> None:
-    old = '{"$":"Arrival","input":{"$":"PromptSent","parts":[{"$":"Text","text":"hi"}]},"at":1,"random":0.25}'
+    old = '{"input":{"$":"PromptSent","parts":[{"$":"Text","text":"hi"}]},"at":1,"random":0.25}'
     assert decode(Arrival, from_text(old)) == Arrival(PromptSent((Text("hi"),)), 1, 0.25)
     assert to_text(encode(decode(Arrival, from_text(old)))) == old

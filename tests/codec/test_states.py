@@ -202,7 +202,7 @@ def test_a_state_is_read_by_its_hints() -> None:
         decode_state(Point, {"$": "Point", "x": "1"})
     with pytest.raises(BadData, match="it is another class where a `Point` is wanted"):
         decode_state(Point, {"$": "Span", "x": 1})
-    with pytest.raises(BadData, match=r"its `one.\$` does not name a `First` or a `Second`"):
+    with pytest.raises(BadData, match=r"its `one.\$` names none of `First \| Second`"):
         decode_state(Union, {"$": "Union", "one": {"$": "Third", "value": 1}})
 
 
@@ -232,14 +232,14 @@ NOT_READABLE: list[tuple[object, str]] = [
     (Listing, "its `items` is hinted `list`, which can change; say `tuple`"),
     (Loose, "its `anything` is hinted `object`, which cannot be read back; give a more exact type, or `Json`"),
     (Box[int], "its `item` is hinted `object`, which cannot be read back; give a more exact type, or `Json`"),
-    (Alike, "its `either` may be one of `Colour` or text, which look alike in JSON"),
+    (Alike, "its `either` is hinted `Colour | str`, of which two look alike in JSON"),
     (
         tuple[tuple[Decimal, ...], ...],
         "its `[][]` is hinted `Decimal`, which cannot be read back; give a more exact type, or `Json`",
     ),
     (Bits, "it is hinted `Bits`, whose members do not each have a plain value"),
     (Pair, "it is hinted `Pair`, whose members do not each have a plain value"),
-    (tuple[int, ...] | frozenset[int], "it may be an array or an array, which look alike in JSON"),
+    (tuple[int, ...] | frozenset[int], "it is hinted `tuple | frozenset`, of which two look alike in JSON"),
 ]
 
 
@@ -252,9 +252,9 @@ def state_of(*states: object) -> State:
     return State("s1", Setup(), "demo", plugin_states=states)
 
 
-def there_and_back(*states: object, classes: Mapping[str, object] = MappingProxyType({})) -> tuple[object, ...]:
+def there_and_back(*states: object) -> tuple[object, ...]:
     text = to_text(encode(state_of(*states)))
-    read = decode(State, from_text(text), classes)
+    read = decode(State, from_text(text))
     assert to_text(encode(read)) == text
     return read.plugin_states
 
@@ -273,11 +273,6 @@ def test_plain_states_need_no_class() -> None:
         MappingProxyType({"b": 2}),
     )
     assert there_and_back(*plain) == plain
-
-
-def test_a_state_of_a_known_class_is_made_of_it() -> None:
-    plain = Plain(3, seen=frozenset({"a"}))
-    assert there_and_back(plain, classes={NAME: Plain}) == (plain,)
 
 
 def test_a_state_of_a_class_that_is_not_known_stays_as_it_was_written() -> None:
@@ -305,25 +300,23 @@ def test_nothing_is_imported_by_a_name_that_was_read() -> None:
     data = {"hook": "init", "states": [[0, {"class": "os:system", "data": "echo"}]]}
     assert decode(Ruling, data).states == ((0, Stored("os:system", "echo")),)
     assert "antigravity" not in sys.modules
-    decode(Ruling, {"hook": "init", "states": [[0, {"class": "antigravity:x", "data": 1}]]}, {"a:b": Plain})
+    decode(Ruling, {"hook": "init", "states": [[0, {"class": "antigravity:x", "data": 1}]]})
     assert "antigravity" not in sys.modules
 
 
 @pytest.mark.parametrize(
     ("kept", "problem"),
     [
-        (5, r"its `states\[0\]\[1\]` is an `int` where the state of a plugin is wanted"),
-        ({}, "has other keys than `class` and `data`"),
-        ({"data": 1, "more": 2}, "has other keys than `class` and `data`"),
-        ({"class": 5, "data": 1}, "is an `int` where text is wanted"),
-        ({"class": NAME, "data": {"count": "x"}}, r"its `states\[0\]\[1\].data.count` is a `str`"),
-        ({"class": NAME, "data": {"$": "Point"}}, r"its `states\[0\]\[1\].data` is another class"),
+        (5, r"its `states\[0\]\[1\]` is no state of a plugin"),
+        ({}, "is no state of a plugin"),
+        ({"data": 1, "more": 2}, "is no state of a plugin"),
+        ({"class": 5, "data": 1}, "is no state of a plugin"),
         ({"class": "frozenset", "data": [1, 1]}, "holds the same thing twice"),
     ],
 )
 def test_a_kept_state_that_is_none_is_refused(kept: object, problem: str) -> None:
     with pytest.raises(BadData, match=problem):
-        decode(Ruling, {"hook": "init", "states": [[0, kept]]}, {NAME: Plain})
+        decode(Ruling, {"hook": "init", "states": [[0, kept]]})
 
 
 def test_a_ruling_with_a_state_that_cannot_be_stored_is_not_written() -> None:

@@ -1,4 +1,4 @@
-from agentrail.core.vocabulary.commands import AbortSent, SteerSent
+from agentrail.core.vocabulary.commands import AbortSent, Refused, SteerSent
 from agentrail.core.vocabulary.effects import CancelCalls, ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import TimerFired, ToolRaised
 from agentrail.core.vocabulary.options import Options
@@ -66,7 +66,7 @@ class Polite(Plugin[None]):
 def test_a_plugin_that_refuses_is_not_taken_for_one_that_broke() -> None:
     world = session(Polite())
     error = PluginRefused(WORDS, "Polite")
-    assert world.out.reports == [ReportStart(error)]
+    assert world.out.reports == [ReportStart(Refused.of(error))]
 
 
 def test_the_empty_history_that_all_sessions_share_keeps_nothing() -> None:

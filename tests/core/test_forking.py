@@ -10,6 +10,7 @@ from agentrail.core.vocabulary.commands import (
     ApproveSent,
     AttachPluginSent,
     CompactSent,
+    Refused,
     RespondSent,
     SteerSent,
     StopSent,
@@ -241,7 +242,11 @@ def test_a_fork_does_not_start_if_a_plugin_cannot_bring_its_state_forward() -> N
     why = "BadPlugin: plugin class `Recorder`: it has a new version and no `upgrade`"
     problem = PluginMismatch("fork", seat.key, why)
     assert [envelope.event for envelope in world.records[0].events] == [SessionEnded(str(problem))]
-    assert (world.out.reports, world.out.closed, world.state.phase) == ([ReportStart(problem)], True, Phase.ENDED)
+    assert (world.out.reports, world.out.closed, world.state.phase) == (
+        [ReportStart(Refused.of(problem))],
+        True,
+        Phase.ENDED,
+    )
 
 
 def test_the_time_of_a_held_call_goes_on() -> None:

@@ -1,4 +1,4 @@
-from agentrail.core.vocabulary.commands import AbortSent, SteerSent, StopSent, UpdatePluginSent
+from agentrail.core.vocabulary.commands import AbortSent, Refused, SteerSent, StopSent, UpdatePluginSent
 from agentrail.core.vocabulary.effects import CancelAsk, ClearTimer, CloseSession, ReportStart
 from agentrail.core.vocabulary.inputs import StreamStalled, TimerFired
 from agentrail.core.vocabulary.options import Options
@@ -55,7 +55,7 @@ def test_a_session_that_does_not_start_drops_what_was_said_to_it() -> None:
         SessionEnded(str(error)),
     ]
     assert events(stopped) == happened
-    assert stopped.effects[-2:] == (ReportStart(error), CloseSession(str(error)))
+    assert stopped.effects[-2:] == (ReportStart(Refused.of(error)), CloseSession(str(error)))
     assert stopped.state == before.but(
         seq=before.seq + 5,
         phase=Phase.ENDED,

@@ -325,7 +325,7 @@ def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
     from agentrail.core.vocabulary.inputs import Arrival  # noqa: PLC0415
 
     done = step(before, Arrival(back(world).but(seats=seats), 2_000_000), world.judge)
-    assert done.answer == Refused(PluginMismatch("s", "Counting", "ValueError: 101"))
+    assert done.answer == Refused.of(PluginMismatch("s", "Counting", "ValueError: 101"))
     assert not done.changes(before)
 
 

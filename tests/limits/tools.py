@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable
 from functools import _lru_cache_wrapper, cache
 from pathlib import Path
-from types import FunctionType, new_class
 
 import trio
 
@@ -19,7 +18,7 @@ from agentrail.adapters.models.demo.answers import _report
 from agentrail.adapters.models.demo.wording import quoted
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
-from agentrail.codec import readers, states
+from agentrail.codec import states
 from agentrail.core.audit import _around
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Ask
@@ -51,7 +50,6 @@ from agentrail.values.json import Json, freeze_object
 from agentrail.values.messages import ToolMessage
 from agentrail.values.meter import CHECK_STEPS, Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec, ok
-from agentrail.values.value import Value
 from tests.cells.scenes import executing
 from tests.limits import scene, smaller
 from tests.limits.shell import Job
@@ -327,20 +325,11 @@ def ports_whose_methods_are_kept(count: int) -> bool:
     return kept(implementing._methods, lambda number: (made_class(number),), count)
 
 
-@scene("codec.classes.WIDEST")
-def fields_of_a_class_whose_reader_is_compiled(count: int) -> bool:
-    names = {f"f{number}": int for number in range(count)}
-    wide = new_class("Wide", (Value,), {}, lambda body: body.update(__annotations__=names, __module__=__name__))
-    given = dict.fromkeys(names, 7)
-    assert readers.reader_for(wide, "")(given) == wide(**given)
-    rule = readers._of_classes[wide]
-    assert isinstance(rule, FunctionType)
-    return rule.__code__.co_filename == "<string>"
-
-
 @scene("codec.states._SHORT")
 def characters_of_a_text_whose_size_is_estimated(count: int) -> bool:
-    size = states._measure_text("a" * count, 1_000_000)
+    room = states.Room(1_000_000)
+    room.take_text("a" * count)
+    size = 1_000_000 - room.left
     assert size in (count + 2, 6 * count + 2)
     return size == 6 * count + 2
 

@@ -263,7 +263,7 @@ async def test_senders_that_leave_in_the_pass_in_which_it_closes_are_answered(ma
         nursery.start_soon(mailbox.post_user, late)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-        mailbox.close(Refused(SessionNotAlive("s", "gone")))
+        mailbox.close(Refused.of(SessionNotAlive("s", "gone")))
     assert isinstance(await slot.wait(), Refused)
 
 
@@ -281,7 +281,7 @@ async def test_taking_back_makes_room_for_those_who_wait(mailbox: Mailbox) -> No
 
 
 async def test_closing_answers_everything_that_waits_and_everything_that_comes(mailbox: Mailbox) -> None:
-    gone = Refused(SessionNotAlive("s", "stopped"))
+    gone = Refused.of(SessionNotAlive("s", "stopped"))
     slots: list[Slot[Answer]] = [Slot() for _ in range(MAX_MESSAGES + 4)]
     mailbox.post_control(Letter(StopSent(), slot=slots[-1]))
     mailbox.post_result(Letter(TimerFired("t"), slot=slots[-2]))

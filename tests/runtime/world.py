@@ -10,13 +10,14 @@ from attrs import define, field
 
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.codec import data_of, encode_text, to_text
+from agentrail.codec import data_of, to_text
+from agentrail.codec.values import check_same
 from agentrail.core.audit import differences
 from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.judge import Recorded
-from agentrail.ports.journal import Journal, Snapshot, folded
+from agentrail.ports.journal import Journal, folded
 from agentrail.ports.model import Model
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel
@@ -155,7 +156,7 @@ async def check_records(journal: Journal, handle: SessionHandle) -> None:
     for name in State.__struct_fields__:
         assert getattr(state, name) == getattr(live, name), name
     assert state == live
-    assert encode_text(Snapshot(handle.id, 1, state)) == encode_text(Snapshot(handle.id, 1, live))
+    check_same(live, state)
 
 
 async def check_heard(journal: Journal, handle: SessionHandle, heard: Heard) -> None:

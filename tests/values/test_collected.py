@@ -10,9 +10,8 @@ import pytest
 
 import agentrail
 from agentrail.codec.misfit import MisfitError
-from agentrail.codec.shapes import Choice, Leaf, shape_of
-from agentrail.codec.values import parts_of, readable
 from agentrail.values.value import Value
+from tests.codec.shapes import parts_of, shape_of
 
 for module in walk_packages(agentrail.__path__, "agentrail."):
     if not module.name.endswith("__main__"):
@@ -30,25 +29,20 @@ CLASSES = sorted(set(below(Value)), key=lambda cls: (cls.__module__, cls.__qualn
 
 
 def why_collected(cls: type[Value]) -> str | None:
-    """Say what an instance of *cls* may hold that leads back to it; an exception has a traceback, that has frames."""
-    problem = readable(cls)
-    if problem is not None:
-        return problem
+    """Say what an instance of *cls* may hold beside data, and so what may lead back to it: an exception, a function."""
     seen: set[type[object]] = set()
     waiting: list[tuple[str, object]] = [("", cls)]
     while waiting:
         at, hint = waiting.pop()
-        shape = shape_of(hint)
-        if Leaf.ERROR in (shape, *(shape.shapes if isinstance(shape, Choice) else ())):
-            return f"{at} is an exception"
-        waiting.extend(parts_of(shape, at, seen))
+        try:
+            waiting.extend(parts_of(shape_of(hint), at, seen))
+        except MisfitError as misfit:
+            misfit.under(at)
+            return f"{misfit.place} {misfit.problem}"
     return None
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_a_value_that_can_hold_a_cycle_is_seen_by_the_collector(cls: type[Value]) -> None:
-    try:
-        problem = why_collected(cls)
-    except MisfitError as misfit:
-        problem = str(misfit)
+    problem = why_collected(cls)
     assert cls.__struct_config__.gc or problem is None, problem

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from agentrail.adapters.journals.sharing import expanded, shared
-from agentrail.codec import FORMAT, decode, encode_text, from_own_text, to_text, upcast
+from agentrail.codec import FORMAT, decode, from_own_text, read, to_text, upcast, write
 from agentrail.codec.misfit import MisfitError
 from agentrail.errors import BadData, BadText
 from agentrail.ports.journal import Record, Snapshot
@@ -45,9 +45,8 @@ class Packed(NamedTuple):
 
 def pack(value: Record | Snapshot) -> Packed:
     """Serialise *value*; raise `BadValue` if a part of it cannot be written as JSON."""
-    text = encode_text(value)
-    body = text.encode()
-    if len(body) < BLOB_FROM or not _may_be_long(text):
+    body = write(value)
+    if len(body) < BLOB_FROM or not _may_be_long(body.decode()):
         return Packed(shared(body), NO_BLOBS)
     blobs: dict[str, bytes] = {}
     split = _split(from_own_text(body), blobs)
@@ -57,6 +56,8 @@ def pack(value: Record | Snapshot) -> Packed:
 def unpack(wanted: type[T], packed: Packed) -> T:
     """Return the value of *packed*, the inverse of `pack`; raise `UnpackError` if it cannot be read."""
     try:
+        if not packed.blobs and packed.format == FORMAT:
+            return read(wanted, expanded(packed.body))
         data = from_own_text(packed.body if packed.blobs else expanded(packed.body))
         if packed.blobs:
             data = _joined(data, packed.blobs)

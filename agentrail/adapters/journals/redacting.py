@@ -18,7 +18,6 @@ from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.adapters.journals.personal_texts import PAIRS, TEXTS
 from agentrail.codec import Stored
 from agentrail.core.vocabulary.tool_calls import Call, CallList
-from agentrail.errors import AgentrailError
 from agentrail.ports.journal import About, Record, Redaction, about_after
 from agentrail.values.content import Image, Text
 from agentrail.values.json import EMPTY, FrozenObject, Json
@@ -108,8 +107,6 @@ def _text(item: object) -> object:
             return tuple(map(_text, cast("tuple[object, ...]", item)))
         case Mapping():
             return EMPTY
-        case AgentrailError():
-            return type(item)(*map(_text, item.args))
         case _:
             return item
 

@@ -82,7 +82,7 @@ class StepDraft:
 
     def refuse(self, error: AgentrailError) -> None:
         """Answer the caller with *error*: the call changes nothing."""
-        self.answer = Refused(error)
+        self.answer = Refused.of(error)
 
     def make_id(self, prefix: str) -> str:
         """Return an id that is unique in the session."""

@@ -265,5 +265,5 @@ def end_session(w: StepDraft, reason: str) -> None:
 def fail_start(w: StepDraft, error: AgentrailError) -> None:
     """End a session that could not start, and report *error* to the caller of `spawn`."""
     w.s.opening = False
-    w.ask(ReportStart(error))
+    w.ask(ReportStart(commands.Refused.of(error)))
     end_session(w, str(error))

@@ -46,7 +46,7 @@ Handler = Callable[..., None]
 """Function that handles one or more kinds of input; it takes the step's draft and the input."""
 
 
-class Step(Value, gc=True):
+class Step(Value):
     """Result of one step."""
 
     state: State

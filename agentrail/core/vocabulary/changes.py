@@ -37,24 +37,24 @@ from agentrail.values.json import JsonObject
 from agentrail.values.messages import Message, ToolMessage
 from agentrail.values.tools import Err, Ok, Todo, ToolSpec
 from agentrail.values.usage import Usage
-from agentrail.values.value import Value
+from agentrail.values.value import TAG, Value
 
 
-class ResultOf(Value):
+class ResultOf(Value, tag_field=TAG):
     """The result of a call of the batch before the step, which the step appended to the history."""
 
     call_id: str
     """Id of the call."""
 
 
-class Appended(Value):
+class Appended(Value, tag_field=TAG):
     """Messages that a step appended to the history."""
 
     messages: tuple[ResultOf | Message, ...]
     """The messages, in order."""
 
 
-class Range(Value):
+class Range(Value, tag_field=TAG):
     """Consecutive messages of the history before the step."""
 
     start: int
@@ -63,14 +63,14 @@ class Range(Value):
     """Index after the last one."""
 
 
-class Rearranged(Value):
+class Rearranged(Value, tag_field=TAG):
     """A history that does not begin with all of the history before it, as after a compaction."""
 
     pieces: tuple[Range | Message, ...]
     """Ranges of the history before the step, and messages that it did not have."""
 
 
-class SpecOfTool(Value):
+class SpecOfTool(Value, tag_field=TAG):
     """The description of the session's tool of the call's name, before the step."""
 
 
@@ -98,7 +98,7 @@ class ChangedCall(Value):
     result: ToolMessage | UnsetType | None = UNSET
 
 
-class ChangedCalls(Value):
+class ChangedCalls(Value, tag_field=TAG):
     """Calls of the open batch that a step changed."""
 
     put: tuple[ChangedCall, ...] = ()
@@ -111,7 +111,7 @@ class ChangedCalls(Value):
     """`Batch.texts`, if it changed."""
 
 
-class ChangedStates(Value, gc=True):
+class ChangedStates(Value):
     """States of plugins that a step changed."""
 
     count: int
@@ -129,7 +129,7 @@ class ChangedTools(Value):
     """The attached and replaced tools, by name."""
 
 
-class Change(Value, gc=True):
+class Change(Value):
     """The fields of a state that one step changed, with their new values; the others are `UNSET`.
 
     The fields are those of `State`, in the same order. Four of them grow with the session, so what is written of them

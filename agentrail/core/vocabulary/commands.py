@@ -5,13 +5,14 @@ The machine answers each with `Accepted`, `Done` or `Refused`.
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 
+from agentrail.core.vocabulary.errors_as_data import data_of, made_of
 from agentrail.core.vocabulary.state import Spare
 from agentrail.errors import AgentrailError
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.values.content import Part
-from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.tools import ToolSpec
 from agentrail.values.value import TAG, Value
@@ -32,11 +33,29 @@ class Done(Value, tag_field=TAG):
     """Answer to a call that was carried out, or that will be as soon as its turn allows."""
 
 
-class Refused(Value, gc=True, tag_field=TAG):
-    """Answer to a call that changed nothing."""
+class Refused(Value, tag_field=TAG):
+    """Answer to a call that changed nothing.
 
-    error: AgentrailError
-    """The error that the handle raises to the caller."""
+    It holds the error as data. An exception has a traceback, whose frames may hold the answer: a cycle.
+    """
+
+    name: str
+    """Name of the error's class, one of `agentrail.errors`."""
+    facts: tuple[Json, ...] = ()
+    """The arguments that the error is made with."""
+
+    def __post_init__(self) -> None:
+        made_of(self.name, self.facts)
+
+    @classmethod
+    def of(cls, error: AgentrailError) -> Self:
+        """Return the refusal with *error*."""
+        return cls(*data_of(error))
+
+    @property
+    def error(self) -> AgentrailError:
+        """The error that the handle raises to the caller, made anew each time: each has a traceback of its own."""
+        return made_of(self.name, self.facts)
 
 
 Answer: TypeAlias = Accepted | Done | Refused
@@ -204,7 +223,7 @@ class WithdrawSent(Value, tag_field=TAG):
     """Id of the prompt."""
 
 
-class LabelSent(Value):
+class LabelSent(Value, tag_field=TAG):
     """`label` was called: the session gets another title or other labels."""
 
     add: tuple[str, ...] = ()

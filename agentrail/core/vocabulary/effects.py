@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias, get_args
 
+from agentrail.core.vocabulary.commands import Refused
 from agentrail.errors import AgentrailError
 from agentrail.hooks.actions import AskRequest
 from agentrail.values.json import JsonObject
@@ -13,11 +14,16 @@ from agentrail.values.stream import ModelRequest
 from agentrail.values.value import Value
 
 
-class ReportStart(Value, gc=True):
+class ReportStart(Value):
     """Report to the caller of `spawn` that the session has started, or why it could not."""
 
-    error: AgentrailError | None = None
+    refusal: Refused | None = None
     """Why the session did not start; `None` if it did."""
+
+    @property
+    def error(self) -> AgentrailError | None:
+        """The error that the caller gets, made anew each time; `None` if the session did start."""
+        return None if self.refusal is None else self.refusal.error
 
 
 class StartRequest(Value):

@@ -13,7 +13,7 @@ from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.messages import ToolMessage
 from agentrail.values.tools import EffectClass, Err, Ok, ToolSpec
-from agentrail.values.value import Value
+from agentrail.values.value import TAG, Value
 
 
 class CallStatus(Enum):
@@ -230,7 +230,7 @@ class CallList(Sequence[Call]):
         return f"CallList({list(self)!r})"
 
 
-class Batch(Value):
+class Batch(Value, tag_field=TAG):
     """The calls of one response."""
 
     calls: CallList

@@ -20,5 +20,5 @@ def relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -
         if not letter.slots or not isinstance(given, AbortSent | StopSent):
             continue
         done = isinstance(given, AbortSent) and letter.command is None
-        letter.settle(DONE if done else Refused(NotWrittenYet(session_id, str(stuck))))
+        letter.settle(DONE if done else Refused.of(NotWrittenYet(session_id, str(stuck))))
         letter.slots.clear()

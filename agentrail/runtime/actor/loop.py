@@ -214,7 +214,7 @@ class Session:
         try:
             outcome = step(self.state, arrival, self.code.judge)
         except IllegalInput as error:
-            letter.settle(Refused(error))
+            letter.settle(Refused.of(error))
             return
         finally:
             shared.watchdog.step = None
@@ -382,8 +382,8 @@ class Session:
         self.sources.close(gone.error)
         self.shared.timers.clear_all(self.session_id)
         if self._in_hand is not None:
-            self._in_hand.settle(Refused(gone.error))
-        self.mailbox.close(Refused(gone.error))
+            self._in_hand.settle(Refused.of(gone.error))
+        self.mailbox.close(Refused.of(gone.error))
         self.waiters.close(gone.error)
         self.bus.close()
         self.traces.end()

@@ -24,7 +24,6 @@ from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import BadRecord, BrokenJournal, CommandConflict, JournalUnavailable
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
-from agentrail.values.json import canonical
 from agentrail.values.stream import NOTHING_YET
 
 SIZE = 16
@@ -32,10 +31,9 @@ SIZE = 16
 
 def digest_of(given: AnyInput) -> bytes:
     """Return a digest that is equal for equal commands; facts added by the runtime are left out."""
-    from agentrail.codec import encode  # noqa: PLC0415 - a caller who gives no command ids need not pay for it
+    from agentrail.codec import encode_in_order  # noqa: PLC0415 - a caller who gives no command ids need not pay for it
 
-    text = canonical(encode(_bare(given)))
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=SIZE).digest()
+    return blake2b(encode_in_order(_bare(given)), digest_size=SIZE).digest()
 
 
 def _bare(given: AnyInput) -> AnyInput:
@@ -84,12 +82,12 @@ class Answers:
             try:
                 stored = None if self.are_all_kept else await self._journal.answer(self._session_id, command)
             except (JournalUnavailable, BadRecord, BrokenJournal) as error:
-                return Refused(error)
+                return Refused.of(error)
             reach(Failpoint.ANSWER_LOOKED_UP)
             known = None if stored is None else (digest_of(stored.input), stored.answer)
         if known is None:
             return None
-        return known[1] if known[0] == digest else Refused(CommandConflict(command))
+        return known[1] if known[0] == digest else Refused.of(CommandConflict(command))
 
     def forget(self) -> None:
         """Remove all answers from memory."""

@@ -235,11 +235,12 @@ def _why_unfit(*values: object) -> str:
     What a journal gives becomes a part of the state, which no step checks again. Our own journals give what was checked
     when it was written, or when it was read from the file.
     """
-    from agentrail.codec import encode  # noqa: PLC0415 - seldom needed: for command ids and the journals of others
+    from agentrail.codec import write  # noqa: PLC0415 - seldom needed: for command ids and the journals of others
 
     try:
         for found in values:
-            encode(found)
+            if found is not None:
+                write(found)
     except BadValue as error:
         return str(error)
     except BaseException as error:  # noqa: BLE001 - whatever the methods of a foreign value raise

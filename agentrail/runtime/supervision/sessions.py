@@ -185,7 +185,7 @@ class Sessions:
             # tests/runtime/test_cut_anywhere.py::test_a_session_that_is_brought_back
             with trio.CancelScope(shield=True):
                 await node.park(child)
-        raise type(answer.error)(*answer.error.args)
+        raise answer.error
 
     @contextmanager
     def _taking(self, node: SupervisorNode, session_id: str) -> Generator[None]:

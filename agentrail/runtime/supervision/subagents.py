@@ -163,7 +163,7 @@ class Family:
         if letter.command is None or not child.startswith(f"{self._path[-1]}."):
             return None
         if self._shared.forget is not None:
-            return Refused(SessionNotAlive(child, "what it has answered is forgotten"))
+            return Refused.of(SessionNotAlive(child, "what it has answered is forgotten"))
         return await Answers(child, self._shared.journal).known(letter.command, letter.digest)
 
     def gathered(self, report: SubagentReported) -> SubagentReported:

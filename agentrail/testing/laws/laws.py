@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar, cast
 
+from agentrail.codec.plugin_types import decode_state
 from agentrail.codec.states import encode_state, storable
-from agentrail.codec.values import decode_state, readable
+from agentrail.codec.type_hints import readable
 from agentrail.errors import AgentrailError, NotJson, PluginRefused
 from agentrail.hooks.actions import UNCHANGED, Action, Ask, AskAnswer
 from agentrail.hooks.attachments import options_of

@@ -11,12 +11,12 @@ from agentrail.adapters.journals.packing import pack
 from agentrail.adapters.journals.personal_texts import PAIRS, STRUCTURE, TEXTS
 from agentrail.adapters.journals.redacting import MARK, STATES, WHOLE, redacted
 from agentrail.codec import Stored
-from agentrail.codec.hints import PluginState, fields_of, is_class
+from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates
 from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
-from agentrail.errors import AgentrailError, BadArguments
+from agentrail.errors import BadArguments
 from agentrail.hooks.moments import Hook
 from agentrail.ports.journal import Record, Redaction
 from agentrail.testing.conformance.journal_samples import prompted
@@ -24,10 +24,11 @@ from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
+from tests.codec.shapes import fields_of, is_class
 
 NOTE = Redaction(5, "somebody")
 PRIVATE = "private-to-somebody"
-TEXTUAL = (str, object, Json, JsonObject, PluginState, AgentrailError, FrozenObject)
+TEXTUAL = (str, object, Json, JsonObject, PluginState, FrozenObject)
 
 
 def kinds(hint: object) -> Iterator[object]:
@@ -96,8 +97,6 @@ def strings(value: object) -> Iterator[str]:
             for key, item in value.items():
                 yield from strings(key)
                 yield from strings(item)
-        case AgentrailError():
-            yield from map(str, value.args)
         case Sequence() | frozenset():
             for item in value:
                 yield from strings(item)
@@ -128,7 +127,7 @@ def whole() -> Record:
         last_reply=PRIVATE,
     )
     change = Change(plugin_states=ChangedStates(1, ((0, freeze_object({"a": PRIVATE})),)), sections=(("x", PRIVATE),))
-    return prompted("s", 1, PRIVATE, opening=state, change=change, answer=Refused(BadArguments(PRIVATE, PRIVATE)))
+    return prompted("s", 1, PRIVATE, opening=state, change=change, answer=Refused.of(BadArguments(PRIVATE, PRIVATE)))
 
 
 def test_no_text_is_left_and_everything_has_its_place() -> None:

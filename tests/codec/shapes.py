@@ -1,25 +1,129 @@
-"""Shapes: type hints reduced to what decides the JSON form of their values; readers and writers are made from them."""
+"""Shapes: type hints reduced to what decides the JSON form of their values, as an oracle beside msgspec and cattrs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import dataclasses
+import inspect
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum, Flag
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Final, Literal, NamedTuple, NewType, TypeAlias, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Final,
+    Literal,
+    NamedTuple,
+    NewType,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+import attrs
 from msgspec import UnsetType
 
-from agentrail.codec.hints import PluginState, is_class
-from agentrail.codec.misfit import MisfitError, one
+from agentrail.codec.misfit import MisfitError
 from agentrail.codec.states import SCALARS
+from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.tool_calls import Call, CallList
-from agentrail.errors import AgentrailError
 from agentrail.hooks.moments import HOOKS, Hook
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Event
+from agentrail.values.foreign import names_of
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import History, Message
+from agentrail.values.value import Value, defaults_of
+
+MISSING: Final = attrs.NOTHING
+"""Stands for the default of a field without one."""
+
+
+class Field(NamedTuple):
+    """One field of a class."""
+
+    name: str
+    """Name of the field, in the class and in JSON."""
+    alias: str
+    """Name of the field as an argument of the class."""
+    hint: object
+    """Type hint of the field, resolved."""
+    default: object
+    """Default of the field (possibly a factory, which is not called), or `MISSING` if the field is required."""
+
+
+_PLAIN: Final[Mapping[str, type[object]]] = {"bool": bool, "float": float, "int": int, "str": str}
+"""The most common annotations and their types: looked up here, which is faster than resolving them."""
+
+OURS: Final[Mapping[str, object]] = {"Json": Json, "JsonObject": JsonObject, "Mapping": Mapping, "Sequence": Sequence}
+"""Names that a class may use without importing them at run time."""
+
+
+def is_class(kind: object) -> bool:
+    """Whether *kind* is a class whose instances are written field by field."""
+    if not isinstance(kind, type):
+        return False
+    cls = cast("type[object]", kind)
+    return names_of(cls) is not None or _is_named_tuple(cls)
+
+
+def fields_of(cls: type[object]) -> tuple[Field, ...]:
+    """Return the fields that *cls* takes as arguments and that are written, in order."""
+    return tuple(Field(name, alias, _resolved(cls, name), default) for name, alias, default in _declared(cls))
+
+
+def _declared(cls: type[object]) -> list[tuple[str, str, object]]:
+    """Return name, alias and default of each field."""
+    if issubclass(cls, Value):
+        ours = defaults_of(cls)
+        return [(name, name, ours.get(name, MISSING)) for name in cls.__struct_fields__]
+    if attrs.has(cls):
+        return [(one.name, one.alias or one.name, one.default) for one in attrs.fields(cls) if one.init]
+    if dataclasses.is_dataclass(cls):
+        return [(one.name, one.name, _dataclass_default(one)) for one in dataclasses.fields(cls) if one.init]
+    defaults = cast("Mapping[str, object]", getattr(cls, "_field_defaults", {}))
+    names = cast("Sequence[str]", getattr(cls, "_fields", ()))
+    return [(name, name, defaults.get(name, MISSING)) for name in names]
+
+
+def _dataclass_default(field: dataclasses.Field[object]) -> object:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return MISSING if field.default_factory is dataclasses.MISSING else attrs.Factory(field.default_factory)
+
+
+def _is_named_tuple(kind: type[object]) -> bool:
+    return issubclass(kind, tuple) and hasattr(cast("object", kind), "_fields")
+
+
+def _resolved(cls: type[object], name: str) -> object:
+    for owner in cls.__mro__:
+        said = inspect.get_annotations(owner)
+        if name in said:
+            plain = _PLAIN.get(str(said[name]))
+            return plain or _hints({name: said[name]}, owner.__module__, owner)[name]
+    at = f".{name}"
+    raise MisfitError(at, f"of `{cls.__qualname__}` has no type hint")
+
+
+def _hints(said: Mapping[str, object], module: str, owner: type[object]) -> dict[str, object]:
+    """Resolve annotations (*said*, by name) of class *owner* in *module*; raise `MisfitError` if one cannot be."""
+
+    def holder() -> None:
+        """Hold the annotations, as `get_type_hints` wants an object that has them."""
+
+    holder.__annotations__ = dict(said)
+    known = vars(sys.modules[module]) if module in sys.modules else {}
+    try:
+        return get_type_hints(holder, {**OURS, **known}, {owner.__name__: owner})
+    except (NameError, AttributeError, TypeError, SyntaxError) as why:
+        at = "".join(f".{name}" for name in said)
+        problem = f"of `{owner.__qualname__}` has a type hint that cannot be resolved ({why}); import it at run time"
+        raise MisfitError(at, problem) from None
 
 
 class Leaf(Enum):
@@ -33,7 +137,6 @@ class Leaf(Enum):
     JSON = "JSON"
     OBJECT = "a JSON object"
     STATE = "the state of a plugin"
-    ERROR = "an error"
     UNSET = "nothing that is written"
 
 
@@ -108,7 +211,6 @@ _LEAVES: Final[Mapping[object, Leaf]] = {
     Json: Leaf.JSON,
     JsonObject: Leaf.OBJECT,
     PluginState: Leaf.STATE,
-    AgentrailError: Leaf.ERROR,
     UnsetType: Leaf.UNSET,
 }
 
@@ -145,24 +247,6 @@ def shape_of(hint: object) -> Shape:
         return Instance(cast("type[object]", origin))
     members = _members(hint)
     return _container(hint, origin, get_args(hint)) if members is None else members
-
-
-def named(shape: Shape) -> str:
-    """Return a name for values of *shape*, such as "text" or "an array", for an error message."""
-    match shape:
-        case Leaf():
-            return shape.value
-        case Chosen():
-            return f"one of `{shape.name}`"
-        case Instance():
-            return one(shape.cls)
-        case Items() | Row():
-            return "an array"
-        case Table():
-            return "an object"
-        case Choice():
-            shown = [named(each) for each in shape.shapes[:3]]
-            return " or ".join(shown) + (" or another" if len(shape.shapes) > len(shown) else "")
 
 
 def _unwrapped(hint: object) -> object:
@@ -222,3 +306,21 @@ def _container(hint: object, origin: object, inside: Sequence[object]) -> Shape:
     if origin in _CHANGING:
         raise MisfitError("", f"is hinted `{shown}`, which can change; say `{_CHANGING[origin]}`")
     raise MisfitError("", f"is hinted `{shown}`, which cannot be read back; give a more exact type, or `Json`")
+
+
+def parts_of(shape: Shape, at: str, seen: set[type[object]]) -> Iterator[tuple[str, object]]:
+    """Yield path and type hint of each part of *shape*; fields of classes in *seen* are skipped."""
+    match shape:
+        case Items(item=item) | Table(item=item):
+            yield f"{at}[]", item
+        case Row(items=items):
+            yield from ((f"{at}[{place}]", item) for place, item in enumerate(items))
+        case Instance(cls=cls):
+            fields = () if cls in seen else fields_of(cls)
+            seen.add(cls)
+            yield from ((f"{at}.{field.name}", field.hint) for field in fields)
+        case Choice(shapes=shapes):
+            for one in shapes:
+                yield from parts_of(one, at, seen)
+        case _:
+            return

@@ -1,0 +1,73 @@
+"""Errors as data: the name of the class, and the arguments that the error is made with, here called its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, cast, get_type_hints
+
+import msgspec
+
+import agentrail.errors
+from agentrail.errors import AgentrailError, BrokenContractError, NotJson
+from agentrail.values.foreign import shown
+from agentrail.values.json import Json, freeze
+
+ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
+    name: found
+    for name, found in vars(agentrail.errors).items()
+    if isinstance(found, type) and issubclass(found, AgentrailError)
+}
+"""Every class of errors that can be data, by name."""
+
+
+def data_of(error: AgentrailError) -> tuple[str, tuple[Json, ...]]:
+    """Return the name and the facts of *error*; one of a class that is not ours counts as the nearest that is."""
+    facts = tuple(map(_fact, error.args))
+    for cls in type(error).__mro__:
+        if ERRORS.get(cls.__name__) is cls:
+            with suppress(ValueError):
+                made_of(cls.__name__, facts)
+                return cls.__name__, facts
+    raise BrokenContractError(type(error).__name__)
+
+
+def _fact(found: object) -> Json:
+    try:
+        return freeze(found)
+    except NotJson:
+        return shown(found)
+
+
+def made_of(name: str, facts: tuple[Json, ...]) -> AgentrailError:
+    """Return the error with this *name* and these *facts*; raise `ValueError` if there is none."""
+    cls = ERRORS.get(name)
+    if cls is None:
+        problem = "names no error of ours"
+        raise ValueError(problem)
+    try:
+        return cls(*cast("tuple[object, ...]", msgspec.convert(facts, _facts_of(cls), dec_hook=_as_it_is)))
+    except msgspec.ValidationError as why:
+        raise ValueError(str(why).replace("`$", "`$.facts") if "`$" in str(why) else f"{why} - at `$.facts`") from None
+
+
+def _as_it_is(_: object, fact: object) -> object:
+    return fact
+
+
+_facts: Final[dict[str, object]] = {}
+
+
+def _facts_of(cls: type[AgentrailError]) -> object:
+    """Return the type of the facts of *cls*: any number of any kind if it declares none."""
+    known = _facts.get(cls.__name__)
+    if known is None:
+        hints = get_type_hints(cls.__init__)
+        hints.pop("return")
+        declared = (
+            tuple[object, ...]
+            if cls.__init__ is AgentrailError.__init__
+            else tuple.__class_getitem__((*hints.values(),))
+        )
+        known = _facts[cls.__name__] = declared
+    return known
