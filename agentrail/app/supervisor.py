@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from agentrail.app import wiring
     from agentrail.app.model_registry import Factory
     from agentrail.ports.journal import Journal, SessionFilter, StoredSession
+    from agentrail.ports.retention import Retention
     from agentrail.runtime import commands
     from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
-    from agentrail.runtime.supervision import forgetting, root_nursery
+    from agentrail.runtime.supervision import forgetting, retention, root_nursery
     from agentrail.runtime.supervision.children import Service
     from agentrail.runtime.supervision.root_nursery import Roof
     from agentrail.runtime.supervision.sessions import Sessions
@@ -44,6 +45,7 @@ else:  # imported at the first use, so that importing this module is quick
     wiring = LazyModule("agentrail.app.wiring")
     bringing = LazyModule("agentrail.app.preload")
     commands = LazyModule("agentrail.runtime.commands")
+    retention = LazyModule("agentrail.runtime.supervision.retention")
     forgetting = LazyModule("agentrail.runtime.supervision.forgetting")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
 
@@ -292,6 +294,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     gate_width: float | None = None,
     limits: Mapping[str, Limit] | None = None,
     specs: Specs | None = None,
+    retain: Sequence[Retention] = (),
     stop_within: float | None = 10.0,
     address: str | None = None,
     lease: float = 30.0,
@@ -310,6 +313,9 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     with them, in this process or another. *specs* are functions that build specifications, by name. With them, stored
     sessions that had work under way are resumed at once, and those that wait for a timer when it is due.
 
+    *retain* says which sessions are deleted from the journal, by when they ended and by a label: at once and then each
+    hour, at most ten a second, in the background. Without it, none is.
+
     Several supervisors may share a journal that allows it. Each holds its sessions by leases of *lease* seconds, which
     it renews; one that dies loses its sessions to others after that time, or at once to a supervisor that is opened
     with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
@@ -320,18 +326,19 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     wiring.check_secrets(secrets)
     wiring.check_models(models)
     wiring.check_specs(specs)
+    wiring.check_retain(retain)
     policy = wiring.policy(strategy, max_restarts, period)
     check_time("stop_within", stop_within)
 
     def wire(nursery: trio.Nursery) -> Sessions:
         return wiring.wired(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
 
-    return Opening(_open(wire, specs or {}, stop_within), Supervisor)
+    return Opening(_open(wire, specs or {}, retain, stop_within), Supervisor)
 
 
 @asynccontextmanager
 async def _open(
-    wire: Callable[[trio.Nursery], Sessions], specs: Specs, stop_within: float | None
+    wire: Callable[[trio.Nursery], Sessions], specs: Specs, retain: Sequence[Retention], stop_within: float | None
 ) -> AsyncGenerator[Supervisor, None]:
     """Run a supervisor and yield it; *wire* connects its parts. See `open_supervisor`."""
     if not trio.lowlevel.in_trio_run():
@@ -348,6 +355,8 @@ async def _open(
                 sessions = wire(nursery)
                 if specs:
                     nursery.start_soon(sessions.bring_back, wiring.StoredCode(sessions, specs, None))
+                if retain:
+                    nursery.start_soon(retention.retain, sessions, retain)
                 yield Supervisor(sessions, sessions.root, specs)
             finally:
                 stuck = await _left(roof, sessions, stop_within)  # noqa: ASYNC102 - `_left` bounds its own time

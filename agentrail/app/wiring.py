@@ -42,6 +42,7 @@ from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.implementing import why_unfit, why_unfit_call
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compacted, Model, ModelChain
+from agentrail.ports.retention import Retention
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.resources import FindCode, Found, SessionCode, SharedServices, SharedSurroundings
@@ -96,6 +97,12 @@ def check_models(found: object) -> None:
 def check_specs(found: object) -> None:
     """Raise `WrongType` if *found* is neither `None` nor a mapping from names to builders of specifications."""
     _check_functions("specs", found, SPECS_WANTED)
+
+
+def check_retain(found: object) -> None:
+    """Raise `WrongType` if *found* is no list or tuple of `Retention`."""
+    if not isinstance(found, Sequence) or not all(type(each) is Retention for each in cast("Sequence[object]", found)):
+        raise WrongType("retain", shown(found), "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`")
 
 
 def check_service(found: object) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentrail.ports.journal import Snapshot as Snapshot
     from agentrail.ports.journal import StoredAnswer as StoredAnswer
     from agentrail.ports.journal import StoredSession as StoredSession
+    from agentrail.ports.retention import Retention as Retention
 
 _HOMES = {
     "ALL_SESSIONS": "agentrail.ports.journal",
@@ -39,6 +40,7 @@ _HOMES = {
     "Record": "agentrail.ports.journal",
     "SessionFilter": "agentrail.ports.journal",
     "Redaction": "agentrail.ports.journal",
+    "Retention": "agentrail.ports.retention",
     "redacted": "agentrail.adapters.journals.redacting",
     "Snapshot": "agentrail.ports.journal",
     "SqliteJournal": "agentrail.adapters.journals.sqlite",

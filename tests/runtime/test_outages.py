@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import (
     AgentrailError,
     BadRecord,
@@ -36,6 +37,7 @@ from agentrail.ports.journal import (
     StoredSession,
 )
 from agentrail.ports.model import Compacted
+from agentrail.ports.retention import Retention
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import LONGEST_PAUSE, SteadyJournal, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
@@ -90,10 +92,13 @@ class Lab:
         self.parent = spec()
 
     @asynccontextmanager
-    async def open(self, specs: dict[str, Callable[[], SessionSpec]] | None = None) -> AsyncGenerator[Supervisor]:
+    async def open(
+        self, specs: dict[str, Callable[[], SessionSpec]] | None = None, retain: Sequence[Retention] = ()
+    ) -> AsyncGenerator[Supervisor]:
         """Open a supervisor; leaving it must take less than 15 seconds, whatever the journal does."""
         left: list[float] = []
-        async with open_supervisor(journal=self.journal, seed=1, specs=specs, address="lab") as supervisor:
+        opening = open_supervisor(journal=self.journal, seed=1, specs=specs, retain=retain, address="lab")
+        async with opening as supervisor:
             try:
                 yield supervisor
             finally:
@@ -280,6 +285,15 @@ async def redact(lab: Lab) -> None:
         await lab.during(lambda: supervisor.redact("s", by="somebody"))
 
 
+async def retain(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        await (await supervisor.spawn(spec(), "old")).stop()
+    lab.outage.armed = True
+    async with lab.open(retain=[Retention(0)]):
+        inner = lab.journal.inner
+        await lab.during(lambda: eventually(lambda: repr(inner) == repr(MemoryJournal())))
+
+
 async def come_back(lab: Lab) -> None:
     """The supervisor is opened again, and brings back a session with an open turn."""
 
@@ -371,7 +385,8 @@ STORIES = {
     story.__name__: story
     for story in (
         *(prompt, prompt_in_doubt, spawn, sleep, wake, restart, set_aside, subscribe, ask_again, command, decide),
-        *(resume, fork, look, forget, redact, come_back, task, task_in_doubt, task_comes_back, hold, let_go, leave),
+        *(resume, fork, look, forget, redact, retain, come_back),
+        *(task, task_in_doubt, task_comes_back, hold, let_go, leave),
     )
 }
 

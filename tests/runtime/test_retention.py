@@ -1,0 +1,139 @@
+"""`open_supervisor(retain=…)`: sessions that have ended long ago are deleted in the background."""
+
+import logging
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, Supervisor, open_supervisor
+from agentrail.errors import WrongType
+from agentrail.journals import MemoryJournal, Retention
+from agentrail.ports.journal import Journal, Lease
+from agentrail.ports.retention import A_DAY
+from agentrail.runtime.supervision.retention import PAUSE
+from agentrail.testing import ScriptedModel
+from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import SessionEnded
+from tests.runtime.families import agent, task
+
+AGE = 1 / 12
+"""Two hours, in days: a test takes less than a day."""
+
+AGE_S = AGE * A_DAY / 1000
+
+
+def saying(*texts: str, **more: object) -> SessionSpec:
+    return SessionSpec(model=ScriptedModel(texts), **more)  # type: ignore[arg-type]  # a test may give any field
+
+
+async def ended(supervisor: Supervisor, name: str, *labels: str) -> None:
+    session = await supervisor.spawn(saying("fine"), name, labels=labels)
+    await session.ask("go")
+    await session.stop()
+
+
+async def stored(journal: Journal) -> list[str]:
+    return [one.session_id for one in await journal.sessions()]
+
+
+async def test_what_ended_long_ago_is_deleted_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "agentrail.supervisor")
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal, retain=[Retention(2 * AGE)]) as supervisor:
+        await ended(supervisor, "old")
+        await (await supervisor.spawn(saying("fine"), "open")).ask("go")
+        await trio.sleep(1.9 * AGE_S)
+        await ended(supervisor, "young")
+        assert await stored(journal) == ["old", "open", "young"]
+        await trio.sleep(0.7 * AGE_S)
+        assert await stored(journal) == ["open", "young"]
+        await trio.sleep(2 * AGE_S)
+        assert await stored(journal) == ["open"]
+    lines = [record.getMessage() for record in caplog.records if "deleted" in record.getMessage()]
+    counts = [line.rpartition(":")[2] for line in lines]
+    assert sorted(counts) == [" 0 deleted, 0 left for now"] * 8 + [" 1 deleted, 0 left for now"] * 2
+    assert lines[0].startswith("sessions that ended 0.166667 days ago:")
+
+
+async def test_without_a_policy_nothing_is_deleted() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        await ended(supervisor, "old")
+        await trio.sleep(10 * AGE_S)
+        assert await stored(journal) == ["old"]
+
+
+async def test_a_policy_is_for_a_label() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        await ended(supervisor, "a", "demo")
+        await ended(supervisor, "b", "demo", "other")
+        await ended(supervisor, "c", "other")
+        await ended(supervisor, "d")
+    async with open_supervisor(journal=journal, retain=[Retention(1 * AGE, "demo"), Retention(5 * AGE)]):
+        await trio.sleep(2 * AGE_S)
+        assert await stored(journal) == ["c", "d"]
+        await trio.sleep(4 * AGE_S)
+        assert await stored(journal) == []
+
+
+async def test_a_sub_agent_is_kept_as_long_as_its_parent() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal, retain=[Retention(1 * AGE)]) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([task(), "done"]), agents={"finder": agent(["found"])})
+        session = await supervisor.spawn(spec, "parent")
+        await session.ask("go")
+        await trio.sleep(3 * AGE_S)
+        assert await stored(journal) == ["parent", "parent.c3"]
+        await session.stop()
+        await trio.sleep(1.7 * AGE_S)
+        assert await stored(journal) == []
+
+
+async def test_what_is_held_elsewhere_is_left_for_the_next_sweep(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "agentrail.supervisor")
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        await ended(supervisor, "held")
+        await ended(supervisor, "other")
+    now = (await journal.sessions())[0].active
+    await journal.claim("held", "elsewhere", Lease(now, 60_000), take_over=True)
+    async with open_supervisor(journal=journal, retain=[Retention(0)]):
+        await trio.sleep(30)
+        assert await stored(journal) == ["held"]
+        assert "1 deleted, 1 left for now" in caplog.text
+        await trio.sleep(4000)
+        assert await stored(journal) == []
+
+
+async def test_a_sweep_does_bounded_work_a_second_and_a_start_does_not_wait_for_it() -> None:
+    journal = MemoryJournal()
+    for number in range(500):
+        name = f"s{number:03}"
+        event = (Envelope(name, 1, 0, 0, 0, 0, SessionEnded("stopped")),)
+        first = prompted(name, 1, opening=None, events=event)
+        await journal.append(await journal.claim(name, "test"), 0, (first,))
+    async with open_supervisor(journal=journal, retain=[Retention(0)]) as supervisor:
+        assert len(await stored(journal)) == 500
+        assert (await (await supervisor.spawn(saying("fine"), "new")).ask("go")).text == "fine"
+        before = len(await stored(journal))
+        await trio.sleep(10)
+        assert before - len(await stored(journal)) <= 10 / PAUSE
+
+
+@pytest.mark.parametrize("retain", [Retention, [30], "30 days", 30, [Retention(1), None]])
+async def test_what_is_no_policy_is_refused(retain: object) -> None:
+    with pytest.raises(WrongType, match="retain"):
+        open_supervisor(retain=retain)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("days", [-1, "30", None, float("nan"), float("inf"), True])
+def test_days_are_a_number(days: object) -> None:
+    with pytest.raises(WrongType, match="days"):
+        Retention(days)  # type: ignore[arg-type]
+
+
+def test_a_label_is_text() -> None:
+    with pytest.raises(WrongType, match="label"):
+        Retention(1, 7)  # type: ignore[arg-type]
