@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from msgspec import UNSET
+
 from agentrail.core.vocabulary.changes import NO_CHANGE, Change
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.folding import fold
@@ -19,7 +21,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadRecord, SessionHeld
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import LabelsChanged, SessionEnded
+from agentrail.values.events.life import SessionEnded
 from agentrail.values.foreign import crash
 from agentrail.values.value import Authored
 
@@ -128,7 +130,7 @@ class StoredAnswer(Authored):
 
 
 class About(Authored):
-    """What is said of a session, for those who look for it; from its first record and each `LabelsChanged`."""
+    """What is said of a session, for those who look for it; from its first record and each record that changes it."""
 
     tenant: str = ""
     """Tenant of the session; empty if none was given."""
@@ -225,10 +227,10 @@ def about_after(record: Record, before: About) -> About:
     if opening is not None:
         setup = opening.setup
         before = About(setup.tenant, setup.owner, setup.spec, opening.title, opening.labels, record.arrival.at)
-    for envelope in record.events:
-        if isinstance(envelope.event, LabelsChanged):
-            before = before.but(title=envelope.event.title, labels=envelope.event.labels)
-    return before
+    title, labels = record.change.title, record.change.labels
+    if title is not UNSET:
+        before = before.but(title=title)
+    return before if labels is UNSET else before.but(labels=labels)
 
 
 def stored_session(record: Record, about: About) -> StoredSession:
