@@ -49,25 +49,24 @@ Changed: TypeAlias = dict[str, object]
 
 NAMES: Final = State.__struct_fields__
 _PLACES: Final = range(len(NAMES))
-_SCALARS: Final = frozenset({int, str})
-"""Types of which equal values are written alike. (Two floats are not: `0.0 == -0.0`.)"""
 
 
 def change(old: State, new: State) -> Change:
     """Return the fields of *old* that *new* has changed: folded on *old*, they give *new*, down to its text.
 
-    Fields that are the same object are unchanged. Equality does not decide, as `1 == True`; only of equal numbers and
-    texts of one type, nothing is written.
+    Fields that are the same object are unchanged. Equality does not decide, as `1 == True` and `0.0 == -0.0`; only of
+    equal whole numbers and texts, nothing is written.
     """
     before, after = astuple(old), astuple(new)
     changed: dict[str, object] = {}
     for place in compress(_PLACES, map(is_not, before, after)):
-        was, now = before[place], after[place]
-        if type(now) in _SCALARS and type(was) is type(now) and was == now:
+        was: object = before[place]
+        now: object = after[place]
+        kind = type(now)
+        if (kind is int or kind is str) and kind is type(was) and was == now:
             continue
-        name = NAMES[place]
-        form = _FORMS.get(name)
-        changed[name] = now if form is None else form[0](old, new)
+        form = _FORM_AT[place]
+        changed[NAMES[place]] = now if form is None else form[0](old, new)
     return replace(NO_CHANGE, **changed)
 
 
@@ -162,8 +161,10 @@ def _changed_call(old: Call, new: Call, tools: Mapping[str, Attached]) -> Change
     before, after = astuple(old), astuple(new)
     changed: dict[str, object] = {}
     for place in compress(_CALL_PLACES, map(is_not, before, after)):
-        was, now = before[place], after[place]
-        if not (type(now) in _SCALARS and type(was) is type(now) and was == now):
+        was: object = before[place]
+        now: object = after[place]
+        kind = type(now)
+        if not ((kind is int or kind is str) and kind is type(was) and was == now):
             changed[_CALL_NAMES[place]] = now
     if "spec" in changed and (attached := tools.get(new.name)) is not None and attached.spec is new.spec:
         changed["spec"] = _SPEC_OF_TOOL
@@ -245,3 +246,6 @@ _FORMS: Final = cast(
         }
     ),
 )
+
+_FORM_AT: Final = tuple(map(_FORMS.get, NAMES))
+"""The two functions of each field of a state, by its place; `None` for a field that is written whole."""
