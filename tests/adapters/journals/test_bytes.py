@@ -1,0 +1,61 @@
+"""How many bytes the records of a turn take."""
+
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.testing import ScriptedModel, call, say
+
+LETTERS = "abcdefghij klmnop"
+
+
+def text(chance: random.Random, size: int) -> str:
+    return "".join(chance.choices(LETTERS, k=size))
+
+
+async def stored(path: Path, turns: int, calls: int, size: int) -> tuple[int, int, int]:
+    """Run a session; return the bytes of its messages' texts, of its records, and of the texts kept apart."""
+    chance = random.Random(1)
+
+    @tool(effect="pure")
+    async def look(path: str, line: int, words: str) -> str:  # noqa: ARG001 - they are what is stored
+        """Look into a file."""
+        return text(chance, size)
+
+    script = []
+    for turn in range(turns):
+        asked = [call("look", {"path": f"src/{turn}_{n}.py", "line": n, "words": "some words"}) for n in range(calls)]
+        script += [say(calls=asked)] if asked else []
+        script.append(say(text(chance, 200)))
+    journal = SqliteJournal(path)
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel(script), tools=[look] if calls else [])
+        session = await supervisor.spawn(spec, "session-1")
+        for _ in range(turns):
+            await session.ask(text(chance, 190))
+        said = sum(len(message.text) for message in session.messages())
+    await journal.close()
+    with closing(sqlite3.connect(path)) as file:
+        (records,) = file.execute("SELECT sum(length(body)) FROM record WHERE number > 1").fetchone()
+        (apart,) = file.execute("SELECT ifnull(sum(length(content)), 0) FROM blob").fetchone()
+    return said, records, apart
+
+
+@pytest.mark.parametrize(("calls", "most"), [(0, 2_800), (2, 9_600), (8, 26_000)])
+async def test_the_records_of_a_turn_take_so_many_bytes_and_no_more_later(
+    tmp_path: Path, calls: int, most: int
+) -> None:
+    _, records, apart = await stored(tmp_path / "a.db", 20, calls, 400)
+    assert apart == 0
+    assert records / 20 <= most
+
+
+async def test_a_long_conversation_takes_little_more_than_its_texts(tmp_path: Path) -> None:
+    said, records, apart = await stored(tmp_path / "a.db", 10, 4, 25_000)
+    assert said > 1_000_000
+    assert records + apart <= 1.2 * said
