@@ -152,6 +152,10 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "runtime.inbox.known_commands.MOST_KEPT": (1000, ("answers_at_hand",)),
     "runtime.commands.LONGEST_NAME": (200, ("characters_of_a_title",)),
     "runtime.shared.collector.FULL_COLLECTION_AFTER": (100, ("collections_between_full_ones_that_are_too_few",)),
+    "runtime.shared.collector.FULL_OF_NEW_AFTER": (
+        10,
+        ("collections_between_full_ones_of_what_is_new_that_are_too_few",),
+    ),
     "runtime.shared.collector.MANY": (1000, ("sessions_with_which_all_objects_are_looked_at",)),
     "runtime.work.file_finding.MOST_FOUND": (100, ("paths_that_are_found",)),
     "runtime.work.file_finding.MOST_LISTED": (100_000, ("files_of_a_folder_that_are_looked_at",)),

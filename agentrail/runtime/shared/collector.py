@@ -18,6 +18,9 @@ import trio
 FULL_COLLECTION_AFTER: Final = 100
 """Third threshold of `gc.set_threshold`: collections of the middle generation between two full ones (default 10)."""
 
+FULL_OF_NEW_AFTER: Final = 10
+"""The same threshold while objects are frozen: full collections look at what is new, and are short."""
+
 MANY: Final = 1000
 """How many sessions must live in the process so that objects are frozen; with fewer, a full collection is short."""
 
@@ -61,7 +64,7 @@ class _Process:
         self._before = self._thresholds = gc.get_threshold()
         self._frozen = False
         self._whole = True
-        self._kept = 0
+        self._kept = 0.0
 
     def join(self, asking: FewerCollections) -> None:
         """Add one who asks; the first one has the thresholds set."""
@@ -92,20 +95,33 @@ class _Process:
         """Callback of the garbage collector: after a full collection, take what it has left out of its sight.
 
         What is frozen and later becomes garbage in a cycle stays, until everything is looked at again: when twice as
-        much is frozen as was left the last time. So that happens seldom, and at most half of what is frozen is garbage.
+        much per session is frozen as was left the last time. So that happens seldom, also while sessions become more,
+        and at most half of what is frozen is garbage.
         """
-        if phase != "stop" or info["generation"] != OLDEST:
+        if phase != "stop" or info["generation"] == 0:
             return
-        if sum(len(asking.sessions) for asking in self._asking) < MANY:
+        sessions = sum(len(asking.sessions) for asking in self._asking)
+        self._come_after(FULL_COLLECTION_AFTER if sessions < MANY else FULL_OF_NEW_AFTER)
+        if info["generation"] != OLDEST:
+            return
+        if sessions < MANY:
             self._thaw()
             return
         gc.freeze()
         self._frozen = True
-        count = gc.get_freeze_count()
+        kept = gc.get_freeze_count() / sessions
         if self._whole:
-            self._whole, self._kept = False, count
-        elif count > 2 * self._kept:
+            self._whole, self._kept = False, kept
+        elif kept > 2 * self._kept:
             self._thaw()
+
+    def _come_after(self, collections: int) -> None:
+        """Have a full collection come after so many of the middle generation, unless other code has chosen."""
+        young, middle, third = self._thresholds
+        wanted = max(self._before[2], collections)
+        if third != wanted and gc.get_threshold() == self._thresholds:
+            self._thresholds = (young, middle, wanted)
+            gc.set_threshold(*self._thresholds)
 
     def _thaw(self) -> None:
         """Have the next full collection look at everything."""
