@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from agentrail.errors import WrongType
 from agentrail.values.foreign import number, shown
 from agentrail.values.value import Authored
@@ -24,7 +26,7 @@ class Retention(Authored):
         plain = number(days)
         if plain is None or plain < 0:
             raise WrongType("days", shown(days), "a number of days, 0 or more")
-        label: object = self.label
+        label = cast("object", self.label)
         if not isinstance(label, str | None):
             raise WrongType("label", shown(label), "a label, as text, or nothing for all sessions")
 
