@@ -172,10 +172,12 @@ def _with_states_as_json(value: V, at: str = "") -> V:
     changes: dict[str, object] = {}
     for name in value.__struct_fields__ if holder is None else (holder,):
         found: object = getattr(value, name)
+        if type(found) is not tuple and type(found) not in _HOLDERS:
+            continue
         inner = f"{at}.{name}"
-        if type(found) in _HOLDERS:
+        if not isinstance(found, tuple):
             made: object = _with_states_as_json(cast("Value", found), inner)
-        elif type(found) is not tuple or not found:
+        elif not found:
             continue
         elif type(cast("tuple[object, ...]", found)[0]) is Ruling:
             rulings = enumerate(cast("tuple[Ruling, ...]", found))
