@@ -102,7 +102,11 @@ def check_specs(found: object) -> None:
 def check_retain(found: object) -> None:
     """Raise `WrongType` if *found* is no list or tuple of `Retention`."""
     if not isinstance(found, Sequence) or not all(type(each) is Retention for each in cast("Sequence[object]", found)):
-        raise WrongType("retain", shown(found), "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`")
+        raise WrongType(
+            "retain",
+            shown(cast("object", found)),
+            "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`",
+        )
 
 
 def check_service(found: object) -> None:

@@ -243,8 +243,8 @@ def _why_unfit(*values: object) -> str:
                 write(found)
     except BadValue as error:
         return str(error)
-    except BaseException as error:  # noqa: BLE001 - whatever the methods of a foreign value raise
-        return f"a part of it breaks when it is written: {crash(error)}"
+    except BaseException as error:  # noqa: BLE001, ASYNC103 - whatever the methods of a foreign value raise
+        return f"a part of it breaks when it is written: {crash(error)}"  # noqa: ASYNC104 - nothing is awaited
     return ""
 
 
