@@ -101,12 +101,11 @@ def check_specs(found: object) -> None:
 
 def check_retain(found: object) -> None:
     """Raise `WrongType` if *found* is no list or tuple of `Retention`."""
-    if not isinstance(found, Sequence) or not all(type(each) is Retention for each in cast("Sequence[object]", found)):
-        raise WrongType(
-            "retain",
-            shown(cast("object", found)),
-            "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`",
-        )
+    said = shown(found)
+    given = cast("Sequence[object] | None", found if isinstance(found, Sequence) else None)
+    if given is None or not all(type(each) is Retention for each in given):
+        wanted = "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`"
+        raise WrongType("retain", said, wanted)
 
 
 def check_service(found: object) -> None:
