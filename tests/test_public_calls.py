@@ -76,7 +76,7 @@ MADE_FOR_USERS: Final = frozenset(
 )
 """What the package makes and users only read; with a wrong argument, each is Python's own `TypeError`."""
 
-FOREIGN: Final = frozenset({"Cursor", "FrozenObject", "Service", "Specs"})
+FOREIGN: Final = frozenset({"Cursor", "FrozenObject", "JsonObject", "Service", "Specs"})
 """Names of types, a tuple and a dict with their own methods: Python's to call."""
 
 WRONG: Final = (5, -1, "x", None, object(), math.nan, math.inf, b"x", ["x"], {"a": 1}, [5])

@@ -23,7 +23,7 @@ from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.core.vocabulary.tool_calls import CallList, CallStatus, first_call
 from agentrail.hooks.actions import FindFiles
-from agentrail.ports.journal import Record
+from agentrail.ports.journal import Record, Redaction
 from agentrail.ports.sandbox import Command
 from agentrail.runtime.inbox.replies import Reply, outcome_of
 from agentrail.runtime.work.file_finding import find_files
@@ -183,6 +183,16 @@ async def a_deletion(size: int, folder: Path) -> bool:
     return whole and not told(folder, b"gone")
 
 
+async def a_redaction(size: int, folder: Path) -> bool:
+    journal = SqliteJournal(folder / "agentrail.db")
+    claim = await journal.claim("s", "test")
+    await journal.append(claim, 0, [prompted("s", number, f"canary {number}") for number in range(1, size + 1)])
+    replaced = await journal.redact("s", 1, size, Redaction(5, "ann"), "test")
+    whole = len(await journal.read("s")) == size == replaced
+    await journal.close()
+    return whole and not told(folder, b"canary")
+
+
 JOBS: dict[str, Job] = {
     "adapters.journals.archive.PAGE": an_archive,
     "adapters.journals.auditing.PAGE": an_audit,
@@ -194,6 +204,7 @@ JOBS: dict[str, Job] = {
     "adapters.journals.sqlite.deletion.cleaning.ZEROED": a_deletion,
     "adapters.journals.sqlite.deletion.erasing.MOST_BYTES": a_deletion,
     "adapters.journals.sqlite.deletion.erasing.MOST_RECORDS": a_deletion,
+    "adapters.journals.sqlite.deletion.redaction.AT_ONCE": a_redaction,
     "adapters.journals.sqlite.journal.READ_AT_ONCE": records_of_a_session,
     "adapters.journals.sqlite.reading.PAGE": records_of_a_session,
     "adapters.journals.sqlite.tables.MOST_AT_ONCE": records_of_a_session,
@@ -215,6 +226,9 @@ JOBS: dict[str, Job] = {
 TRIED_ELSEWHERE: dict[str, str] = {
     "adapters.journals.sqlite.tables.STRIDE": (
         "tests/limits/test_at_once.py::test_records_around_those_in_the_index_are_read"
+    ),
+    "runtime.supervision.retention.PAGE": (
+        "tests/runtime/test_retention.py::test_however_many_are_listed_at_once_all_are_deleted"
     ),
     "runtime.supervision.subagents.PAGE": (
         "tests/runtime/test_subagents_back.py::test_however_many_records_are_read_at_once_a_task_goes_on"

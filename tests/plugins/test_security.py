@@ -363,7 +363,7 @@ HOLDING = {
 def test_there_are_enough_commands_of_each_kind() -> None:
     assert len(COMMANDS) >= 120
     assert len({command for _, command, _ in COMMANDS}) == len(COMMANDS)
-    assert {rule for _, _, rule in COMMANDS} - {"pass", "hold", "path"} == ALL_RULES - HOLDING
+    assert {rule for _, _, rule in COMMANDS} - {"pass", "hold", "look", "path"} == ALL_RULES - HOLDING
 
 
 PATHS: list[tuple[str, str, str]] = [

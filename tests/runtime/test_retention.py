@@ -10,6 +10,7 @@ from agentrail.errors import WrongType
 from agentrail.journals import MemoryJournal, Retention
 from agentrail.ports.journal import Journal, Lease
 from agentrail.ports.retention import A_DAY
+from agentrail.runtime.supervision import retention
 from agentrail.runtime.supervision.retention import PAUSE
 from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.journal_samples import prompted
@@ -137,3 +138,15 @@ def test_days_are_a_number(days: object) -> None:
 def test_a_label_is_text() -> None:
     with pytest.raises(WrongType, match="label"):
         Retention(1, 7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 9])
+async def test_however_many_are_listed_at_once_all_are_deleted(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "PAGE", 3)
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        for number in range(count):
+            await ended(supervisor, f"s{number}")
+    async with open_supervisor(journal=journal, retain=[Retention(AGE)]):
+        await trio.sleep(2 * AGE_S)
+        assert await stored(journal) == []

@@ -19,6 +19,12 @@ def with_event(record: Record, event: Event) -> Record:
     return record.but(events=(Envelope(record.session_id, record.number, 0, 0, 0, 0, event),))
 
 
+def labelled(number: int, title: str, labels: tuple[str, ...]) -> Record:
+    """Return the record in which session `s` gets a title and labels."""
+    record = with_event(prompted("s", number), LabelsChanged(title, labels))
+    return record.but(change=record.change.but(title=title, labels=labels))
+
+
 class ListConformance(ClaimConformance):
     """Tests of what a list tells of sessions, and of its filters and pages."""
 
@@ -54,13 +60,12 @@ class ListConformance(ClaimConformance):
         await journal.append(claim, 0, [prompted("s", 1, opening=state), prompted("s", 2)])
         about = About("acme", "ann", "helper", "a trip", ("new", "vip"), 1)
         assert await journal.sessions() == (StoredSession("s", 2, about=about, active=2),)
-        changes = [LabelsChanged("trip \U0001f642", ("é", "vip")), LabelsChanged("", ("vip",))]
-        await journal.append(claim, 2, [with_event(prompted("s", 3), changes[0])])
+        await journal.append(claim, 2, [labelled(3, "trip \U0001f642", ("é", "vip"))])
         journal = await self.again(journal)
         about = about.but(title="trip \U0001f642", labels=("é", "vip"))
         assert await journal.sessions(SessionFilter(label="é")) == (StoredSession("s", 3, about=about, active=3),)
         assert await journal.sessions(SessionFilter(label="new")) == ()
-        await journal.append(claim, 3, [with_event(prompted("s", 4), changes[1]), prompted("s", 5)])
+        await journal.append(claim, 3, [labelled(4, "", ("vip",)), prompted("s", 5)])
         about = about.but(title="", labels=("vip",))
         for wanted in (ALL_SESSIONS, SessionFilter(label="vip", owner="ann"), SessionFilter(tenant="acme")):
             assert await journal.sessions(wanted) == (StoredSession("s", 5, about=about, active=5),)
