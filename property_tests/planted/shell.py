@@ -44,7 +44,7 @@ bug = BED.bug
 # Too early
 
 
-WRITE = "await self.records.write(arrival, outcome, letter.command)"
+WRITE = "await self.records.write(self.state, arrival, outcome, letter.command)"
 """How a session writes a record, in `Session._handle`."""
 
 

@@ -6,6 +6,7 @@ import pytest
 import trio
 from attrs import frozen
 
+from agentrail.errors import SteeringQueueFull
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.model import EmitChunk
@@ -101,6 +102,15 @@ async def test_what_a_caller_or_a_timer_causes_ends_the_turn_with_what_had_come(
         await until(lambda: world.heard(session).said == SAID)
         await CALLS[at](session)
         await check(world, session)
+
+
+async def test_a_steering_text_that_is_refused_ends_the_turn_with_what_had_come(world: World) -> None:
+    session = await world.spawn(Speaking(), plugins=[Breaking("SteeringReceived")], max_steering_queue=0)
+    await session.prompt("go")
+    await until(lambda: world.heard(session).said == SAID)
+    with pytest.raises(SteeringQueueFull):
+        await session.steer("by the way")
+    await check(world, session)
 
 
 async def test_a_call_that_outlived_its_turn_ends_the_next_one_with_what_had_come(world: World) -> None:

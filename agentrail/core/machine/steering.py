@@ -23,6 +23,7 @@ def on_steer(w: StepDraft, sent: commands.SteerSent) -> None:
     if s.phase is Phase.IDLE:
         accept(w, (Text(sent.text),))
         return
+    w.partial = sent.partial  # kept if this step aborts the turn, also for a text that is refused
     ref = w.make_id("s")
     limit = s.setup.options.max_steering_queue
     if len(s.steering) >= limit:
@@ -32,7 +33,6 @@ def on_steer(w: StepDraft, sent: commands.SteerSent) -> None:
     w.steered = Steering(ref, sent.text)
     w.steer_now = sent.when == "now"
     w.answer = commands.Accepted(ref, "queued", len(s.steering) + 1)
-    w.partial = sent.partial
     w.next("before_steering", ref)
 
 
