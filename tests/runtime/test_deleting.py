@@ -167,12 +167,12 @@ async def test_a_redacted_session_comes_back_and_says_so_in_its_audit() -> None:
 
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec("I have it", "and that"), "s")
-        await session.ask("my number is 555")
+        await session.ask("my word is canary")
         await session.ask("call me")
     async with open_supervisor(journal=journal) as supervisor:
         (stored,) = await supervisor.stored()
         assert await supervisor.redact("s", by="the desk for privacy") == stored.head
-        assert "555" not in repr(await journal.read("s"))
+        assert "canary" not in repr(await journal.read("s"))
         found = await audit(journal, "s")
         assert {difference.what for difference in found} == {"redacted"}
         assert "by the desk for privacy" in found[0].now
