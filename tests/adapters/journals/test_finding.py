@@ -8,10 +8,13 @@ import random
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from threading import Event
 
 import pytest
 import trio
+import trio.testing
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, STRIDE
@@ -22,6 +25,7 @@ from agentrail.ports.journal import Record, Snapshot
 from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
 from tests.adapters.journals.sick import Connection, connecting
 from tests.adapters.journals.test_sqlite import change, content, foreign
+from tests.patience import PATIENCE
 
 LENGTH = 3 * STRIDE + 10
 EDGES = sorted({1, 2, LENGTH - 1, LENGTH, *(STRIDE * n + more for n in (1, 2, 3) for more in (-1, 0, 1, 2))})
@@ -135,12 +139,22 @@ async def test_a_commit_writes_about_as_many_pages_as_its_records_fill(journal: 
     log = path.with_name(f"{path.name}-wal")
     before = log.stat().st_size
     for head in range(rounds):
+        held, gate = Event(), Event()  # the writer is held until all have asked: one commit on any machine
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(journal._writing.do, partial(_waits, held, gate))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            assert await trio.to_thread.run_sync(held.wait, PATIENCE)
             for number in range(sessions):
                 nursery.start_soon(write, number, head)
+            await trio.testing.wait_all_tasks_blocked()
+            gate.set()
     pages = (log.stat().st_size - before) / PAGE_SIZE
     bodies = sum(len(record) for record in records_in(path)) / PAGE_SIZE
     assert pages < 3 * bodies  # with an index of all records it is more than three times as many
+
+
+def _waits(held: Event, gate: Event, _: object) -> None:
+    held.set()
+    assert gate.wait(PATIENCE)
 
 
 def records_in(path: Path) -> list[bytes]:

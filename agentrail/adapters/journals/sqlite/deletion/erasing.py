@@ -32,8 +32,7 @@ ERASED: Final = -1
 
 def refuse_deleting(db: sqlite3.Connection, session_id: str) -> None:
     """Raise `SessionBeingDeleted` if the session is marked."""
-    query = "SELECT 1 FROM deleting WHERE session IN (?, ?) LIMIT 1"
-    if db.execute(query, (session_id, _digest(session_id))).fetchone() is not None:
+    if marks_of(db, session_id) is not None:
         raise SessionBeingDeleted(session_id)
 
 
