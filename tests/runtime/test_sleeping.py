@@ -14,6 +14,7 @@ from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Claim, Record, Snapshot
+from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -22,6 +23,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentEnd, SessionEnded, SessionHibernated, SessionQuarantined, SessionWoken
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.json import Json, JsonObject
+from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Ok, ok
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.test_resuming import Turns
@@ -182,6 +184,34 @@ async def test_nothing_sleeps_that_has_something_to_do(world: World) -> None:
     await trio.sleep(20)
     assert not any(map(sleeps, (streaming, lingering, suspended)))
     await suspended.resume()
+
+
+class SlowToLeave:
+    """A model whose first request never answers, and takes two minutes to end when it is cancelled."""
+
+    name = "slow to leave"
+    script = ScriptedModel([stall(), "ok"])
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        try:
+            return await self.script.stream(request, emit)
+        except trio.Cancelled:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(120)
+            raise
+
+
+async def test_a_request_that_was_cut_and_replaced_keeps_it_awake_until_it_has_closed(world: World) -> None:
+    session = await world.spawn(SlowToLeave(), "s", hibernate_after=10)
+    assert (await session.ask("hi")).text == "ok"
+    await trio.sleep(60)
+    assert not sleeps(session)
+    await trio.sleep(300)
+    assert sleeps(session)
+    names = world.heard(session).names
+    assert names.count("SessionHibernated") == 1
+    assert "SessionWoken" not in names
+    await session.wake()
 
 
 async def test_what_was_attached_while_it_lived_is_still_there(world: World) -> None:

@@ -46,6 +46,7 @@ class Performer:
         "_compaction",
         "_jobs",
         "_mailbox",
+        "_requests",
         "_session_id",
         "_shared",
         "_stall_waits",
@@ -74,6 +75,7 @@ class Performer:
         self._mailbox = mailbox
         self._ties = ties
         self._stream: Stream | None = None
+        self._requests: tuple[str, ...] = ()  # those that have not closed; one that was cut may be among them
         self._stall_waits = False
         self._calls: dict[str, RunningCall] = {}
         self._asks: dict[str, RunningAsk] = {}
@@ -122,7 +124,7 @@ class Performer:
     @property
     def is_busy(self) -> bool:
         """Whether any work is under way."""
-        return bool(self._stream is not None or self._calls or self._asks or self._jobs_now)
+        return bool(self._requests or self._calls or self._asks or self._jobs_now)
 
     @property
     def _jobs_now(self) -> tuple[str, ...]:
@@ -166,7 +168,7 @@ class Performer:
         """Send a request in a task of its own."""
         request = effect.request
         stream = self._stream = Stream(effect, self._shared.clock, self._bus, self._mailbox.post, self._code.prices)
-        request_id = request.request_id
+        self._requests += ((request_id := request.request_id),)
         try:
             model = self.model(request.model)
         except AgentrailError as error:
@@ -207,6 +209,7 @@ class Performer:
 
     def release(self, request_id: str) -> None:
         """Forget a request whose end the machine has handled."""
+        self._requests = tuple(each for each in self._requests if each != request_id)
         if self._stream is not None and self._stream.request.request_id == request_id:
             self._stream = None
             self._shared.timers.clear((self._session_id, "stall"))
