@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
 from agentrail.errors import BrokenPlugin, NotJson
@@ -37,6 +37,7 @@ from agentrail.values.events.plugins import PluginError, PluginEvent
 from agentrail.values.fitting import fit_message, fit_result
 from agentrail.values.foreign import crash, named, seconds, shown, words
 from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze_object, is_same
+from agentrail.values.messages import Message, rearranged
 from agentrail.values.value import Value
 
 MAX_ASKS: Final = 8
@@ -103,6 +104,7 @@ class Pipeline:
         why_no_model: ModelCheck,
         has_price: PriceCheck,
     ) -> None:
+        self.given = hook
         self.hook = _with_replaced(hook, gathered)
         self.ctx = ctx
         self.consent = consent
@@ -281,12 +283,17 @@ def _replace_args(run: Pipeline, entry: PluginEntry, answer: ReplaceToolArgs[obj
     return None
 
 
+def _messages_of(hook: Hook) -> Sequence[Message]:
+    return hook.messages if isinstance(hook, BeforeRequest | BeforeCompaction) else ()
+
+
 def _replace_messages(run: Pipeline, entry: PluginEntry, answer: ReplaceMessages[object]) -> None:
-    there = (
-        {id(message) for message in run.hook.messages} if isinstance(run.hook, BeforeRequest | BeforeCompaction) else ()
-    )
+    there = {id(message) for message in _messages_of(run.hook)}
     messages = tuple([one if id(one) in there else fit_message(one) for one in answer.messages])
-    run.gathered = run.gathered.but(messages=messages, replaced_by=(*run.gathered.replaced_by, entry.seat.key))
+    run.gathered = run.gathered.but(
+        messages=rearranged(_messages_of(run.given), messages),
+        replaced_by=(*run.gathered.replaced_by, entry.seat.key),
+    )
     run.hook = run.hook.but(messages=messages)
 
 
@@ -365,7 +372,7 @@ def _with_replaced(hook: Hook, gathered: Gathered) -> Hook:
         case BeforeTool() if gathered.args is not None:
             return hook.but(args=gathered.args)
         case BeforeRequest() | BeforeCompaction() if gathered.messages is not None:
-            return hook.but(messages=gathered.messages)
+            return hook.but(messages=gathered.messages.of(hook.messages))
         case AfterTool() if gathered.result is not None:
             return hook.but(result=gathered.result)
         case _:

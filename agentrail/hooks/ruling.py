@@ -9,7 +9,7 @@ from agentrail.hooks.actions import AskAnswer, AskRequest
 from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
-from agentrail.values.messages import Message
+from agentrail.values.messages import Rearranged
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value
 
@@ -45,8 +45,8 @@ class Gathered(Value):
     """Texts of `Intervene`, in the order of the plugins."""
     args: JsonObject | None = None
     """Arguments of the call as replaced last; `None` if unchanged."""
-    messages: tuple[Message, ...] | None = None
-    """Messages as replaced last; `None` if unchanged."""
+    messages: Rearranged | None = None
+    """Messages as replaced last, as ranges of those that the hook was built with; `None` if unchanged."""
     result: Ok | Err | None = None
     """Result of the call as replaced last; `None` if unchanged."""
     replaced_by: tuple[str, ...] = ()

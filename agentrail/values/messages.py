@@ -1,4 +1,7 @@
-"""Messages of a conversation: from the user, from the model, and results of tools; and the history that holds them."""
+"""Messages of a conversation: from the user, from the model, and results of tools; and the history that holds them.
+
+A list that repeats most of a history is stored in a few bytes, as ranges of it: `Rearranged`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TypeAlias, overload
 from agentrail.values.content import Data, Image, Part, Said, ToolCall, text_of
 from agentrail.values.json import JsonObject, weight
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import TAG, Authored
+from agentrail.values.value import TAG, Authored, Value
 
 
 class Origin(Enum):
@@ -203,3 +206,47 @@ EMPTY_HISTORY = History()
 def total_size(messages: Sequence[Message]) -> int:
     """Return the approximate size of *messages* for the model, in characters."""
     return messages.size if isinstance(messages, History) else sum(map(size_of, messages))
+
+
+class Range(Value, tag_field=TAG):
+    """Consecutive messages of the history before the step."""
+
+    start: int
+    """Index of the first one."""
+    stop: int
+    """Index after the last one."""
+
+
+class Rearranged(Value, tag_field=TAG):
+    """Messages that are not just those of a history with more appended, as after a compaction."""
+
+    pieces: tuple[Range | Message, ...]
+    """Ranges of the history, and messages that it does not have."""
+
+    def of(self, history: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages; raise `ValueError` if *history* is not as long as the ranges need."""
+        messages: list[Message] = []
+        for piece in self.pieces:
+            if not isinstance(piece, Range):
+                messages.append(piece)
+            elif 0 <= piece.start < piece.stop <= len(history):
+                messages.extend(history[piece.start : piece.stop])
+            else:
+                problem = f"it keeps messages {piece.start} to {piece.stop} of a history of {len(history)}"
+                raise ValueError(problem)
+        return tuple(messages)
+
+
+def rearranged(history: Sequence[Message], messages: Iterable[Message]) -> Rearranged:
+    """Return *messages* with ranges in place of those that *history* has: the same objects, not equal ones."""
+    places = {id(message): place for place, message in enumerate(history)}
+    pieces: list[Range | Message] = []
+    last: Range | None = None
+    for message in messages:
+        if last is not None and last.stop < len(history) and history[last.stop] is message:
+            pieces[-1] = last = Range(last.start, last.stop + 1)
+            continue
+        place = places.get(id(message))
+        last = None if place is None else Range(place, place + 1)
+        pieces.append(message if last is None else last)
+    return Rearranged(tuple(pieces))

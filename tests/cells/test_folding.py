@@ -42,7 +42,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.events.context import PlanStepCompleted
 from agentrail.values.json import EMPTY, FrozenObject, Json
-from agentrail.values.messages import Origin
+from agentrail.values.messages import Origin, Rearranged
 from agentrail.values.tools import err, ok
 from tests.cells.bench import Answering, Bench, Got, Now, call, plug, ruled
 from tests.cells.registry import figure, fold
@@ -267,7 +267,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
     switch = Switch("n", EMPTY, "D")
     gathered = Gathered(
         texts=("note",),
-        messages=(OTHER,),
+        messages=Rearranged((OTHER,)),
         replaced_by=("B",),
         switch=switch,
         sections=(("mood", "calm"),),
@@ -445,7 +445,7 @@ def test_each_plugin_sees_the_messages_that_the_one_before_it_left() -> None:
         watching.plug("C", "before_request", Continue()),
     )
     assert [tuple(getattr(hook, "messages", ())) for _, hook, _ in watching.seen] == [(said(),), first, second]
-    gathered = Gathered(messages=second, replaced_by=("A", "B"))
+    gathered = Gathered(messages=Rearranged(second), replaced_by=("A", "B"))
     started(
         got,
         (*ruled("before_prompt"), Ruling("before_request", gathered=gathered)),

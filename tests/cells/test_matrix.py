@@ -51,7 +51,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.messages import Origin
+from agentrail.values.messages import Origin, Rearranged
 from agentrail.values.tools import err
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import LOOK, NOW, Got, Now, ruled, with_call
@@ -493,7 +493,7 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
         ids=2,
         events=starts("p1", "r2"),
         effects=[request(before, "r2", messages=OTHER)],
-        rulings=(*ruled("before_prompt"), ruling("before_request", messages=OTHER, replaced_by=("P",))),
+        rulings=(*ruled("before_prompt"), ruling("before_request", messages=Rearranged(OTHER), replaced_by=("P",))),
         phase=Phase.RUNNING,
         turns=1,
         round=1,
@@ -517,7 +517,7 @@ def test_the_compaction_sees_the_new_messages() -> None:
         ids=1,
         events=[BeforeCompact(2, "room"), CompactStart(1)],
         effects=[StartCompaction("k3", OTHER, keep)],
-        rulings=(ruling("before_compact", messages=OTHER, replaced_by=("P",)),),
+        rulings=(ruling("before_compact", messages=Rearranged(OTHER), replaced_by=("P",)),),
         phase=Phase.RUNNING,
         plugin_states=(1,),
         compaction=Compaction("k3", "room", running=True),

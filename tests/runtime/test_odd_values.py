@@ -22,8 +22,6 @@ from agentrail.core.vocabulary.changes import (
     ChangedCall,
     ChangedCalls,
     ChangedStates,
-    Range,
-    Rearranged,
 )
 from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.errors import (
@@ -69,7 +67,7 @@ from agentrail.values.events.plugins import AskStarted, PluginError
 from agentrail.values.events.response import Retry
 from agentrail.values.foreign import TEN_YEARS
 from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.messages import ToolMessage, UserMessage
+from agentrail.values.messages import Range, Rearranged, ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest, Response, TextChunk, UsageChunk
 from agentrail.values.tools import Ok, ToolResult
 from agentrail.values.usage import Limit, Usage

@@ -70,7 +70,7 @@ def begin_before_request(w: StepDraft, _: str) -> Hook | None:
     return _before_request(s.history, s.turn.attempt, s.turn.last_error)
 
 
-def finish_before_request(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
     """Send the request with what plugins changed, or abort the turn if one says so."""
     s = w.s
     if ruling.verdict is Verdict.ABORT:
@@ -87,7 +87,7 @@ def finish_before_request(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) 
         added = (UserMessage((Text(text),), Origin.INTERVENTION),)
         w.say(*added)
         w.emit(Intervention(text, "before_request"))
-    messages = s.history if gathered.messages is None else (*gathered.messages, *added)
+    messages = _shown(s.history, hook, ruling, added)
     before, used = s.used_model, (turn.model, turn.options)
     if before is not None and before != used:
         w.emit(ModelEffective(turn.model))
@@ -112,6 +112,16 @@ def finish_before_request(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) 
             s.setup.options.inline_tags,
         )
     )
+
+
+def _shown(
+    history: History, hook: Hook, ruling: Ruling, added: tuple[Message, ...] = ()
+) -> History | tuple[Message, ...]:
+    """Return what plugins put in place of the messages of *hook*, with what was *added* since; else *history*."""
+    replaced = ruling.gathered.messages
+    if replaced is None or not isinstance(hook, BeforeRequest | BeforeCompaction):
+        return history
+    return (*replaced.of(hook.messages), *added)
 
 
 def abort_by(w: StepDraft, ruling: Ruling) -> None:
@@ -166,7 +176,7 @@ def begin_before_compact(w: StepDraft, _: str) -> Hook | None:
     return BeforeCompaction(s.history, s.compaction.reason)
 
 
-def finish_before_compact(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_before_compact(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
     """Start the compaction, or skip it if a plugin says so."""
     s = w.s
     compaction = s.compaction
@@ -175,8 +185,7 @@ def finish_before_compact(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) 
     if ruling.verdict is Verdict.SKIP:
         _after_compaction(w, "a plugin skipped it", shorter=False)
         return
-    replaced = ruling.gathered.messages
-    messages = s.history if replaced is None else replaced
+    messages = _shown(s.history, hook, ruling)
     s.compaction = compaction.but(running=True)
     w.emit(CompactStart(len(messages)))
     options = s.setup.options

@@ -34,7 +34,7 @@ from agentrail.core.vocabulary.tool_calls import (
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.ruling import Gathered, Place
 from agentrail.values.json import JsonObject
-from agentrail.values.messages import Message, ToolMessage
+from agentrail.values.messages import Message, Rearranged, ToolMessage
 from agentrail.values.tools import Err, Ok, Todo, ToolSpec
 from agentrail.values.usage import Usage
 from agentrail.values.value import TAG, Value
@@ -52,22 +52,6 @@ class Appended(Value, tag_field=TAG):
 
     messages: tuple[ResultOf | Message, ...]
     """The messages, in order."""
-
-
-class Range(Value, tag_field=TAG):
-    """Consecutive messages of the history before the step."""
-
-    start: int
-    """Index of the first one."""
-    stop: int
-    """Index after the last one."""
-
-
-class Rearranged(Value, tag_field=TAG):
-    """A history that does not begin with all of the history before it, as after a compaction."""
-
-    pieces: tuple[Range | Message, ...]
-    """Ranges of the history before the step, and messages that it did not have."""
 
 
 class SpecOfTool(Value, tag_field=TAG):

@@ -23,8 +23,6 @@ from agentrail.core.vocabulary.changes import (
     ChangedCalls,
     ChangedStates,
     ChangedTools,
-    Range,
-    Rearranged,
     ResultOf,
     SpecOfTool,
 )
@@ -38,7 +36,7 @@ from agentrail.core.vocabulary.tool_calls import (
     CallList,
     first_call,
 )
-from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage
+from agentrail.values.messages import AssistantMessage, History, Message, Rearranged, ToolMessage, rearranged
 
 _SPEC_OF_TOOL: Final = SpecOfTool()
 _CALL_NAMES: Final = Call.__struct_fields__
@@ -86,17 +84,7 @@ def _grown(before: State, after: State) -> Appended | Rearranged | UnsetType:
     if new.continues(old) or not old:
         added = tuple([_meant(message, before.batch) for message in new[len(old) :]])
         return Appended(added) if added else UNSET
-    places = {id(message): place for place, message in enumerate(old)}
-    pieces: list[Range | Message] = []
-    last: Range | None = None
-    for message in new:
-        if last is not None and last.stop < len(old) and old[last.stop] is message:
-            pieces[-1] = last = Range(last.start, last.stop + 1)
-            continue
-        place = places.get(id(message))
-        last = None if place is None else Range(place, place + 1)
-        pieces.append(message if last is None else last)
-    return Rearranged(tuple(pieces))
+    return rearranged(old, new)
 
 
 def _meant(message: Message, batch: Batch | None) -> Message | ResultOf:
@@ -112,16 +100,7 @@ def _grow(before: State, form: Appended | Rearranged, _: Changed) -> History:
     if isinstance(form, Appended):
         batch = before.batch
         return old.and_(*[_result(m.call_id, batch) if isinstance(m, ResultOf) else m for m in form.messages])
-    messages: list[Message] = []
-    for piece in form.pieces:
-        if not isinstance(piece, Range):
-            messages.append(piece)
-        elif 0 <= piece.start < piece.stop <= len(old):
-            messages.extend(old[piece.start : piece.stop])
-        else:
-            problem = f"it keeps messages {piece.start} to {piece.stop} of a history of {len(old)}"
-            raise ValueError(problem)
-    return History(messages)
+    return History(form.of(old))
 
 
 def _result(call_id: str, batch: Batch | None) -> ToolMessage:

@@ -3,15 +3,20 @@
 import random
 import sqlite3
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from agentrail import SessionSpec, open_supervisor, tool
+from agentrail import Continue, Plugin, ReplaceMessages, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.plugins import BeforeRequest, Context
 from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.content import Text
+from agentrail.values.messages import Message, UserMessage
 
 LETTERS = "abcdefghij klmnop"
+TURNS = 120
 
 
 def text(chance: random.Random, size: int) -> str:
@@ -59,3 +64,58 @@ async def test_a_long_conversation_takes_little_more_than_its_texts(tmp_path: Pa
     said, records, apart = await stored(tmp_path / "a.db", 10, 4, 25_000)
     assert said > 1_000_000
     assert records + apart <= 1.2 * said
+
+
+class Replaces(Plugin[None]):
+    """Shows the model other messages in each request."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> ReplaceMessages | Continue:
+        messages = self.shown(tuple(hook.messages))
+        return Continue() if messages is None else ReplaceMessages(messages)
+
+    def shown(self, messages: tuple[Message, ...]) -> tuple[Message, ...] | None:
+        raise NotImplementedError
+
+
+class Trims(Replaces):
+    def shown(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        return messages[-9:]
+
+
+class ChangesOne(Replaces):
+    def shown(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        middle = len(messages) // 2
+        return (*messages[:middle], UserMessage((Text("in short"),)), *messages[middle + 1 :])
+
+
+class Watches(Replaces):
+    def shown(self, messages: tuple[Message, ...]) -> None:
+        return None
+
+
+async def bytes_of_turns(path: Path, plugin: Replaces) -> list[int]:
+    """Return the bytes that the records of each turn of a session take."""
+    chance = random.Random(1)
+    script = [say(text(chance, 200)) for _ in range(TURNS)]
+    journal = SqliteJournal(path)
+    heads = []
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(script), plugins=[plugin]), "session-1")
+        for _ in range(TURNS):
+            heads.append((await journal.sessions())[0].head)
+            await session.ask(text(chance, 190))
+    await journal.close()
+    with closing(sqlite3.connect(path)) as file:
+        size = dict(file.execute("SELECT number, length(body) FROM record").fetchall())
+    return [sum(size[number] for number in range(start + 1, stop + 1)) for start, stop in pairwise(heads)]
+
+
+@pytest.mark.parametrize("plugin", [Trims(), ChangesOne()], ids=lambda plugin: type(plugin).__name__)
+async def test_a_turn_takes_no_more_bytes_later_if_a_plugin_replaces_the_messages_in_each(
+    tmp_path: Path, plugin: Replaces
+) -> None:
+    usual = await bytes_of_turns(tmp_path / "usual.db", Watches())
+    sizes = await bytes_of_turns(tmp_path / "replaced.db", plugin)
+    late = sizes[50:]
+    assert max(late) - min(late) <= 40  # numbers have more digits
+    assert max(late) - max(usual) <= 700
