@@ -1,4 +1,5 @@
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import pytest
 import trio
@@ -6,7 +7,7 @@ import trio.testing
 
 from agentrail.errors import SubscriberTooSlow
 from agentrail.runtime.events.subscription import MOST_MERGED, Subscription
-from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentEnd, AgentStart
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta, ThinkingDelta
@@ -195,6 +196,16 @@ async def test_a_session_that_ends_before_the_subscriber_has_entered_ends_it() -
             assert [envelope async for envelope in events] == []
 
 
+async def test_what_waits_when_a_session_is_gone_is_heard() -> None:
+    session = Session()
+    async with session.subscribe() as events:
+        session.publish(start())
+        session.whisper(MessageDelta("a"))
+        assert events.waiting == 2
+        session.bus.close()
+        assert await drain(events) == session.log
+
+
 async def test_the_end_wakes_a_subscriber_that_waits() -> None:
     session = Session()
     got: list[Envelope] = []
@@ -271,6 +282,59 @@ async def test_a_slow_subscriber_that_disconnects_is_told_where_to_go_on() -> No
     assert slow.value.cursor == (2, 0)
     async with session.subscribe(since=Cursor(*slow.value.cursor), policy="disconnect") as events:
         assert [*got, *(await drain(events))] == session.log
+
+
+async def test_a_subscriber_that_is_disconnected_hears_nothing_from_after_the_place_where_it_fell_behind() -> None:
+    session = Session()
+    async with session.subscribe(policy="disconnect", capacity=1) as events:
+        session.publish(start("heard"))
+        session.publish(start("too much"))
+        assert (await events.__anext__()).event == start("heard")
+        session.publish(start("later"))
+        session.whisper(MessageDelta("later"))
+        with pytest.raises(SubscriberTooSlow) as slow:
+            await events.__anext__()
+    assert slow.value.cursor == (1, 0)
+
+
+class Steps(trio.abc.Instrument):
+    """Counts how often each task runs."""
+
+    def __init__(self) -> None:
+        self.of: Counter[str] = Counter()
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.of[task.name] += 1
+
+
+async def test_a_subscriber_is_woken_for_what_it_wants_to_hear_alone() -> None:
+    session = Session()
+    got: list[Event] = []
+    steps = Steps()
+
+    async def listen(*types: type[Event], task_status: trio.TaskStatus[None]) -> None:
+        async with session.subscribe(types=types or None) as events:
+            task_status.started()
+            got.append((await events.__anext__()).event)
+
+    async def show(doing: Callable[[], None]) -> tuple[int, int, int]:
+        steps.of.clear()
+        doing()
+        await trio.testing.wait_all_tasks_blocked()
+        return steps.of["all"], steps.of["ends"], steps.of["deltas"]
+
+    trio.lowlevel.add_instrument(steps)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(listen, name="all")
+        await nursery.start(listen, AgentEnd, name="ends")
+        await nursery.start(listen, MessageDelta, name="deltas")
+        await trio.testing.wait_all_tasks_blocked()
+        assert await show(lambda: session.whisper(ThinkingDelta("a"))) == (1, 0, 0)
+        assert await show(lambda: session.publish(start())) == (0, 0, 0)
+        assert await show(lambda: session.whisper(MessageDelta("b"))) == (0, 0, 1)
+        assert await show(lambda: session.publish(end())) == (0, 1, 0)
+    trio.lowlevel.remove_instrument(steps)
+    assert got == [ThinkingDelta("a"), MessageDelta("b"), end()]
 
 
 async def test_a_live_subscriber_that_falls_behind_does_not_read_the_whole_journal() -> None:

@@ -94,7 +94,6 @@ class Subscription:
         "_runs",
         "_since",
         "_start",
-        "_too_slow",
         "_types",
         "room_to",
         "task",
@@ -123,7 +122,6 @@ class Subscription:
         self._start = _BEGINNING
         self._last_out: Envelope | None = None
         self._lost_to: Cursor | None = None
-        self._too_slow = False
         self._ended = False
         self._entered = False
         self._barred: type[AlreadyLeft | AlreadyRead] | None = None
@@ -132,7 +130,7 @@ class Subscription:
     @in_brackets
     def __repr__(self) -> str:
         left = self._barred is AlreadyLeft
-        over = "left" if left else "too slow" if self._too_slow else "ended" if self._ended else ""
+        over = "left" if left else "too slow" if self._is_too_slow else "ended" if self._ended else ""
         said = f"{self._bus.session_id!r} {self.waiting} of {self._capacity} wait"
         return listed(said, over if self._entered else "not entered")
 
@@ -166,6 +164,11 @@ class Subscription:
         self._start = since
 
     @property
+    def _is_too_slow(self) -> bool:
+        """Whether the subscriber has fallen behind and is to be disconnected, once it has read what waits."""
+        return self._lost_to is not None and self._policy == "disconnect"
+
+    @property
     def _hears_deltas(self) -> bool:
         return self._types is None or any(not kind.durable for kind in self._types)
 
@@ -189,11 +192,11 @@ class Subscription:
             self._queue.extend(envelopes)
         else:
             self._unfold()
-            taken = [self._squeezed_in(envelope) for envelope in envelopes]
-            if not any(taken):
-                return
+            for envelope in envelopes:
+                self._squeeze_in(envelope)
         self.room_to = self._room - len(self._queue) - self._folded
-        self.wake()
+        if self._queue:
+            self.wake()
 
     def squeeze(self, n: int) -> None:
         """Called by the bus: apply the policy to the ephemeral event *n* if there is no room for it."""
@@ -204,7 +207,9 @@ class Subscription:
         self.keep(n - 1)
         tail, _ = self._bus.tail
         self._next = n + 1
-        if tail is not None and self._squeezed_in(tail.envelopes(n, n)[0]):
+        if tail is not None:
+            self._squeeze_in(tail.envelopes(n, n)[0])
+        if self._queue:
             self.wake()
 
     def keep(self, last: int) -> None:
@@ -230,26 +235,15 @@ class Subscription:
             self.task = None
             trio.lowlevel.reschedule(task)
 
-    def _squeezed_in(self, envelope: Envelope) -> bool:
-        """Queue, merge, filter out or drop an event if there is no room; return whether the subscriber has news."""
+    def _squeeze_in(self, envelope: Envelope) -> None:
+        """Queue an event, or if there is no room for it, filter it out, merge it or leave it out."""
         if self._types is not None and not isinstance(envelope.event, self._types):
-            return False
-        if self._too_slow:
-            return False
-        if self._lost_to is not None:
-            self._lost_to = envelope.cursor
-            return False
-        if len(self._queue) < self._capacity:
+            return
+        if self._lost_to is None and len(self._queue) < self._capacity:
             self._queue.append(envelope)
-            return True
-        if self._merged(envelope):
-            return True
-        self._room = 0
-        if self._policy == "disconnect":
-            self._too_slow = True
-        else:
+        elif self._lost_to is not None or not self._merged(envelope):
+            self._room = 0
             self._lost_to = envelope.cursor
-        return True
 
     def _merged(self, envelope: Envelope) -> bool:
         """Merge a delta into the last waiting one if both are of one type and the policy merges; return success."""
@@ -300,13 +294,13 @@ class Subscription:
                     self._past = None
                 if (envelope := self._taken()) is not None:
                     return envelope
+                if self._is_too_slow:
+                    raise SubscriberTooSlow(self._position.seq, self._position.n)
                 if self._lost_to is not None:
                     gap = self._catch_up(self._lost_to)
                     if gap is not None:
                         return gap
                     continue
-                if self._too_slow:
-                    raise SubscriberTooSlow(self._position.seq, self._position.n)
                 if self._ended:
                     raise StopAsyncIteration
                 self.task = trio.lowlevel.current_task()
