@@ -47,3 +47,15 @@ def test_a_list_of_no_calls_is_empty() -> None:
     assert list(CallList()) == []
     assert len(CallList()) == 0
     assert CallList().find("c0") is None
+
+
+def test_a_list_tells_which_calls_have_changed_since_another_one() -> None:
+    for number in (3, PAGE + 3):
+        plain = some_calls(number)
+        before = CallList(plain)
+        running = [plain[place].but(status=CallStatus.RUNNING) for place in (0, number - 1)]
+        after = before.put(running[0]).put(running[1])
+        assert after.changed_since(before) == ((plain[0], running[0]), (plain[-1], running[1]))
+        assert before.changed_since(before) == ()
+        assert after.changed_since(CallList(plain)) is None
+        assert CallList(plain[:-1]).changed_since(before) is None

@@ -1,0 +1,167 @@
+"""What is written of a step: the changed parts alone, whole values of them; and what no session may be changed by."""
+
+import pytest
+
+from agentrail.core.vocabulary.changes import (
+    Appended,
+    Change,
+    ChangedCall,
+    ChangedCalls,
+    ChangedStates,
+    ChangedTools,
+    Range,
+    Rearranged,
+    ResultOf,
+    SpecOfTool,
+)
+from agentrail.core.vocabulary.folding import change, fold
+from agentrail.core.vocabulary.inputs import ToolReturned
+from agentrail.core.vocabulary.state import Attached, Setup, State
+from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
+from agentrail.testing.world.scenes import TOOLS
+from agentrail.values.content import Text
+from agentrail.values.json import EMPTY
+from agentrail.values.messages import History, Message, Origin, UserMessage
+from agentrail.values.tools import ok
+from tests.core.driving import asked, call, session
+
+READ, OTHER, *_ = TOOLS
+BIG = 1_000
+
+
+def said(*texts: str) -> list[Message]:
+    return [UserMessage((Text(text),), Origin.PROMPT) for text in texts]
+
+
+def state(*messages: Message) -> State:
+    return State("s", Setup(), "m", history=History(messages))
+
+
+def with_calls(*calls: Call) -> State:
+    return state().but(batch=Batch(CallList(calls)))
+
+
+def test_of_a_history_that_grew_the_new_messages_are_written() -> None:
+    first, second = said("first", "second")
+    before = state(first)
+    after = before.but(history=before.history.and_(second))
+    assert change(before, after) == Change(history=Appended((second,)))
+    assert fold(before, change(before, after)) == after
+
+
+def test_of_a_history_that_was_rearranged_ranges_of_the_old_one_are_written() -> None:
+    a, b, c, d = said("a", "b", "c", "d")
+    notice, more = said("notice", "more")
+    before = state(a, b, c, d)
+    after = before.but(history=History((notice, a, c, d, more, b)))
+    pieces = (notice, Range(0, 1), Range(2, 4), more, Range(1, 2))
+    assert change(before, after) == Change(history=Rearranged(pieces))
+    assert fold(before, change(before, after)) == after
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 1), (1, 1), (2, 1), (1, 3)])
+def test_messages_that_a_history_does_not_have_cannot_be_kept(start: int, stop: int) -> None:
+    before = state(*said("a", "b"))
+    with pytest.raises(ValueError, match=f"it keeps messages {start} to {stop} of a history of 2"):
+        fold(before, Change(history=Rearranged((Range(start, stop),))))
+
+
+@pytest.mark.parametrize("before", [state(), with_calls(Call("c1", "look", EMPTY)), with_calls()])
+def test_a_result_that_there_is_not_cannot_be_appended(before: State) -> None:
+    with pytest.raises(ValueError, match="it appends the result of call c1, and there is none"):
+        fold(before, Change(history=Appended((ResultOf("c1"),))))
+
+
+def test_a_call_that_there_is_not_cannot_be_changed() -> None:
+    changed = Change(batch=ChangedCalls((ChangedCall("c1", attempt=2),)))
+    with pytest.raises(ValueError, match="it changes calls, and there is no batch"):
+        fold(state(), changed)
+    with pytest.raises(ValueError, match="it changes call c1, which is not in the batch"):
+        fold(with_calls(Call("c2", "look", EMPTY)), changed)
+
+
+def test_of_calls_only_what_has_changed_is_written() -> None:
+    world = session()
+    before = world.state
+    asked(world, call("read"), call("read", "b"))
+    sent, answered = world.records[-2:]
+    first, second = world.state.batch.calls if world.state.batch is not None else ()
+    assert isinstance(answered.change.batch, ChangedCalls)
+    assert answered.change.batch == ChangedCalls(
+        tuple(
+            ChangedCall(one.call_id, status=CallStatus.RUNNING, spec=SpecOfTool(), started_at=world.now)
+            for one in (first, second)
+        ),
+        begins=True,
+    )
+    world.apply(ToolReturned(first.call_id, 1, ok("done")))
+    returned = world.records[-1].change
+    done = world.state.batch.calls.find(first.call_id) if world.state.batch is not None else None
+    assert done is not None
+    assert returned.batch == ChangedCalls(
+        (ChangedCall(first.call_id, status=CallStatus.DONE, result=done.result),)
+    )
+    for record in (sent, answered, world.records[-1]):
+        before = fold(before, record.change)
+    assert before == world.state
+
+
+def test_equal_numbers_and_texts_are_no_change_and_those_of_another_type_are() -> None:
+    old = Call("c1", "look", EMPTY, started_at=BIG + 1, error="".join(["o", "n"]), attempt=1)
+    equal = old.but(started_at=BIG + 2 - 1, error="".join(["", "on"]))
+    assert equal.error is not old.error
+    before = with_calls(old)
+    assert change(before, with_calls_of(before, equal)).batch == ChangedCalls((ChangedCall("c1"),))
+    for was, now in ((1, True), (True, 1)):
+        there = with_calls(old.but(attempt=was))
+        after = with_calls_of(there, old.but(attempt=now))
+        (changed,) = fold(there, change(there, after)).batch.calls  # type: ignore[union-attr]  # there is one
+        assert type(changed.attempt) is type(now)
+
+
+def with_calls_of(before: State, changed: Call) -> State:
+    assert before.batch is not None
+    return before.but(batch=before.batch.but(calls=before.batch.calls.put(changed)))
+
+
+def test_the_spec_of_a_call_is_written_if_it_is_not_that_of_the_tool() -> None:
+    old = Call("c1", READ.name, EMPTY)
+    before = with_calls(old).but(tools={READ.name: Attached(READ, 0)})
+    for spec, written in ((READ, SpecOfTool()), (OTHER, OTHER), (READ.but(), READ)):
+        after = with_calls_of(before, old.but(spec=spec))
+        assert change(before, after) == Change(batch=ChangedCalls((ChangedCall("c1", spec=written),)))
+        assert fold(before, change(before, after)) == after
+    gone = before.but(tools={})
+    after = with_calls_of(gone, old.but(spec=READ))
+    assert change(gone, after) == Change(batch=ChangedCalls((ChangedCall("c1", spec=READ),)))
+
+
+def test_of_plugin_states_those_that_are_others_are_written() -> None:
+    before = state().but(plugin_states=("a", "b", "c"))
+    after = before.but(plugin_states=("a", "B"))
+    assert change(before, after) == Change(plugin_states=ChangedStates(2, ((1, "B"),)))
+    assert fold(before, change(before, after)) == after
+    more = before.but(plugin_states=("a", "b", "c", "d"))
+    assert change(before, more) == Change(plugin_states=ChangedStates(4, ((3, "d"),)))
+    assert fold(before, change(before, more)) == more
+
+
+@pytest.mark.parametrize("form", [ChangedStates(3, ((2, "c"),)), ChangedStates(1, ((1, "b"),))])
+def test_states_of_plugins_that_there_are_not_are_refused(form: ChangedStates) -> None:
+    before = state().but(plugin_states=("a",))
+    places = sorted(dict(form.put))
+    with pytest.raises(ValueError, match="it has states of the plugins") as refused:
+        fold(before, Change(plugin_states=form))
+    assert str(refused.value).endswith(f"plugins {places} of {form.count}, and there were 1")
+
+
+def test_of_tools_those_that_came_and_went_are_written() -> None:
+    a, b, c = (Attached(spec, 0) for spec in TOOLS[:3])
+    before = state().but(tools={"a": a, "b": b})
+    after = before.but(tools={"b": b, "c": c})
+    assert change(before, after) == Change(tools=ChangedTools(("a",), {"c": c}))
+    turned = before.but(tools={"b": b, "a": a})
+    assert change(before, turned) == Change(tools=ChangedTools(("a", "b"), {"b": b, "a": a}))
+    for other in (after, turned):
+        folded = fold(before, change(before, other))
+        assert list(folded.tools.items()) == list(other.tools.items())
