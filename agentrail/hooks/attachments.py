@@ -113,7 +113,7 @@ def options_of(plugin: AnyPlugin) -> JsonObject:
 def _plain(found: object) -> tuple[object] | None:
     if isinstance(found, frozenset):
         found = sorted(cast("frozenset[object]", found), key=str)
-    if isinstance(found, Value) or attrs.has(type(found)):
+    if attrs.has(type(found)):  # also one that could be read as a mapping
         return None
     try:
         return (freeze(found),)

@@ -188,9 +188,8 @@ def _written(name: str, wanted: tuple[str, ...]) -> str:
 def indirect(function: object) -> str:
     """Return "async" or the like if calling *function* gives no direct answer; an empty text if it does."""
     while True:
-        if isinstance(function, partial):
+        while isinstance(function, partial):
             function = cast("object", function.func)
-            continue
         if not inspect.isroutine(function) and not isinstance(function, type):
             call: object = getattr(type(function), "__call__", None)  # noqa: B004 - the function that calling it would run
             function = call if inspect.isfunction(call) else function
@@ -259,5 +258,5 @@ def refuse_unknown_options(cls: type, given: tuple[object, ...], named: Mapping[
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return
     refuse_unknown(cls.__name__, named, [name for name, one in parameters.items() if one.kind in _BY_NAME])
-    if given and not parameters:
+    if not parameters:
         raise BadPlugin(cls.__name__, f"it has no options, and was given {len(given)}")

@@ -183,7 +183,6 @@ class Live:
         broke_critical = None
         for entry in self._entries(row.seats).get(ON_EVENT, ()):
             failed = failures.get(entry.seat.key, 0)
-            listener = cast("Plugin[object]", self._plugins[entry.seat.key, entry.seat.revision])
             before = state = row.states[entry.place]
             for envelope in events:
                 if failed >= MAX_FAILURES:
@@ -191,7 +190,7 @@ class Live:
                 if type(envelope.event) in UNHEARD:
                     continue
                 try:
-                    state = self._heard(listener, envelope, state, ctx, logs)
+                    state = self._heard(entry, envelope, state, ctx, logs)
                 except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
                     problem = crash(error)
                     self.complain(entry.seat, ON_EVENT, problem, error)
@@ -213,23 +212,24 @@ class Live:
 
     def _heard(
         self,
-        listener: Plugin[object],
+        entry: PluginEntry,
         envelope: Envelope,
         state: object,
         ctx: Context,
         logs: list[tuple[str, str, JsonObject]],
     ) -> object:
         """Pass one event to a plugin's `on_event`; return the plugin's new state, and add its log line to *logs*."""
-        heard: object = listener.on_event(envelope, state, ctx)
+        on_event = cast("Callable[[Envelope, object, Context], object]", entry.method)
+        heard = on_event(envelope, state, ctx)
         if isinstance(heard, Log):
             line = cast("Log[object]", heard)
             logs.append((fit_text(line.level), fit_text(line.message), freeze_object(line.fields)))
             heard = line.state
         if isinstance(heard, Action):
-            raise BrokenPlugin(listener.key, ON_EVENT, f"it returned `{heard.kind}` where its state is wanted")
+            raise BrokenPlugin(entry.seat.key, ON_EVENT, f"it returned `{heard.kind}` where its state is wanted")
         problem = None if heard is state else self._storable(heard)
         if problem is not None:
-            raise BrokenPlugin(listener.key, ON_EVENT, f"its state cannot be stored: {problem}")
+            raise BrokenPlugin(entry.seat.key, ON_EVENT, f"its state cannot be stored: {problem}")
         return heard
 
     def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:

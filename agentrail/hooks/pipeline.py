@@ -30,7 +30,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Consent
 from agentrail.hooks.moments import AfterTool, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX
-from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
+from agentrail.hooks.ruling import START, Gathered, Pause, Place, Ruling, Switch, Verdict
 from agentrail.hooks.wellformed import frozen_request, is_reportable, why_malformed
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
@@ -127,11 +127,9 @@ class Pipeline:
             stopped = self._ask(entries, place)
             if stopped is not None and stopped.verdict is not Verdict.SKIP:
                 return stopped
-            if stopped is None and not self._must_ask_again(entries):
-                return self.ruling(Verdict.PASS)
-            if stopped is not None and not self._must_ask_again(entries):
-                return stopped
-            place = Place(final=True)
+            if not self._must_ask_again(entries):
+                return stopped or self.ruling(Verdict.PASS)
+            place = START
         self.final = True
         guards = tuple(entry for entry in entries if entry.seat.critical and entry.place < self.gathered.replaced_at)
         return self._ask(guards, place) or self.ruling(Verdict.PASS)

@@ -125,10 +125,13 @@ def test_a_replay_reads_the_rulings_in_order_and_asks_nobody() -> None:
 
 
 def test_a_replay_knows_what_it_was_not_asked_for() -> None:
-    judge = Recorded([Ruling("init"), Ruling("on_options"), Ruling("check"), Ruling("on_event"), Ruling("init")])
+    judge = Recorded(
+        [Ruling("init"), Ruling("on_options"), Ruling("check"), Ruling("on_event"), Ruling("upgrade"), Ruling("init")]
+    )
     seat = seat_for("P", plug())
     assert judge.init(seat, Context).hook == "init"
     assert judge.options(seat, None, {}).hook == "on_options"
     assert judge.check("look", 0, {}, Meter(1), 100, 100).hook == "check"
     assert judge.learn((), PluginRow((), ()), Context, {}).hook == "on_event"
+    assert judge.upgrade(seat, None).hook == "upgrade"
     assert judge.left == 1

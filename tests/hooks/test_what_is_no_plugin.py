@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import re
 import types
 from array import array
 from collections import Counter, OrderedDict, UserDict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date
 from decimal import Decimal
@@ -23,7 +24,7 @@ import attrs
 import pytest
 from attrs import define, frozen
 
-from agentrail.errors import BadPlugin
+from agentrail.errors import BadOptions, BadPlugin, UnknownField
 from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.attachments import refuse_unknown_tools, seat_for, unkeyed
 from agentrail.hooks.context import Context, MoneyLimit
@@ -188,6 +189,7 @@ UNFIT: dict[str, object] = {
     "wrapped": timed(waits),
     "wrapped twice": timed(timed(yields)),
     "partial": functools.partial(waits, None),
+    "partial of a wrapped one": functools.partial(timed(waits), None),
     "partial method": functools.partialmethod(waits),
     "static": staticmethod(functools.partial(waits, None)),
     "class method": classmethod(waits),
@@ -483,6 +485,17 @@ def test_classes_whose_fields_can_be_set_are_refused_where_they_join() -> None:
             seat_for("p", cls())
 
 
+def test_a_class_whose_setter_attrs_made_is_refused_where_it_joins() -> None:
+    @define
+    class Validated(Plugin):
+        limit: int = attrs.field(default=1, validator=attrs.validators.instance_of(int))
+
+    plugin = Validated()
+    plugin.limit = 2
+    with pytest.raises(BadPlugin, match=r"^plugin class `Validated`: its `limit` can be set; decorate"):
+        seat_for("p", plugin)
+
+
 @pytest.mark.parametrize("option", [[1], {"a": 1}, {1}, bytearray(b"x")])
 def test_an_option_that_can_change_is_refused_where_it_joins(option: object) -> None:
     @frozen
@@ -674,10 +687,11 @@ def test_a_hook_of_a_base_that_stands_after_plugin_is_refused() -> None:
     seat_for("p", type("Guard", (Mixin, Plugin), {})())
 
 
-def test_a_hook_on_the_object_is_refused_where_it_joins() -> None:
+@pytest.mark.parametrize("name", ["before_tool", "on_event"])
+def test_a_method_on_the_object_is_refused_where_it_joins(name: str) -> None:
     plugin = made()()
-    vars(plugin)["before_tool"] = waits
-    with pytest.raises(BadPlugin, match="set on the object"):
+    vars(plugin)[name] = blocks
+    with pytest.raises(BadPlugin, match=f"its `{name}` is set on the object; define it in the class"):
         seat_for("p", plugin)
 
 
@@ -704,6 +718,78 @@ def test_options_of_a_dataclass_are_told_and_can_be_updated() -> None:
 
     assert seat_for("p", Data(3)).options == {"limit": 3}
     assert updated(Data(3), {"limit": 4}) == Data(4)
+
+
+def test_options_are_told_as_far_as_they_are_json() -> None:
+    @frozen
+    class Table(Mapping[str, int]):
+        rows: int = 1
+
+        def __getitem__(self, key: str) -> int:
+            return self.rows
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(["a"])
+
+        def __len__(self) -> int:
+            return 1
+
+    for option, told in (
+        (frozenset({"b", "a"}), {"option": ("a", "b")}),
+        (frozenset({MoneyLimit(1.0)}), {}),
+        (MoneyLimit(1.0), {}),
+        (Table(), {}),
+        (None, {"option": None}),
+    ):
+        assert seat_for("p", Optional(option)).options == told
+
+
+def test_what_is_no_plugin_or_has_no_options_is_told_so() -> None:
+    with pytest.raises(BadPlugin, match="`Row`: it is no plugin; give an object of a subclass"):
+        unkeyed(Row)  # type: ignore[arg-type]  # to be refused
+    with pytest.raises(BadPlugin, match="`int`: it is no plugin"):
+        unkeyed(5)  # type: ignore[arg-type]  # to be refused
+    with pytest.raises(BadPlugin, match=r"it has no options, and was given 2"):
+        made()(1, 2)  # type: ignore[call-arg]  # to be refused
+
+
+def test_a_plugin_has_the_signature_of_its_init() -> None:
+    assert inspect.signature(made()) == inspect.Signature()
+    assert str(inspect.signature(Optional)) == "(option: 'object') -> None"
+
+
+def test_a_plugin_may_take_options_of_any_name() -> None:
+    class Open(Plugin[None]):
+        def __init__(self, first: int, **more: int) -> None:
+            pass
+
+    Open(1, anything=2)
+    with pytest.raises(UnknownField):
+        Optional(options=1)  # type: ignore[call-arg]  # to be refused
+
+
+NAMED = made(tools_named=("edit_file",))
+
+
+@pytest.mark.parametrize(
+    ("tools", "more", "told"),
+    [
+        (("edit_file", "run"), False, None),
+        (("edit_files", "run"), True, "did you mean `edit_files`?"),
+        (("edit_files", "run"), False, "did you mean `edit_files`?"),
+        (("edit", "run"), True, None),
+        (("edit", "run"), False, "did you mean `edit`?"),
+        (("run", "walk"), True, None),
+        (("run", "walk"), False, "its tools are `run`, `walk`."),
+    ],
+)
+def test_a_tool_that_a_plugin_names_is_looked_for(tools: tuple[str, ...], more: bool, told: str | None) -> None:
+    if told is None:
+        refuse_unknown_tools("p", NAMED(), tools, more=more)
+        return
+    with pytest.raises(BadOptions) as refused:
+        refuse_unknown_tools("p", NAMED(), tools, more=more)
+    assert f"they name the tool `edit_file`, and the session has none; {told} For a tool" in str(refused.value)
 
 
 @pytest.mark.parametrize("guard", [SecurityGuard, HumanApproval, BudgetGuard])
