@@ -142,7 +142,7 @@ class Live:
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
         """Return the ruling on the hook of this name if none of the plugins has it, else `None`."""
-        return None if seats and hook in self._entries(seats) else UNRULED[hook]
+        return None if hook in self._entries(seats) else UNRULED[hook]
 
     def rule(
         self,

@@ -757,6 +757,15 @@ def test_a_plugin_has_the_signature_of_its_init() -> None:
     assert inspect.signature(made()) == inspect.Signature()
     assert str(inspect.signature(Optional)) == "(option: 'object') -> None"
 
+    class Mixin:
+        def __init__(self, limit: int) -> None:
+            pass
+
+    behind = type("Behind", (Plugin, Mixin), {})
+    assert str(inspect.signature(behind)) == "(limit: 'int') -> 'None'"
+    with pytest.raises(UnknownField):
+        behind(limits=1)
+
 
 def test_a_plugin_may_take_options_of_any_name() -> None:
     class Open(Plugin[None]):
