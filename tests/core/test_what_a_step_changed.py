@@ -9,8 +9,6 @@ from agentrail.core.vocabulary.changes import (
     ChangedCalls,
     ChangedStates,
     ChangedTools,
-    Range,
-    Rearranged,
     ResultOf,
     SpecOfTool,
 )
@@ -21,7 +19,7 @@ from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStat
 from agentrail.testing.world.scenes import TOOLS
 from agentrail.values.content import Text
 from agentrail.values.json import EMPTY
-from agentrail.values.messages import History, Message, Origin, UserMessage
+from agentrail.values.messages import History, Message, Origin, Range, Rearranged, UserMessage
 from agentrail.values.tools import ok
 from tests.core.driving import asked, call, session
 

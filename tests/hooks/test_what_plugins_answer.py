@@ -35,7 +35,7 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import SessionWoken
 from agentrail.values.events.plugins import PluginError, PluginEvent, PluginSlow
 from agentrail.values.json import EMPTY, freeze_object
-from agentrail.values.messages import History, Message, UserMessage
+from agentrail.values.messages import History, Message, Range, Rearranged, UserMessage
 from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.cells.bench import plug
@@ -164,12 +164,10 @@ def test_a_request_is_asked_as_it_is(request_: FindFiles | RunTool) -> None:
     assert ruling.pause.request == request_
 
 
-def test_messages_that_were_there_already_are_shown_themselves() -> None:
+def test_messages_that_were_there_already_are_kept_as_ranges() -> None:
     live, seat = judge(plug("P", before_request=lambda hook, *_: ReplaceMessages(list(hook.messages)[-1:])))
     ruling = live.rule(HOOKS[1], PluginRow((seat,), (None,)), Context)
-    assert ruling.gathered.messages is not None
-    (shown,) = ruling.gathered.messages
-    assert shown is HELLO
+    assert ruling.gathered.messages == Rearranged((Range(0, 1),))
 
 
 def test_guards_are_asked_again_when_what_they_ruled_on_was_replaced() -> None:
