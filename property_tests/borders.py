@@ -50,6 +50,7 @@ from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
+    Latest,
     Lease,
     Record,
     Redaction,
@@ -395,8 +396,12 @@ class OddJournal:
         match found:
             case Claim() as claim:
                 made: Sequence[object] = (claim.but(head=number), claim.but(session_id=odd), claim.but(epoch=number))
-            case Snapshot() as snapshot:
-                made = (snapshot.but(number=number), snapshot.but(session_id=odd), snapshot.but(state=odd))
+            case Latest(snapshot, records):
+                part = self._odd(records)
+                made = (found._replace(records=cast("tuple[Record, ...]", part)),)
+                if snapshot is not None:
+                    others = (snapshot.but(number=number), snapshot.but(session_id=odd), snapshot.but(state=odd), odd)
+                    made += tuple(found._replace(snapshot=cast("Snapshot", other)) for other in others)
             case (Record() as record, *rest):
                 made = ((record.but(number=number), *rest), (record.but(session_id=odd), *rest), (odd, *rest))
                 made = (*made, *(_other_records(source, cast("Sequence[Record]", found)) for _ in range(4)))
@@ -462,11 +467,11 @@ class OddJournal:
         with self.steps.apart():
             await self.inner.keep(claim, snapshot)
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return a snapshot, maybe an odd one."""
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        """Return a snapshot and records, maybe odd ones."""
         with self.steps.apart():
-            found = await self.inner.snapshot(session_id)
-        return cast("Snapshot | None", self._odd(found))
+            found = await self.inner.latest(session_id, upto, limit)
+        return cast("Latest", self._odd(found))
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         """Delete a session, and say maybe something odd."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agentrail.ports.journal import About as About
     from agentrail.ports.journal import Claim as Claim
     from agentrail.ports.journal import Journal as Journal
+    from agentrail.ports.journal import Latest as Latest
     from agentrail.ports.journal import Lease as Lease
     from agentrail.ports.journal import Record as Record
     from agentrail.ports.journal import Redaction as Redaction
@@ -34,6 +35,7 @@ _HOMES = {
     "Claim": "agentrail.ports.journal",
     "Difference": "agentrail.core.audit",
     "Journal": "agentrail.ports.journal",
+    "Latest": "agentrail.ports.journal",
     "Lease": "agentrail.ports.journal",
     "MemoryJournal": "agentrail.adapters.journals.memory",
     "NO_LEASE": "agentrail.ports.journal",

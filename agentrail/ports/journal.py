@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from msgspec import UNSET
-
 from agentrail.core.vocabulary.changes import NO_CHANGE, Change
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.folding import fold
@@ -21,7 +19,6 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadRecord, SessionHeld
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import SessionEnded
 from agentrail.values.foreign import crash
 from agentrail.values.value import Authored
 
@@ -209,7 +206,7 @@ ALL_SESSIONS = SessionFilter()
 
 
 class Snapshot(Authored):
-    """State of a session after one of its records: a cache, so that a resume reads fewer records."""
+    """State of a session after one of its records: a cache, so that a session comes back from fewer records."""
 
     session_id: str
     """Session of the state."""
@@ -219,32 +216,13 @@ class Snapshot(Authored):
     """State of the session after that record."""
 
 
-def about_after(record: Record, before: About) -> About:
-    """Return what is said of a session after *record*; *before*: the same before it."""
-    opening = record.opening
-    if record.number == 1:
-        before = About(created=record.arrival.at)
-    if opening is not None:
-        setup = opening.setup
-        before = About(setup.tenant, setup.owner, setup.spec, opening.title, opening.labels, record.arrival.at)
-    title, labels = record.change.title, record.change.labels
-    if title is not UNSET:
-        before = before.but(title=title)
-    return before if labels is UNSET else before.but(labels=labels)
+class Latest(NamedTuple):
+    """What a session comes back from: its snapshot, and the records after it, read in one call."""
 
-
-def stored_session(record: Record, about: About) -> StoredSession:
-    """Return the summary of the session whose last record is *record*."""
-    ended = bool(record.events) and isinstance(record.events[-1].event, SessionEnded)  # always a session's last
-    return StoredSession(
-        record.session_id, record.number, record.due, record.at_work, ended, about=about, active=record.arrival.at
-    )
-
-
-def parent_of(record: Record) -> str | None:
-    """Return the id of the parent if *record* is the first one of a sub-agent; `None` otherwise."""
-    path = () if record.opening is None else record.opening.setup.path
-    return path[-2] if path else None
+    snapshot: Snapshot | None
+    """The snapshot; `None` if there is none that can be used."""
+    records: tuple[Record, ...]
+    """The records that follow it."""
 
 
 def last_seq(record: Record, before: int) -> int:
@@ -278,18 +256,6 @@ def check_numbers(claim: Claim, expected: int, records: Sequence[Record]) -> Non
         if record.number != number or record.session_id != claim.session_id:
             found = f"it says that it is record {record.number} of session `{record.session_id}`"
             raise BadRecord(claim.session_id, number, found)
-
-
-def check_snapshot(claim: Claim, snapshot: Snapshot, head: int) -> None:
-    """Raise `BadRecord` if *snapshot* is of another session than the claimed one, or of a record after its *head*."""
-    if snapshot.session_id != claim.session_id or not 0 < snapshot.number <= head:
-        found = f"there is no such one, so session `{snapshot.session_id}` has no snapshot behind it"
-        raise BadRecord(claim.session_id, snapshot.number, found)
-
-
-def is_usable(snapshot: Snapshot, head: int) -> bool:
-    """Whether *snapshot* is not newer than the session's last record, *head*."""
-    return snapshot.number <= head
 
 
 class Journal(Protocol):
@@ -359,10 +325,11 @@ class Journal(Protocol):
         """Store a snapshot in place of the previous one; raises as `append` does. A journal may drop it at any time."""
         ...
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the stored snapshot of a session; `None` if there is none that can be used.
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        """Return the stored snapshot of a session, and up to *limit* of the records that follow it, up to *upto*.
 
-        One that is newer than the last record cannot be used.
+        If there is no snapshot that can be used, the records are the session's first. One of a record after *upto*, or
+        after the session's last one, cannot be used; nor can one that is damaged.
         """
         ...
 

@@ -43,8 +43,8 @@ CHANGES: Final = (
         "record_behind_a_snapshot_left_out",
         "the first record behind a snapshot is passed over",
         journal_log.rebuilt,
-        "else (snapshot.state, snapshot.number)",
-        "else (snapshot.state, snapshot.number + 1)",
+        "    while True:\n",
+        "    records = records if snapshot is None else records[1:]\n    while True:\n",
         "safety",
     ),
     Change(

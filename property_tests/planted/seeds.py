@@ -134,7 +134,7 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "model_switched_in_the_turn": (10, "session"),
     "answers_at_hand_alone": (43, "commands"),
     "performed_too_early": (0, "witness"),
-    "record_behind_a_snapshot_left_out": (0, "crashes"),
+    "record_behind_a_snapshot_left_out": (0, "kept"),
     "snapshot_under_the_wrong_number": (0, "snapshots"),
     "sleep_forgets_timers": (5, "alive"),
     "sleeps_over_a_message": (3, "alive"),

@@ -20,7 +20,7 @@ from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError
 from agentrail.hooks.actions import FindFiles
 from agentrail.hooks.attachments import seat_for
 from agentrail.plugins import BudgetGuard
-from agentrail.ports.journal import ALL_SESSIONS, Claim, Record, SessionFilter, Snapshot, StoredSession
+from agentrail.ports.journal import ALL_SESSIONS, Claim, Latest, Record, SessionFilter, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
@@ -344,6 +344,10 @@ class Paged(TestJournal):
         super().__init__()
         self.asked: list[int] = []
         self.listed = 0
+
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        self.asked.append(limit)
+        return await super().latest(session_id, upto, limit)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         self.asked.append(limit)

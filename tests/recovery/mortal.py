@@ -23,6 +23,7 @@ from agentrail.ports.journal import (
     NO_LEASE,
     Claim,
     Journal,
+    Latest,
     Lease,
     Record,
     Redaction,
@@ -112,9 +113,9 @@ class MortalJournal:
         await self._world.alive()
         await self._world.journal.keep(claim, snapshot)
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         await self._world.alive()
-        return await self._world.journal.snapshot(session_id)
+        return await self._world.journal.latest(session_id, upto, limit)
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         await self._world.alive()

@@ -166,7 +166,7 @@ async def test_a_crash_of_what_writes_leaves_what_the_table_says(
     folder = ended[0] / place
     journal = SqliteJournal(folder / "agentrail.db")
     records = await journal.read("s")
-    snapshot = await journal.snapshot("s")
+    snapshot = (await journal.latest("s")).snapshot
     claim = await journal.claim("s", "test")
     assert await journal.append(claim, len(records), (prompted("s", len(records) + 1),)) == len(records) + 1
     await journal.close()

@@ -13,6 +13,7 @@ from agentrail.ports.journal import (
     NO_LEASE,
     Claim,
     Journal,
+    Latest,
     Lease,
     Record,
     Redaction,
@@ -100,8 +101,8 @@ class TestJournal:
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self.inner.keep(claim, snapshot)
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        return await self.inner.snapshot(session_id)
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        return await self.inner.latest(session_id, upto, limit)
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         return await self.inner.delete(session_id, holder, at)
@@ -162,8 +163,8 @@ class AwakeJournal:
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self._awake(self.inner.keep(claim, snapshot))
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        return await self._awake(self.inner.snapshot(session_id))
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        return await self._awake(self.inner.latest(session_id, upto, limit))
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         return await self._awake(self.inner.delete(session_id, holder, at))

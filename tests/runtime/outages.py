@@ -21,6 +21,7 @@ from agentrail.ports.journal import (
     NO_LEASE,
     Claim,
     Journal,
+    Latest,
     Lease,
     Record,
     Redaction,
@@ -98,24 +99,20 @@ PLACES: Final = (
     Place(ANSWERS, "answer", "subagents.Family.answered", "caller", "decide"),
     Place(OPENING, "read", RESUMED, "caller", "resume"),
     Place(CLAIMS, "claim", BACK, "caller", "resume"),
-    Place(REBUILT, "snapshot", RESUMED, "caller", "resume"),
-    Place(REBUILT, "read", RESUMED, "caller", "resume"),
-    Place(REBUILT, "snapshot", "loop.Session._stored", "session", "wake"),
-    Place(REBUILT, "read", "loop.Session._stored", "session", "wake"),
-    Place(REBUILT, "snapshot", "loop.Session._come_back", "session", "restart"),
-    Place(REBUILT, "read", "loop.Session._come_back", "session", "restart"),
-    Place(REBUILT, "read", "loop.Session.set_aside", "nobody", "set_aside"),
+    Place(REBUILT, "latest", RESUMED, "caller", "resume"),
+    Place(REBUILT, "read", RESUMED, "caller", "resume_long"),
+    Place(REBUILT, "latest", "loop.Session._stored", "session", "wake"),
+    Place(REBUILT, "latest", "loop.Session._come_back", "session", "restart"),
+    Place(REBUILT, "latest", "loop.Session.set_aside", "nobody", "set_aside"),
     Place(OPENING, "read", FORKED, "caller", "fork"),
-    Place(REBUILT, "snapshot", FORKED, "caller", "fork"),
-    Place(REBUILT, "read", FORKED, "caller", "fork"),
+    Place(REBUILT, "latest", FORKED, "caller", "fork"),
     Place("recovery._left_behind", "read", FORKED, "caller", "fork"),
     Place(CLAIM, "read", CLAIM, "caller", "spawn"),
     Place(CLAIMS, "claim", CLAIM, "caller", "spawn"),
     Place("forgetting.delete_stored", "delete", "supervisor.Supervisor.delete", "caller", "forget"),
     Place("forgetting.redact_stored", "redact", "supervisor.Supervisor.redact", "caller", "redact"),
     Place(OPENING, "read", "supervisor.Supervisor.redact", "caller", "redact"),
-    Place(REBUILT, "snapshot", "supervisor.Supervisor.redact", "caller", "redact"),
-    Place(REBUILT, "read", "supervisor.Supervisor.redact", "caller", "redact"),
+    Place(REBUILT, "latest", "supervisor.Supervisor.redact", "caller", "redact"),
     Place("retention._listed", "sessions", "retention._sweep", "session", "retain"),
     Place("forgetting.delete_stored", "delete", "retention._deleted", "session", "retain"),
     Place(OPENING, "read", "retention._deleted", "session", "retain"),
@@ -123,13 +120,13 @@ PLACES: Final = (
     Place(STORED, "sessions", PAGES, "session", "come_back"),
     Place(OPENING, "read", ONE_BACK, "session", "come_back"),
     Place(CLAIMS, "claim", ONE_BACK, "session", "come_back"),
-    Place(REBUILT, "read", ONE_BACK, "session", "come_back"),
+    Place(REBUILT, "latest", ONE_BACK, "session", "come_back"),
     Place(CLAIM, "read", BEGUN, "session", "task"),
     Place(CLAIMS, "claim", BEGUN, "session", "task"),
     Place(OPENING, "read", BEGUN, "session", "task_in_doubt"),
     Place("subagents.Family._past", "read", "subagents.Family._past", "session", "task_comes_back"),
     Place(CLAIMS, "claim", WORK, "session", "task_comes_back"),
-    Place(REBUILT, "read", WORK, "session", "task_comes_back"),
+    Place(REBUILT, "latest", WORK, "session", "task_comes_back"),
     Place(RENEWED, "renew", RENEWED, "session", "hold"),
     Place(LET_GO, "release", LET_GO, "nobody", "let_go"),
     Place("sessions.Sessions._close_journal", "close", "sessions.Sessions._close_journal", "nobody", "leave"),
@@ -408,8 +405,8 @@ class OutageJournal:
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         await self._do("keep", claim.session_id, lambda: self.inner.keep(claim, snapshot))
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        return await self._do("snapshot", session_id, lambda: self.inner.snapshot(session_id))
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        return await self._do("latest", session_id, lambda: self.inner.latest(session_id, upto, limit))
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         return await self._do("delete", session_id, lambda: self.inner.delete(session_id, holder, at))

@@ -46,6 +46,7 @@ from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
+    Latest,
     Lease,
     Record,
     SessionFilter,
@@ -434,9 +435,13 @@ class OddJournal(MemoryJournal):
         found = await super().answer(session_id, command)
         return self.odd if self.method == "answer" else found  # type: ignore[return-value]
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        found = await super().snapshot(session_id)
-        return self.odd if self.method == "snapshot" else found  # type: ignore[return-value]
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        found = await super().latest(session_id, upto, limit)
+        if self.method == "snapshot":
+            return found._replace(snapshot=self.odd)  # type: ignore[arg-type]
+        if self.method == "read":
+            return found._replace(records=self.odd)  # type: ignore[arg-type]
+        return self.odd if self.method == "latest" else found  # type: ignore[return-value]
 
     async def sessions(
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
@@ -509,7 +514,13 @@ class OtherInside(MemoryJournal):
         self.broken = False
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        found = await super().read(session_id, after, limit)
+        return self._changed(await super().read(session_id, after, limit))
+
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        snapshot, records = await super().latest(session_id, upto, limit)
+        return Latest(snapshot, self._changed(records))
+
+    def _changed(self, found: tuple[Record, ...]) -> tuple[Record, ...]:
         name, odd, first = self.change
         if not self.broken:
             return found
@@ -582,7 +593,7 @@ async def test_a_snapshot_of_another_session_is_not_believed() -> None:
         await session.ask("go")
         other = Snapshot("another", 1, session.inspect())
         held = HeldToContract(OddJournal("snapshot", other))
-        assert await held.snapshot(session.id) is None
+        assert (await held.latest(session.id)).snapshot is None
 
 
 async def test_a_snapshot_with_a_field_of_a_wrong_type_is_not_believed() -> None:
@@ -592,7 +603,7 @@ async def test_a_snapshot_with_a_field_of_a_wrong_type_is_not_believed() -> None
         await session.ask("go")
         odd = Snapshot(session.id, 1, session.inspect().but(timers=(("turn", 1.5),)))
         held = HeldToContract(OddJournal("snapshot", odd))
-        assert await held.snapshot(session.id) is None
+        assert (await held.latest(session.id)).snapshot is None
 
 
 async def test_the_beginning_of_another_session_is_not_believed() -> None:
@@ -663,7 +674,7 @@ async def test_the_place_of_a_snapshot_is_a_plain_number() -> None:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
         await session.ask("go")
         held = HeldToContract(OddJournal("snapshot", Snapshot(session.id, OddInt(1), session.inspect())))
-        assert await held.snapshot(session.id) is None
+        assert (await held.latest(session.id)).snapshot is None
 
 
 @pytest.mark.parametrize("parts", [(Text(42),), 42, (None,), (Text("go"), 1.5)])  # type: ignore[arg-type]

@@ -30,14 +30,15 @@ from agentrail.ports.journal import (
     ALL_SESSIONS,
     Claim,
     Journal,
+    Latest,
     Record,
     SessionFilter,
-    Snapshot,
     StoredAnswer,
     StoredSession,
 )
 from agentrail.ports.model import Compacted
 from agentrail.ports.retention import Retention
+from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import LONGEST_PAUSE, SteadyJournal, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
@@ -259,6 +260,16 @@ async def resume(lab: Lab) -> None:
         await lab.during(lambda: supervisor.resume("s", spec()))
 
 
+async def resume_long(lab: Lab) -> None:
+    """The session has more records than the first call reads."""
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        for _ in range(PAGE):
+            await session.abort()
+    async with lab.open() as supervisor:
+        await lab.during(lambda: supervisor.resume("s", spec()))
+
+
 async def fork(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
@@ -385,7 +396,7 @@ STORIES = {
     story.__name__: story
     for story in (
         *(prompt, prompt_in_doubt, spawn, sleep, wake, restart, set_aside, subscribe, ask_again, command, decide),
-        *(resume, fork, look, forget, redact, retain, come_back),
+        *(resume, resume_long, fork, look, forget, redact, retain, come_back),
         *(task, task_in_doubt, task_comes_back, hold, let_go, leave),
     )
 }
@@ -566,7 +577,7 @@ CALLS: dict[str, tuple[object, ...]] = {
     "answer": ("s", "c"),
     "sessions": (),
     "keep": (Claim("s", 1, 0), None),
-    "snapshot": ("s",),
+    "latest": ("s",),
     "delete": ("s", "mine", 0),
     "close": (),
 }
@@ -604,9 +615,9 @@ class Away(TestJournal):
         self._check("read")
         return await super().read(session_id, after, limit)
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         self._check("read")
-        return await super().snapshot(session_id)
+        return await super().latest(session_id, upto, limit)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         self._check("answer")

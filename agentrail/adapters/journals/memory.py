@@ -15,6 +15,7 @@ from agentrail.ports.journal import (
     About,
     Claim,
     Holding,
+    Latest,
     Lease,
     Record,
     Redaction,
@@ -22,15 +23,12 @@ from agentrail.ports.journal import (
     Snapshot,
     StoredAnswer,
     StoredSession,
-    about_after,
     check_free,
     check_numbers,
-    check_snapshot,
-    is_usable,
     last_seq,
-    parent_of,
-    stored_session,
 )
+from agentrail.ports.session_summary import about_after, parent_of, stored_session
+from agentrail.ports.snapshots import check_snapshot
 from agentrail.reprs import in_brackets, some
 from agentrail.values.spelling import checked
 
@@ -61,6 +59,10 @@ class _Shelf:
         self.seqs: array[int] = array("q")  # an array is one object for the garbage collector, a list of numbers many
         self.commands: dict[str, int] = {}
         self.snapshot: Snapshot | Packed | None = None
+
+    def read(self, after: int, limit: int) -> tuple[Record, ...]:
+        """Return up to *limit* records that follow number *after*."""
+        return tuple(_loaded(Record, kept) for kept in self.records[after : after + limit])
 
 
 class MemoryJournal:
@@ -131,7 +133,7 @@ class MemoryJournal:
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*."""
         shelf = self._shelves.get(session_id)
-        return () if shelf is None else tuple(_loaded(Record, kept) for kept in shelf.records[after : after + limit])
+        return () if shelf is None else shelf.read(after, limit)
 
     async def place(self, session_id: str, seq: int) -> int:
         """Return the number of the record after which the durable events that follow event *seq* begin."""
@@ -163,13 +165,16 @@ class MemoryJournal:
         check_snapshot(claim, snapshot, len(shelf.records))
         shelf.snapshot = _packed(snapshot) if self._encode else snapshot
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session; `None` if there is none that can be used."""
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
         shelf = self._shelves.get(session_id)
-        if shelf is None or shelf.snapshot is None:
-            return None
-        snapshot = _loaded(Snapshot, shelf.snapshot)
-        return snapshot if is_usable(snapshot, len(shelf.records)) else None
+        if shelf is None:
+            return Latest(None, ())
+        kept = None if shelf.snapshot is None else _loaded(Snapshot, shelf.snapshot)
+        snapshot = None if kept is None or (upto is not None and kept.number > upto) else kept
+        after = 0 if snapshot is None else snapshot.number
+        wanted = limit if upto is None else min(limit, upto - after)
+        return Latest(snapshot, shelf.read(after, max(wanted, 0)))
 
     async def close(self) -> None:
         """No-op: a journal in memory holds no files or threads."""

@@ -18,7 +18,8 @@ from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.adapters.journals.personal_texts import PAIRS, TEXTS
 from agentrail.codec import Stored
 from agentrail.core.vocabulary.tool_calls import Call, CallList
-from agentrail.ports.journal import About, Record, Redaction, about_after
+from agentrail.ports.journal import About, Record, Redaction
+from agentrail.ports.session_summary import about_after
 from agentrail.values.content import Image, Text
 from agentrail.values.json import EMPTY, FrozenObject, Json
 from agentrail.values.messages import History, Message

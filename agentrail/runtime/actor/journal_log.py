@@ -43,21 +43,19 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
 
     Returns the state and the number of the last record that it includes.
     """
-    snapshot = await journal.snapshot(session_id)
+    snapshot, records = await journal.latest(session_id, upto, PAGE)
     reach(Failpoint.SNAPSHOT_READ)
-    if snapshot is not None and upto is not None and snapshot.number > upto:
-        snapshot = None
     state, number = (None, 0) if snapshot is None else (snapshot.state, snapshot.number)
-    more = True
-    while more:
-        wanted = PAGE if upto is None else min(PAGE, upto - number)
-        records = await journal.read(session_id, number, wanted)
-        more = len(records) == wanted > 0
+    while True:
         for record in records:
             number = record.number
             state = folded(opening_of(record) if state is None else state, record)
         await trio.lowlevel.checkpoint()
         reach(Failpoint.RECORDS_FOLDED)
+        wanted = PAGE if upto is None else min(PAGE, upto - number)
+        if len(records) < PAGE or not wanted:
+            break
+        records = await journal.read(session_id, number, wanted)
     if state is None:
         raise BadRecord(session_id, number, "there are no records")
     return state, number

@@ -18,6 +18,7 @@ from agentrail.ports.journal import (
     About,
     Claim,
     Journal,
+    Latest,
     Lease,
     Record,
     Redaction,
@@ -82,7 +83,11 @@ class HeldToContract:
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return the records after number *after*."""
-        records = tuple(_items("read", await self._journal.read(session_id, after, limit)))
+        return self._sound("read", session_id, after, await self._journal.read(session_id, after, limit))
+
+    def _sound(self, method: str, session_id: str, after: int, found: object) -> tuple[Record, ...]:
+        """Return what *method* gave, if it is the session's records after number *after*."""
+        records = tuple(_items(method, found))
         for number_, record in enumerate(records, after + 1):
             if type(record) is not Record:
                 raise BadRecord(session_id, number_, f"the journal gave {shown(record)} for it")
@@ -138,9 +143,22 @@ class HeldToContract:
         """Store a snapshot."""
         await self._journal.keep(claim, snapshot)
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the latest snapshot of a session; `None` if there is none or it is invalid (it is only a cache)."""
-        found: object = await self._journal.snapshot(session_id)
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        """Return the snapshot of a session and the records after it.
+
+        If the snapshot is invalid, which is only a cache, the session's first records are returned.
+        """
+        found = _of(Latest, "latest", await self._journal.latest(session_id, upto, limit))
+        given: object = found.snapshot
+        snapshot = self._sound_snapshot(session_id, given)
+        if snapshot is None and given is not None:
+            wanted = limit if upto is None else min(limit, upto)
+            return Latest(None, await self.read(session_id, 0, wanted))
+        after = 0 if snapshot is None else snapshot.number
+        return Latest(snapshot, self._sound("latest", session_id, after, found.records))
+
+    def _sound_snapshot(self, session_id: str, found: object) -> Snapshot | None:
+        """Return a snapshot that the journal gave; `None` if it is none of this session."""
         if found is None:
             return None
         match found:

@@ -23,6 +23,7 @@ from agentrail.ports.journal import (
     NO_LEASE,
     Claim,
     Journal,
+    Latest,
     Lease,
     Record,
     Redaction,
@@ -206,12 +207,12 @@ class SteadyJournal:
             self._pass_on(error, "keep a snapshot of session `{}`", claim.session_id)
             raise
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the latest usable snapshot of a session, `None` if there is none."""
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        """Return the snapshot of a session and the records after it."""
         try:
-            return await self._journal.snapshot(session_id)
+            return await self._journal.latest(session_id, upto, limit)
         except BaseException as error:
-            self._pass_on(error, "read the snapshot of session `{}`", session_id)
+            self._pass_on(error, "read session `{}`", session_id)
             raise
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:

@@ -44,12 +44,12 @@ class DeletionConformance(ListConformance):
             assert await journal.read("s") == ()
             assert await journal.answer("s", "c") is None
             assert await journal.place("s", 2) == 0
-            assert await journal.snapshot("s") is None
+            assert (await journal.latest("s")).snapshot is None
             assert await stored(journal) == ["t"]
             journal = await self.again(journal)
         assert len(await journal.read("t")) == 4
         assert await journal.answer("t", "c") is not None
-        assert await journal.snapshot("t") is not None
+        assert (await journal.latest("t")).snapshot is not None
 
     async def test_what_is_not_stored_is_not_deleted(self, journal: Journal) -> None:
         """`delete` returns 0 for an id without records, and 1 once for a session."""

@@ -72,7 +72,7 @@ class RedactionConformance(DeletionConformance):
         claim = await opened(journal, "s")
         await journal.keep(claim, Snapshot("s", 3, State("s", Setup(PRIVATE), "demo")))
         assert await journal.redact("s", 1, 2, NOTE, NOBODY) == 2
-        assert await journal.snapshot("s") is None
+        assert (await journal.latest("s")).snapshot is None
         await refused(Fenced, journal.append(claim, 3, run_of("s", 4, 1)))
         await refused(Fenced, journal.keep(claim, Snapshot("s", 3, State("s", Setup(PRIVATE), "demo"))))
         claim = await journal.claim("s", "test")

@@ -25,7 +25,7 @@ from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.core.vocabulary.state import Phase, Setup, State
 from agentrail.errors import AgentrailError, BadRecord, Fenced
-from agentrail.ports.journal import Journal, Record, Snapshot, StoredAnswer
+from agentrail.ports.journal import Journal, Latest, Record, Snapshot, StoredAnswer
 from agentrail.testing.conformance.journal_redactions import RedactionConformance
 from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of, silent
 from agentrail.values.content import Text, ToolCall
@@ -58,7 +58,7 @@ class JournalConformance(RedactionConformance):
             assert await journal.read("s") == ()
             assert await journal.place("s", 5) == 0
             assert await journal.answer("s", "c") is None
-            assert await journal.snapshot("s") is None
+            assert (await journal.latest("s")).snapshot is None
             assert await journal.sessions() == ()
             assert (await journal.claim("s", "test")).head == 0
 
@@ -97,7 +97,7 @@ class JournalConformance(RedactionConformance):
         await journal.keep(claim, Snapshot("s", 4, state))
         journal = await self.again(journal)
         assert await journal.read("s") == records
-        assert await journal.snapshot("s") == Snapshot("s", 4, state)
+        assert (await journal.latest("s")).snapshot == Snapshot("s", 4, state)
 
     async def test_records_are_written_all_or_none(self, journal: Journal) -> None:
         """If one record of an `append` is refused, none of them is written."""
@@ -217,15 +217,32 @@ class JournalConformance(RedactionConformance):
     # Snapshots
 
     async def test_the_last_snapshot_is_found(self, journal: Journal) -> None:
-        """`snapshot` returns the last snapshot of its session, and none of another session."""
+        """`latest` returns the last snapshot of its session, and none of another session."""
         claim = await opened(journal, "s")
         await opened(journal, "t")
         await journal.keep(claim, Snapshot("s", 1, State("s", Setup(), "demo")))
         kept = Snapshot("s", 2, State("s", Setup(), "demo", phase=Phase.IDLE, serial=7))
         await journal.keep(claim, kept)
         journal = await self.again(journal)
-        assert await journal.snapshot("s") == kept
-        assert await journal.snapshot("t") is None
+        assert (await journal.latest("s")).snapshot == kept
+        assert (await journal.latest("t")).snapshot is None
+
+    async def test_a_snapshot_and_the_records_after_it_are_read_together(self, journal: Journal) -> None:
+        """`latest` returns the records after the snapshot, up to the given one; of no session, it returns nothing."""
+        claim = await opened(journal, "s", 300)
+        assert await journal.latest("s", 4, 3) == Latest(None, run_of("s", 1, 3))
+        kept = Snapshot("s", 20, State("s", Setup(), "demo"))
+        await journal.keep(claim, kept)
+        journal = await self.again(journal)
+        assert await journal.latest("s") == Latest(kept, run_of("s", 21, 280))
+        assert await journal.latest("s", 300, 100) == Latest(kept, run_of("s", 21, 100))
+        assert await journal.latest("s", 300, 120) == Latest(kept, run_of("s", 21, 120))
+        assert await journal.latest("s", 23) == Latest(kept, run_of("s", 21, 3))
+        assert await journal.latest("s", 123, 1000) == Latest(kept, run_of("s", 21, 103))
+        assert await journal.latest("s", 20) == Latest(kept, ())
+        assert await journal.latest("s", 19) == Latest(None, run_of("s", 1, 19))
+        assert await journal.latest("s", 301, 0) == Latest(kept, ())
+        assert await journal.latest("t") == Latest(None, ())
 
     async def test_a_snapshot_of_no_record_is_refused(self, journal: Journal) -> None:
         """A snapshot of a missing record, or of another session, is refused."""

@@ -67,7 +67,7 @@ FAULTS: Final = (
     Fault("renewing_fails", "leases cannot be renewed or released", 150),
     Fault("journal_unreadable", "records cannot be read", 40),
     Fault("answer_unreadable", "a command id cannot be looked up", 150),
-    Fault("snapshot_fails", "a snapshot cannot be kept or read", 150),
+    Fault("snapshot_fails", "a snapshot cannot be kept", 150),
     Fault("listing_fails", "the journal cannot list its sessions", 400),
     Fault("commit_unknown", "the journal cannot say whether a record was written; it was not", 4),
     Fault("commit_unknown_kept", "the journal cannot say whether a record was written; it was", 4),

@@ -13,6 +13,7 @@ from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
+    Latest,
     Lease,
     Record,
     Redaction,
@@ -142,10 +143,10 @@ class FaultyJournal:
         await self._wait()
         await self._disk.keep(claim, snapshot)
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session, or `None` if there is none."""
-        self._alive("snapshot_fails")
-        return await self._disk.snapshot(session_id)
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        """Return the snapshot of a session and the records after it."""
+        self._alive("journal_unreadable")
+        return await self._disk.latest(session_id, upto, limit)
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         """Delete a session and its sub-agents."""

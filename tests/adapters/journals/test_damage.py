@@ -309,7 +309,7 @@ async def test_a_damaged_snapshot_is_none(tmp_path: Path, whole: bytes) -> None:
         found = await look(path, flipped(whole, place, 1))
         assert found == {name: records_of(name) for name in NAMES}
         journal = SqliteJournal(path)
-        assert await journal.snapshot("a") is None
+        assert (await journal.latest("a")).snapshot is None
         await journal.close()
 
 

@@ -173,7 +173,7 @@ async def test_whatever_is_written_and_deleted_only_what_is_stored_is_found(path
     for name, head in stored.items():
         assert len(await journal.read(name)) == head
         assert await journal.answer(name, f"{canary(name)}{head}") is not None
-        assert await journal.snapshot(name) is not None
+        assert (await journal.latest(name)).snapshot is not None
     await journal.close()
     assert is_whole(path)
     assert not found_in(path, *map(canary, gone))

@@ -96,7 +96,7 @@ async def test_a_snapshot_is_kept_behind_any_record(journal: SqliteJournal) -> N
     for number in EDGES:
         snapshot = Snapshot("a", number, State("a", Setup(), "demo"))
         await journal.keep(claim, snapshot)
-        assert await journal.snapshot("a") == snapshot
+        assert (await journal.latest("a")).snapshot == snapshot
 
 
 async def test_no_look_goes_through_all_records(path: Path) -> None:
@@ -115,7 +115,7 @@ async def test_no_look_goes_through_all_records(path: Path) -> None:
     await journal.keep(claim, Snapshot("a", 70, State("a", Setup(), "demo")))
     await journal.claim("new", "test")
     change(path, "UPDATE record SET back = 0 WHERE number = 75")
-    for look in (journal.read("a", 70, 10), journal.place("a", 80), journal.answer("a", "c"), journal.snapshot("a")):
+    for look in (journal.read("a", 70, 10), journal.place("a", 80), journal.answer("a", "c"), journal.latest("a")):
         await look
     await journal.close()
     looks = [sql for sql in Watched.seen if "FROM record" in sql and sql.startswith(("SELECT", "WITH"))]
@@ -198,7 +198,7 @@ async def test_a_damaged_page_hides_nothing_that_stood_before_it(journal: Sqlite
     foreign(path, data[:last] + bytes(PAGE_SIZE) + data[last + PAGE_SIZE :])
     for other, whole in records.items():
         assert await journal.read(other, 185, 10) == whole[185:195]
-    assert await journal.snapshot("a") == snapshot
+    assert (await journal.latest("a")).snapshot == snapshot
     await refused(BadRecord, journal.read(name, 140, LENGTH))
 
 
@@ -228,7 +228,7 @@ async def test_a_number_that_has_changed_is_an_error_or_no_snapshot(journal: Sql
     await journal.close()
     for number in ("", b"\0", 99, -1, 1.5):
         change_number(path, "UPDATE snapshot SET number = ?", number)
-        assert await journal.snapshot("a") is None
+        assert (await journal.latest("a")).snapshot is None
     for number in ("", 99, -1):
         change_number(path, "UPDATE record SET number = ? WHERE command = 'c'", number)
         await refused(BadRecord, journal.answer("a", "c"))

@@ -717,7 +717,7 @@ async def test_what_goes_in_one_commit_sees_what_came_before_it(path: Path) -> N
             await trio.testing.wait_all_tasks_blocked()
         done.set()
     assert heads == [5]
-    assert await journal.snapshot("s") == snapshot
+    assert (await journal.latest("s")).snapshot == snapshot
     assert await journal.read("s") == run_of("s", 1, 5)
     await refused(Fenced, journal.append(first, 5, run_of("s", 6, 1)))
     await journal.close()

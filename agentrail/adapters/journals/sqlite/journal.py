@@ -22,6 +22,7 @@ from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
     Claim,
+    Latest,
     Lease,
     Record,
     Redaction,
@@ -125,9 +126,15 @@ class SqliteJournal:
         """Store a snapshot of a session in place of the previous one."""
         await self._writing.do(lambda writer: writer.keep(claim, snapshot), claim.session_id)
 
-    async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the usable snapshot of a session; `None` if there is none."""
-        return await self._reading.do(lambda reader: reader.snapshot(session_id), session_id)
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
+        latest = partial(JournalReader.latest, session_id=session_id, upto=upto, limit=min(limit, READ_AT_ONCE))
+        snapshot, records = await self._reading.do(latest, session_id)
+        if len(records) < READ_AT_ONCE or limit == READ_AT_ONCE:
+            return Latest(snapshot, records)
+        last = records[-1].number
+        left = limit - READ_AT_ONCE if upto is None else min(limit - READ_AT_ONCE, upto - last)
+        return Latest(snapshot, (*records, *await self.read(session_id, last, left)))
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         """Delete all that is stored of a session and of its sub-agents; return how many sessions that were.

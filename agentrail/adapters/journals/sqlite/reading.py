@@ -26,7 +26,7 @@ from agentrail.adapters.journals.sqlite.tables import (
 )
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord
-from agentrail.ports.journal import Record, SessionFilter, Snapshot, StoredAnswer, StoredSession, is_usable
+from agentrail.ports.journal import Latest, Record, SessionFilter, Snapshot, StoredAnswer, StoredSession
 
 log = logging.getLogger("agentrail.journal")
 
@@ -191,11 +191,9 @@ class JournalReader:
         """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
         return self._within(lambda db: listed(db, wanted, after, limit)) or ()
 
-    def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session; `None` if there is none or it is damaged."""
-        with suppress(BadRecord, UnpackError, *RAISED):
-            return self._within(lambda db: _snapshot(db, session_id))
-        return None
+    def latest(self, session_id: str, upto: int | None, limit: int) -> Latest:
+        """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
+        return self._within(lambda db: _latest(db, session_id, upto, limit)) or NOTHING_STORED
 
     def _within(self, read: Callable[[sqlite3.Connection], T]) -> T | None:
         """Return the result of *read*, run in one read transaction; `None` if there is no journal yet."""
@@ -214,9 +212,13 @@ class JournalReader:
 
 def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) -> tuple[Record, ...]:
     row = session_row(db, session_id)
-    if row is None or after >= row.head or limit <= 0:
-        return ()
-    return tuple(loaded(db, each) for each in checked(db, row, after + 1, min(row.head, after + limit)))
+    return () if row is None else _between(db, row, after + 1, after + limit)
+
+
+def _between(db: sqlite3.Connection, row: SessionRow, first: int, last: int) -> tuple[Record, ...]:
+    """Return the records of a session from number *first* to *last*, as far as there are so many."""
+    last = min(last, row.head)
+    return tuple(loaded(db, each) for each in checked(db, row, first, last)) if first <= last else ()
 
 
 def first_record(db: sqlite3.Connection, row: SessionRow) -> Record:
@@ -304,21 +306,37 @@ def _sought(db: sqlite3.Connection, sound: Sound, session_id: str, command: str)
     return sought
 
 
-def _snapshot(db: sqlite3.Connection, session_id: str) -> Snapshot | None:
+NOTHING_STORED: Final = Latest(None, ())
+"""What a session that is not stored comes back from."""
+
+
+def _latest(db: sqlite3.Connection, session_id: str, upto: int | None, limit: int) -> Latest:
     row = session_row(db, session_id)
-    query = 'SELECT number, behind, format, blobs, "check", body FROM snapshot WHERE session = ?'
-    found = db.execute(query, (session_id,)).fetchone()
+    if row is None:
+        return NOTHING_STORED
+    last = row.head if upto is None else min(upto, row.head)
+    snapshot: Snapshot | None = None
+    with suppress(BadRecord, UnpackError, *RAISED):  # it is damaged, or a record that it needs is: records are read
+        snapshot = _snapshot(db, row, last)
+    first = 1 if snapshot is None else snapshot.number + 1
+    return Latest(snapshot, _between(db, row, first, min(last, first + limit - 1)))
+
+
+def _snapshot(db: sqlite3.Connection, row: SessionRow, last: int) -> Snapshot | None:
+    """Return the snapshot of a session; `None` if it has none, a damaged one, or one of a record after *last*."""
+    query = 'SELECT number, behind, format, blobs, "check", body FROM snapshot WHERE session = ? AND number <= ?'
+    found = db.execute(query, (row.id, last)).fetchone()
     if found is None:
         return None
     number, behind, form, blobs, check, body = found
     if type(body) is not bytes or type(behind) is not bytes:
         return None
-    if check_of(behind, repr((session_id, number, form, blobs)), body) != check:
+    if check_of(behind, repr((row.id, number, form, blobs)), body) != check:
         return None
-    if row is None or checked(db, row, number, number)[0].check != behind:
+    if checked(db, row, number, number)[0].check != behind:
         return None
     snapshot = unpack(Snapshot, Packed(body, _blobs(db, blobs), form))
-    return snapshot if is_usable(snapshot, number) else None
+    return snapshot if snapshot.number == number else None
 
 
 def _blobs(db: sqlite3.Connection, names: str) -> dict[str, bytes]:

@@ -48,11 +48,10 @@ from agentrail.ports.journal import (
     Redaction,
     Snapshot,
     check_free,
-    check_snapshot,
     last_seq,
-    parent_of,
-    stored_session,
 )
+from agentrail.ports.session_summary import parent_of, stored_session
+from agentrail.ports.snapshots import check_snapshot
 
 CHECKPOINT_AFTER: Final = 8 * 1024 * 1024
 """Bytes of new records, estimated high, after which a checkpoint moves the log into the file.

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple, cast
 
 from agentrail.adapters.journals.redacting import about_redacted
 from agentrail.adapters.journals.sqlite.tables import SessionRow, seal_of
-from agentrail.ports.journal import About, Record, about_after
+from agentrail.ports.journal import About, Record
+from agentrail.ports.session_summary import about_after
 
 UNSAID: Final = About()
 """What is said of a session before its first record."""
