@@ -12,12 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, cast
 
+from agentrail.adapters.journals.stored_form import StoredRecord
 from agentrail.codec import encode
 from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import Busy
-from agentrail.ports.journal import Record, Snapshot, StoredAnswer
+from agentrail.ports.journal import Snapshot, StoredAnswer
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import freeze
@@ -39,7 +40,7 @@ from tests.codec.shapes import (
 
 FOLDER: Final = Path(__file__).parent / "samples" / "v1"
 DEFAULTS: Final = FOLDER / "defaults.json"
-STORED: Final = (Record, Snapshot)
+STORED: Final = (StoredRecord, Snapshot)
 """What journals write."""
 
 _LEAVES: Final[Mapping[Leaf, object]] = {

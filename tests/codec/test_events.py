@@ -1,9 +1,9 @@
 import pytest
 
+from agentrail.adapters.journals.stored_form import StoredRecord
 from agentrail.codec import decode, decode_envelope, encode, encode_envelope, from_text, read, to_text, write
 from agentrail.core.vocabulary.inputs import Arrival, SubagentReported
 from agentrail.errors import BadData, BadValue
-from agentrail.ports.journal import Record
 from agentrail.values.events import AgentStart, AnyEvent, Envelope, SubAgentEvent, ToolCalls, UnknownEvent
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import freeze_object
@@ -95,12 +95,12 @@ def test_an_event_of_no_catalogue_is_not_written() -> None:
 
 
 def test_a_record_with_an_unknown_event_is_read_and_keeps_it() -> None:
-    record = sample(Record)
-    assert isinstance(record, Record)
+    record = sample(StoredRecord)
+    assert isinstance(record, StoredRecord)
     text = write(record).replace(b'"$":"BeforeCompact"', b'"$":"MoodChanged"')
-    found = read(Record, text)
+    found = read(StoredRecord, text)
     assert isinstance(found.events[0].event, UnknownEvent)
-    assert read(Record, write(found)) == found
+    assert read(StoredRecord, write(found)) == found
 
 
 def test_each_of_several_unknown_events_is_kept() -> None:

@@ -45,7 +45,9 @@ def _choices(hint: object) -> Iterator[Choice]:
 
 
 def test_every_member_of_a_union_is_written_with_its_name() -> None:
-    untagged = [cls.__name__ for cls in members() if cast("type[Value]", cls).__struct_config__.tag != cls.__name__]
+    """The stored form of an event has the name of the event: `StoredAgentEnd` is written as `AgentEnd`."""
+    tags = {cls.__name__: cast("type[Value]", cls).__struct_config__.tag for cls in members()}
+    untagged = [name for name, tag in tags.items() if tag != name.removeprefix("Stored")]
     assert untagged == [], f"declare them with `tag_field={TAG!r}`"
 
 

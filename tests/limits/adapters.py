@@ -24,6 +24,7 @@ from mcp.types import JSONRPCNotification
 from agentrail.adapters import html_to_markdown, web
 from agentrail.adapters.journals.sqlite import SqliteJournal, reading, writing
 from agentrail.adapters.journals.sqlite.worker import ThreadJob
+from agentrail.adapters.journals.stored_form import PlacesBySession
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_tools import McpTool, adopt, result_of
@@ -594,6 +595,15 @@ def sessions_whose_index_is_whole(number: int) -> bool:
     for place in range(number):
         sound.add(f"s{place}")
     return "s0" in sound
+
+
+@scene("adapters.journals.stored_form.MOST_SESSIONS")
+def sessions_whose_messages_are_remembered(number: int) -> bool:
+    known = PlacesBySession()
+    first = known["s0"]
+    for place in range(1, number):
+        known[f"s{place}"]
+    return known["s0"] is first
 
 
 @scene("adapters.journals.sqlite.writing.ROWS_KEPT", 5)

@@ -84,7 +84,7 @@ async def an_audit(size: int, _: Path) -> bool:
 
 async def a_packed_record(size: int, _: Path) -> bool:  # noqa: ASYNC124 - as the others
     given = prompted("s", 1, "x" * size)
-    return unpack(Record, pack(given)) == given
+    return unpack(pack(given), "s", 1) == given
 
 
 async def an_unpacked_answer(size: int, _: Path) -> bool:  # noqa: ASYNC124 - as the others

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,14 +17,19 @@ import trio
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
 from agentrail.adapters.journals.sharing import shared
 from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
-from agentrail.codec import DOCUMENT_DEPTH, FORMAT, encode_text, from_text, to_text
+from agentrail.adapters.journals.stored_form import MessagePlaces, messages_in, stored
+from agentrail.codec import DOCUMENT_DEPTH, FORMAT, from_text, to_text, write
 from agentrail.errors import BadArchive, BadText, FileFailed, NotReadable, SessionExists, SessionNotStored
 from agentrail.ports.journal import Journal, Record
 from agentrail.values.json import Json
+from agentrail.values.messages import Message
 from agentrail.values.spelling import checked
 
 VERSION: Final = 1
 """The version of the file's format; `import_session` refuses a file of another version."""
+
+WITH_SESSION: Final = 4
+"""The oldest format whose records do not name their session, so that the checksum of their lines covers it."""
 
 PAGE: Final = 100
 """The most records that one call reads from the journal while a session is exported."""
@@ -60,13 +66,14 @@ async def import_session(journal: Journal, path: str | os.PathLike[str]) -> str:
 def _write(path: Path, session_id: str, records: Sequence[Record]) -> None:
     unfinished = path.with_name(f"{path.name}.part")
     check = NO_CHECK
+    places = MessagePlaces()
     try:
         opened = os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, ONLY_ITS_OWNERS_FILE)
         with open(opened, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is no path
             print(to_text({"kind": KIND, "version": VERSION, "session": session_id}), file=file)
             for record in records:
-                body = shared(encode_text(record).encode())
-                check = check_of(check, str(FORMAT), body)
+                body = shared(write(stored(record, places)))
+                check = check_of(check, _outside(FORMAT, session_id), body)
                 print(f'{{"check":"{check.hex()}","format":{FORMAT},"record":{body.decode()}}}', file=file)
             print(to_text({"end": len(records)}), file=file)
         unfinished.replace(path)
@@ -93,14 +100,24 @@ def _read(path: Path) -> tuple[str, tuple[Record, ...]]:
         line = _line(path, lines, place, ("check", "format", "record"))
         body = to_text(line["record"]).encode()
         form = line["format"]
-        check = check_of(check, str(form), body)
+        check = check_of(check, _outside(form, session_id), body)
         if check.hex() != line["check"] or not isinstance(form, int):
             raise BadArchive(str(path), place + 1, "it, or one before it, has changed since it was written")
-        record = _record(path, place, Packed(body, {}, form))
-        if (record.session_id, record.number) != (session_id, place):
-            raise BadArchive(str(path), place + 1, f"it is not record {place} of session `{session_id}`")
-        records.append(record)
+        try:
+            records.append(unpack(Packed(body, {}, form), session_id, place, partial(_messages, records)))
+        except UnpackError as error:
+            raise BadArchive(str(path), place + 1, str(error)) from error
     return session_id, tuple(records)
+
+
+def _outside(form: Json, session_id: str) -> str:
+    """Return what the checksum of a line covers beside its record: the format, and from format 4 on the session."""
+    return f"{form} {session_id}" if isinstance(form, int) and form >= WITH_SESSION else str(form)
+
+
+def _messages(records: Sequence[Record], number: int) -> Sequence[Message]:
+    """Return the messages in the change of a record of an earlier line."""
+    return messages_in(records[number - 1].change)
 
 
 def _line(path: Path, lines: Sequence[bytes], place: int, keys: tuple[str, ...]) -> Mapping[str, Json]:
@@ -111,10 +128,3 @@ def _line(path: Path, lines: Sequence[bytes], place: int, keys: tuple[str, ...])
     if not isinstance(line, Mapping) or tuple(line) != keys:
         raise BadArchive(str(path), place + 1, f"it does not have the keys {', '.join(keys)}")
     return line
-
-
-def _record(path: Path, place: int, packed: Packed) -> Record:
-    try:
-        return unpack(Record, packed)
-    except UnpackError as error:
-        raise BadArchive(str(path), place + 1, str(error)) from error

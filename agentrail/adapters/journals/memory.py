@@ -5,8 +5,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import partial
 from heapq import nsmallest
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from agentrail.errors import Fenced
 from agentrail.ports.journal import (
@@ -34,8 +35,8 @@ from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:
     from agentrail.adapters.journals.packing import Packed
-
-T = TypeVar("T", Record, Snapshot)
+    from agentrail.adapters.journals.stored_form import MessagePlaces
+    from agentrail.values.messages import Message
 
 
 UNSAID = About()
@@ -48,9 +49,10 @@ UNHELD = Holding("", 0)
 class _Shelf:
     """All data that is stored of one session."""
 
-    __slots__ = ("about", "commands", "epoch", "held", "parent", "records", "seqs", "snapshot")
+    __slots__ = ("about", "commands", "epoch", "held", "parent", "places", "records", "seqs", "session_id", "snapshot")
 
-    def __init__(self) -> None:
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
         self.about = UNSAID
         self.epoch = 0
         self.held = UNHELD
@@ -59,10 +61,11 @@ class _Shelf:
         self.seqs: array[int] = array("q")  # an array is one object for the garbage collector, a list of numbers many
         self.commands: dict[str, int] = {}
         self.snapshot: Snapshot | Packed | None = None
+        self.places: MessagePlaces | None = None
 
     def read(self, after: int, limit: int) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*."""
-        return tuple(_loaded(Record, kept) for kept in self.records[after : after + limit])
+        return tuple(_loaded(self, number + 1) for number in range(len(self.records))[after : after + limit])
 
 
 class MemoryJournal:
@@ -85,7 +88,7 @@ class MemoryJournal:
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
-        shelf = self._shelves.setdefault(session_id, _Shelf())
+        shelf = self._shelves.setdefault(session_id, _Shelf(session_id))
         if not take_over:
             check_free(session_id, shelf.held, holder, lease.at)
         self._epochs += 1  # one counter for all sessions: a deleted id that is used again gets a new epoch too
@@ -117,7 +120,7 @@ class MemoryJournal:
         if expected != len(shelf.records):
             raise Fenced(claim.session_id, shelf.epoch)
         check_numbers(claim, expected, records)
-        kept = list(map(_packed, records)) if self._encode else records
+        kept = [_packed(record, shelf) for record in records] if self._encode else records
         for record in records:
             shelf.about = about_after(record, shelf.about)
             shelf.seqs.append(last_seq(record, shelf.seqs[-1] if shelf.seqs else 0))
@@ -146,7 +149,7 @@ class MemoryJournal:
         number = None if shelf is None else shelf.commands.get(command)
         if shelf is None or number is None:
             return None
-        record = _loaded(Record, shelf.records[number - 1])
+        record = _loaded(shelf, number)
         return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
     async def sessions(
@@ -154,7 +157,7 @@ class MemoryJournal:
     ) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* of the *wanted* sessions, sorted by `wanted.rank`; all are looked at."""
         shelves = [shelf for shelf in self._shelves.values() if shelf.records]
-        found = (stored_session(_loaded(Record, shelf.records[-1]), shelf.about) for shelf in shelves)
+        found = (stored_session(_loaded(shelf, len(shelf.records)), shelf.about) for shelf in shelves)
         least = None if after is None else wanted.rank(after)
         listed = (one for one in found if wanted.holds(one) and (least is None or wanted.rank(one) > least))
         return tuple(nsmallest(limit, listed, wanted.rank))
@@ -163,14 +166,14 @@ class MemoryJournal:
         """Store a snapshot of a session in place of the previous one."""
         shelf = self._claimed(claim)
         check_snapshot(claim, snapshot, len(shelf.records))
-        shelf.snapshot = _packed(snapshot) if self._encode else snapshot
+        shelf.snapshot = _packed(snapshot, shelf) if self._encode else snapshot
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
         shelf = self._shelves.get(session_id)
         if shelf is None:
             return Latest(None, ())
-        kept = None if shelf.snapshot is None else _loaded(Snapshot, shelf.snapshot)
+        kept = None if shelf.snapshot is None else _loaded_snapshot(shelf.snapshot)
         snapshot = None if kept is None or (upto is not None and kept.number > upto) else kept
         after = 0 if snapshot is None else snapshot.number
         wanted = limit if upto is None else min(limit, upto - after)
@@ -199,7 +202,7 @@ class MemoryJournal:
         shelf.snapshot = None
         count = 0
         for place in range(max(first, 1) - 1, min(last, len(shelf.records))):
-            record = _loaded(Record, shelf.records[place])
+            record = _loaded(shelf, place + 1)
             count += record.redacted is None
             marked = redacted(record, note)
             shelf.about = about_redacted(shelf.about, (record,))
@@ -237,15 +240,36 @@ class ForgettingJournal(MemoryJournal):
         self._drop(session_id)
 
 
-def _packed(value: Record | Snapshot) -> Packed:
+def _packed(value: Record | Snapshot, shelf: _Shelf | None = None) -> Packed:
     from agentrail.adapters.journals.packing import pack  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
+    from agentrail.adapters.journals.stored_form import MessagePlaces  # noqa: PLC0415 - see above
 
-    return pack(value)
+    if shelf is not None and shelf.places is None:
+        shelf.places = MessagePlaces()
+    return pack(value, None if shelf is None else shelf.places)
 
 
-def _loaded(wanted: type[T], kept: T | Packed) -> T:
-    if isinstance(kept, Record | Snapshot):
+def _loaded(shelf: _Shelf, number: int) -> Record:
+    kept = shelf.records[number - 1]
+    if isinstance(kept, Record):
         return kept
     from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_packed`
 
-    return unpack(wanted, kept)
+    return unpack(kept, shelf.session_id, number, partial(_messages, shelf))
+
+
+def _messages(shelf: _Shelf, number: int) -> Sequence[Message]:
+    """Return the messages in the change of a record, which another one refers to."""
+    from agentrail.adapters.journals.packing import unpack_messages  # noqa: PLC0415 - see `_packed`
+    from agentrail.adapters.journals.stored_form import messages_in  # noqa: PLC0415 - see `_packed`
+
+    kept = shelf.records[number - 1]
+    return messages_in(kept.change) if isinstance(kept, Record) else unpack_messages(kept)
+
+
+def _loaded_snapshot(kept: Snapshot | Packed) -> Snapshot:
+    if isinstance(kept, Snapshot):
+        return kept
+    from agentrail.adapters.journals.packing import unpack_snapshot  # noqa: PLC0415 - see `_packed`
+
+    return unpack_snapshot(kept)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from agentrail.adapters.journals.sharing import expanded, shared
+from agentrail.adapters.journals.stored_form import (
+    MessagePlaces,
+    MessagesOf,
+    StoredRecord,
+    messages_in,
+    nothing_earlier,
+    stored,
+    whole,
+)
 from agentrail.codec import FORMAT, decode, from_own_text, read, to_text, upcast, write
 from agentrail.codec.misfit import MisfitError
 from agentrail.errors import BadData, BadText
 from agentrail.ports.journal import Record, Snapshot
 from agentrail.values.json import Json
+from agentrail.values.messages import Message
 
-T = TypeVar("T", Record, Snapshot)
+T = TypeVar("T", StoredRecord, Snapshot)
 
 BLOB_FROM: Final = 16 * 1024
 """Size in bytes of the smallest record whose long texts are stored as blobs: once, however many records have them."""
@@ -43,9 +53,12 @@ class Packed(NamedTuple):
     """The version of the JSON's format."""
 
 
-def pack(value: Record | Snapshot) -> Packed:
-    """Serialise *value*; raise `BadValue` if a part of it cannot be written as JSON."""
-    body = write(value)
+def pack(value: Record | Snapshot, places: MessagePlaces | None = None) -> Packed:
+    """Serialise *value*; raise `BadValue` if a part of it cannot be written as JSON.
+
+    A record refers to the messages in *places*, which are those of the records before it, and its own are added there.
+    """
+    body = write(stored(value, MessagePlaces() if places is None else places) if isinstance(value, Record) else value)
     if len(body) < BLOB_FROM or not _may_be_long(body.decode()):
         return Packed(shared(body), NO_BLOBS)
     blobs: dict[str, bytes] = {}
@@ -53,8 +66,29 @@ def pack(value: Record | Snapshot) -> Packed:
     return Packed(to_text(split).encode(), blobs) if blobs else Packed(shared(body), NO_BLOBS)
 
 
-def unpack(wanted: type[T], packed: Packed) -> T:
-    """Return the value of *packed*, the inverse of `pack`; raise `UnpackError` if it cannot be read."""
+def unpack(packed: Packed, session_id: str, number: int, earlier: MessagesOf = nothing_earlier) -> Record:
+    """Return the record *number* of a session from what `pack` has made of it; raise `UnpackError` if that fails.
+
+    *earlier* returns the messages of earlier records: it is called if the record refers to them.
+    """
+    try:
+        return whole(_unpacked(StoredRecord, packed), session_id, number, earlier)
+    except MisfitError as misfit:
+        problem = f"{misfit.place} {misfit.problem}"
+        raise UnpackError(problem) from misfit
+
+
+def unpack_messages(packed: Packed) -> Sequence[Message]:
+    """Return the messages in the change of a packed record; raise `UnpackError` if it cannot be read."""
+    return messages_in(_unpacked(StoredRecord, packed).change)
+
+
+def unpack_snapshot(packed: Packed) -> Snapshot:
+    """Return the snapshot that *packed* holds; raise `UnpackError` if it cannot be read."""
+    return _unpacked(Snapshot, packed)
+
+
+def _unpacked(wanted: type[T], packed: Packed) -> T:
     try:
         if not packed.blobs and packed.format == FORMAT:
             return read(wanted, expanded(packed.body))

@@ -44,7 +44,7 @@ def redacted(record: Record, note: Redaction) -> Record:
     """
     if record.redacted is not None:
         return record
-    stored = unpack(Record, pack(record))  # with the states of plugins as JSON
+    stored = unpack(pack(record), record.session_id, record.number)  # with the states of plugins as JSON
     marked = cast("Record", _marked(stored))
     return marked.but(arrival=marked.arrival.but(random=0.0), redacted=note)
 

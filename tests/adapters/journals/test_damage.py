@@ -46,7 +46,13 @@ def records_of(name: str) -> tuple[Record, ...]:
     """A session of a few records, told apart from any other by all that is in them."""
     first = prompted(name, 1, f"first of {name}", opening=State(name, Setup(), "demo"))
     answered = prompted(name, 2, f"second of {name}", command="c", answer=Accepted("p2", "started"))
-    return (first, answered, silent(name, 3), prompted(name, 4, f"fourth of {name}"), prompted(name, 5, "last " * 20))
+    return (
+        first,
+        answered,
+        silent(name, 3),
+        prompted(name, 4, f"fourth of {name}"),
+        prompted(name, 5, f"last {name} " * 14),
+    )
 
 
 async def fill(path: Path, *, close: bool) -> SqliteJournal:
@@ -250,7 +256,7 @@ async def test_a_refusal_of_a_log_says_what_can_be_done(tmp_path: Path) -> None:
     journal = await fill(path, close=False)
     data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()  # noqa: ASYNC240
     await journal.close()
-    at = places(log, "a").start
+    at = log.index(pack(records_of("a")[-1]).body)  # in the commit of this record: later ones write its page again
     damaged, frame = flipped(log, at, 0), (at - 32) // FRAME * FRAME + 32
     copy.write_bytes(data)  # noqa: ASYNC240
     beside, kept = copy.with_name("copy.db-wal"), copy.with_name("copy.db-wal.damaged")

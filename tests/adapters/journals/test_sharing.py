@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
 from agentrail.adapters.journals.sharing import LEAST, MARK, expanded, shared
-from agentrail.ports.journal import Record
 from agentrail.testing.conformance.journal_samples import prompted
 
 ODD = st.sampled_from(
@@ -55,7 +54,7 @@ def test_the_text_of_a_prompt_is_stored_once() -> None:
     twice = record.but(command="tell me of " * 10)
     packed = pack(twice)
     assert packed.body.count(b"tell me of ") == 10
-    assert unpack(Record, packed) == twice
+    assert unpack(packed, "s", 1) == twice
 
 
 @pytest.mark.parametrize("wrong", ["1", "x", "", "-1", "00000000000000000000001"])
@@ -64,4 +63,4 @@ def test_a_reference_that_leads_nowhere_is_damage(wrong: str) -> None:
         b'"$":"PromptSent"', b'"$":"%b"' % (MARK + wrong.encode())
     )
     with pytest.raises(UnpackError, match="refers to text"):
-        unpack(Record, Packed(body, {}))
+        unpack(Packed(body, {}), "s", 1)

@@ -10,7 +10,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
+from agentrail.adapters.journals.packing import (
+    NO_CHECK,
+    Packed,
+    UnpackError,
+    check_of,
+    unpack,
+    unpack_messages,
+    unpack_snapshot,
+)
 from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
 from agentrail.adapters.journals.sqlite.failures import RAISED, in_reading, is_passing
 from agentrail.adapters.journals.sqlite.open_files import FileUse
@@ -27,6 +35,7 @@ from agentrail.adapters.journals.sqlite.tables import (
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord
 from agentrail.ports.journal import Latest, Record, SessionFilter, Snapshot, StoredAnswer, StoredSession
+from agentrail.values.messages import Message
 
 log = logging.getLogger("agentrail.journal")
 
@@ -218,20 +227,62 @@ def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) ->
 def _between(db: sqlite3.Connection, row: SessionRow, first: int, last: int) -> tuple[Record, ...]:
     """Return the records of a session from number *first* to *last*, as far as there are so many."""
     last = min(last, row.head)
-    return tuple(loaded(db, each) for each in checked(db, row, first, last)) if first <= last else ()
+    return loaded(db, row, checked(db, row, first, last)) if first <= last else ()
 
 
 def first_record(db: sqlite3.Connection, row: SessionRow) -> Record:
     """Return the first record of a session; raise `BadRecord` if it is damaged or lost."""
-    return loaded(db, checked(db, row, 1, 1)[0])
+    return loaded(db, row, checked(db, row, 1, 1))[0]
 
 
-def loaded(db: sqlite3.Connection, row: RecordRow) -> Record:
-    """Return the record of a row with its blobs; raise `BadRecord` if it cannot be read."""
-    try:
-        return unpack(Record, Packed(row.body, _blobs(db, row.blobs), row.format))
-    except UnpackError as error:
-        raise BadRecord(row.session, row.number, str(error)) from error
+def loaded(db: sqlite3.Connection, row: SessionRow, found: Sequence[RecordRow]) -> tuple[Record, ...]:
+    """Return the records of consecutive rows of a session; raise `BadRecord` if one cannot be read."""
+    earlier = _EarlierMessages(db, row, found)
+    records: list[Record] = []
+    for each in found:
+        try:
+            records.append(unpack(_packed(db, each), each.session, each.number, earlier))
+        except UnpackError as error:
+            raise BadRecord(each.session, each.number, str(error)) from error
+    return tuple(records)
+
+
+def _packed(db: sqlite3.Connection, row: RecordRow) -> Packed:
+    """Return the stored record of a row with its blobs; raise `UnpackError` if one is missing."""
+    return Packed(row.body, _blobs(db, row.blobs), row.format)
+
+
+class _EarlierMessages:
+    """Finds the messages of earlier records that records of a page refer to; each record is read at most once."""
+
+    __slots__ = ("_db", "_known", "_row", "_rows")
+
+    def __init__(self, db: sqlite3.Connection, row: SessionRow, found: Sequence[RecordRow]) -> None:
+        self._db = db
+        self._row = row
+        self._rows = {each.number: each for each in found}
+        self._known: dict[int, Sequence[Message] | None] = {}
+
+    def __call__(self, number: int) -> Sequence[Message] | None:
+        """Return the messages in the change of a record; `None` if it cannot be read."""
+        if number not in self._known:
+            if number not in self._rows:
+                self._find(number)
+            each = self._rows.get(number)
+            self._known[number] = None
+            with suppress(UnpackError):
+                self._known[number] = None if each is None else unpack_messages(_packed(self._db, each))
+        return self._known[number]
+
+    def _find(self, number: int) -> None:
+        """Find a record and those after it up to the page: a turn refers to its records in their order.
+
+        If one of them is damaged, find the record alone.
+        """
+        for last in (min(self._rows, default=number + 1) - 1, number):
+            with suppress(BadRecord, *RAISED):
+                self._rows.update({each.number: each for each in checked(self._db, self._row, number, last)})
+                return
 
 
 def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
@@ -254,10 +305,11 @@ def _answer(db: sqlite3.Connection, sound: Sound, session_id: str, command: str)
             return None
         row = session_row(db, session_id)
         each = None if row is None or found is None else _said_at(db, row, found[0])
-        if each is not None and each.command == command:
-            return _told(db, each)
-    each = _sought(db, sound, session_id, command)
-    return None if each is None else _told(db, each)
+        if row is not None and each is not None and each.command == command:
+            return _told(db, row, each)
+    row = session_row(db, session_id)
+    each = None if row is None else _sought(db, sound, row, command)
+    return None if row is None or each is None else _told(db, row, each)
 
 
 _BY_COMMAND: Final = "SELECT number FROM record WHERE session = ? AND command = ? ORDER BY number DESC LIMIT 1"
@@ -274,21 +326,18 @@ def _said_at(db: sqlite3.Connection, row: SessionRow, number: object) -> RecordR
     return each
 
 
-def _told(db: sqlite3.Connection, each: RecordRow) -> StoredAnswer | None:
-    record = loaded(db, each)
+def _told(db: sqlite3.Connection, row: SessionRow, each: RecordRow) -> StoredAnswer | None:
+    (record,) = loaded(db, row, [each])
     return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
 
-def _sought(db: sqlite3.Connection, sound: Sound, session_id: str, command: str) -> RecordRow | None:
+def _sought(db: sqlite3.Connection, sound: Sound, row: SessionRow, command: str) -> RecordRow | None:
     """Return the record of a command by a search of all records of its session, which are checked.
 
     A missing entry in the index proves nothing, because a row of the index may be lost or changed. So the first search
     for a command that is not in the index goes through all records. If the index turns out to be complete, the session
     is added to *sound*, and the index is trusted from then on.
     """
-    row = session_row(db, session_id)
-    if row is None:
-        return None
     sought: RecordRow | None = None
     commands: set[tuple[str, int]] = set()
     for first in range(1, row.head + 1, PAGE):
@@ -298,11 +347,11 @@ def _sought(db: sqlite3.Connection, sound: Sound, session_id: str, command: str)
                 sought = each if each.command == command else sought
     indexed: set[tuple[str, int]] | None = None
     with suppress(*RAISED):
-        indexed = set(db.execute(_COMMANDS, (session_id,)).fetchall())
+        indexed = set(db.execute(_COMMANDS, (row.id,)).fetchall())
     if indexed == commands:
-        sound.add(session_id)
+        sound.add(row.id)
     else:
-        log.error("session %s: the index of its command ids is damaged, %s", session_id, REINDEX)
+        log.error("session %s: the index of its command ids is damaged, %s", row.id, REINDEX)
     return sought
 
 
@@ -335,7 +384,7 @@ def _snapshot(db: sqlite3.Connection, row: SessionRow, last: int) -> Snapshot | 
         return None
     if checked(db, row, number, number)[0].check != behind:
         return None
-    snapshot = unpack(Snapshot, Packed(body, _blobs(db, blobs), form))
+    snapshot = unpack_snapshot(Packed(body, _blobs(db, blobs), form))
     return snapshot if snapshot.number == number else None
 
 

@@ -13,12 +13,7 @@ from agentrail.adapters.journals.packing import NO_CHECK, Packed, check_of, pack
 from agentrail.adapters.journals.sqlite.deletion.deletions import Deletions, Piece, Progress
 from agentrail.adapters.journals.sqlite.deletion.erasing import mark, marks_of, tree_of
 from agentrail.adapters.journals.sqlite.deletion.redaction import AT_ONCE, mark_cleaning, redact_some
-from agentrail.adapters.journals.sqlite.failures import (
-    RAISED,
-    in_commit,
-    is_passing,
-    rolled_back,
-)
+from agentrail.adapters.journals.sqlite.failures import RAISED, in_commit, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.lease_table import HeldClaim, LeaseTable
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
@@ -37,6 +32,7 @@ from agentrail.adapters.journals.sqlite.tables import (
 )
 from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
 from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.adapters.journals.stored_form import PlacesBySession
 from agentrail.errors import AgentrailError, BadRecord, Fenced, JournalError, NothingWritten, SessionBeingDeleted
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import Failpoint, reach
@@ -88,6 +84,7 @@ class Writer:
         self._changed: dict[str, SessionRow] = {}
         self._restated: dict[str, frozenset[str]] = {}  # by session: columns in an index that have changed
         self._about = AboutTable()
+        self._places = PlacesBySession()
         self._records: list[RecordRow] = []
         self._leases = LeaseTable()
         self._floor = 0
@@ -135,6 +132,7 @@ class Writer:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._rows.clear()
+            self._places.clear()
             self._leases.clear()
             connection.close()
             self._ownership.release()
@@ -195,6 +193,7 @@ class Writer:
         self._changed.clear()
         self._restated.clear()
         self._about.undo()
+        self._places.clear()
         self._records.clear()
         self._leases.undo()
         try:
@@ -265,8 +264,8 @@ class Writer:
         row = self._claimed(claim)
         if row.head != expected:
             raise Fenced(claim.session_id, row.epoch)
-        seq, check, back = row.seq, row.check, row.slot
-        for record, packed in zip(records, tuple(map(pack, records)), strict=True):
+        seq, check, back, places = row.seq, row.check, row.slot, self._places[row.id]
+        for record, packed in zip(records, [pack(each, places) for each in records], strict=True):
             names = self._write_blobs(row.id, packed) if packed.blobs else ""
             seq = last_seq(record, seq)
             beside = (row.id, record.number, row.epoch, seq, record.command, packed.format, names)
@@ -345,7 +344,7 @@ class Writer:
         self._logged += AT_ONCE * PAGE
         before = checked(self._db, row, first - 1, first - 1)[0].check if first > 1 else NO_CHECK
         rows = checked(self._db, row, first, min(last, row.head, first + AT_ONCE - 1))
-        found = [(each, loaded(self._db, each)) for each in rows]
+        found = tuple(zip(rows, loaded(self._db, row, rows), strict=True))
         self._about.redact(self._db, row.id, [record for _, record in found])
         return redact_some(self._db, row, before, found, note), first + AT_ONCE, 0
 

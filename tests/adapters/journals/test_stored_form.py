@@ -1,0 +1,260 @@
+"""A message is stored once: events refer to it, and whoever reads a record, from any place, finds it whole."""
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.adapters.journals.archive import export_session, import_session
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
+from agentrail.adapters.journals.redacting import MARK
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.stored_form import LOST, MessagePlaces, PlacesBySession
+from agentrail.codec import read, write
+from agentrail.core.vocabulary.changes import Appended, Change
+from agentrail.errors import BadRecord
+from agentrail.ports.journal import Journal, Record, Redaction
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.values.content import Text
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentEnd
+from agentrail.values.messages import Message, UserMessage
+from agentrail.values.usage import NOTHING_USED
+from tests.codec.generators import a
+
+NOTE = Redaction(1000, "the desk for privacy")
+
+
+def words(what: str) -> str:
+    return f"{what} of this test, which is long enough to be told apart from all others"
+
+
+async def told(turns: int = 3) -> tuple[Record, ...]:
+    """Return the records of a session whose turns have calls side by side and one after the other."""
+
+    @tool(effect="pure")
+    async def look(at: str) -> str:
+        """Look at something."""
+        return words(f"the result {at}")
+
+    script = []
+    for turn in range(turns):
+        script.append(say(words(f"the thought {turn}"), calls=[call("look", {"at": f"{turn}-{n}"}) for n in range(3)]))
+        script.append(say(calls=[call("look", {"at": f"{turn}-4"})]))
+        script.append(say(words(f"the answer {turn}")))
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(script), tools=[look]), "s")
+        for turn in range(turns):
+            await session.ask(words(f"the prompt {turn}"))
+        await session.stop()
+    return await journal.read("s")
+
+
+async def written(journal: Journal, records: tuple[Record, ...]) -> Journal:
+    """Write *records* as a session does: each in a call of its own."""
+    claim = await journal.claim("s", "test")
+    for record in records:
+        await journal.append(claim, record.number - 1, (record,))
+    return journal
+
+
+def ends(records: tuple[Record, ...]) -> list[tuple[int, AgentEnd]]:
+    found = [(record.number, envelope.event) for record in records for envelope in record.events]
+    return [(number, event) for number, event in found if isinstance(event, AgentEnd)]
+
+
+def bodies(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as file:
+        return [body.decode() for (body,) in file.execute("SELECT body FROM record ORDER BY number")]
+
+
+@given(a(Record))
+def test_what_is_packed_is_unpacked_to_the_same(record: Record) -> None:
+    assert unpack(pack(record), record.session_id, record.number) == read(Record, write(record))
+
+
+async def test_a_text_of_a_turn_is_stored_once(tmp_path: Path) -> None:
+    journal = await written(SqliteJournal(tmp_path / "a.db"), await told())
+    await journal.close()
+    counted = Counter("".join(bodies(tmp_path / "a.db")).split("of this test, which is")[:-1])
+    assert len(counted) == 3 * (1 + 1 + 4 + 1)
+    assert set(counted.values()) == {1}
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+@pytest.mark.parametrize("kind", ["sqlite", "sqlite again", "memory"])
+async def test_records_are_whole_wherever_reading_begins(tmp_path: Path, kind: str, size: int) -> None:
+    records = await told()
+    assert [len(event.messages) for _, event in ends(records)] == [8, 8, 8]
+    empty = MemoryJournal(encode=True) if kind == "memory" else SqliteJournal(tmp_path / "a.db")
+    journal = await written(empty, records)
+    if kind == "sqlite again":
+        await journal.close()
+        journal = SqliteJournal(tmp_path / "a.db")
+    for after in range(len(records)):
+        assert await journal.read("s", after, size) == records[after : after + size]
+    await journal.close()
+
+
+async def test_a_writer_that_comes_later_repeats_what_it_has_not_seen(tmp_path: Path) -> None:
+    records = await told()
+    for cut in range(1, len(records)):
+        path = tmp_path / f"{cut}.db"
+        await (await written(SqliteJournal(path), records[:cut])).close()
+        journal = SqliteJournal(path)
+        claim = await journal.claim("s", "another")
+        await journal.append(claim, cut, records[cut:])
+        assert await journal.read("s") == records
+        await journal.close()
+
+
+async def test_a_damaged_record_harms_no_event_of_another(tmp_path: Path) -> None:
+    records = await told(1)
+    ((number, event),) = ends(records)
+    await (await written(SqliteJournal(tmp_path / "a.db"), records)).close()
+    for damaged in range(2, number):
+        path = tmp_path / f"{damaged}.db"
+        path.write_bytes((tmp_path / "a.db").read_bytes())
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE record SET body = body || ' ' WHERE number = ?", (damaged,))
+        journal = SqliteJournal(path)
+        with pytest.raises(BadRecord):
+            await journal.read("s")
+        ((_, found),) = ends(await journal.read("s", number - 1))
+        lost = UserMessage((Text(LOST.format(damaged)),)).text
+        pairs = list(zip(event.messages, found.messages, strict=True))
+        assert all(was == now or now.text == lost for was, now in pairs)
+        assert len([now for was, now in pairs if was != now]) in {0, 1, 2}
+        await journal.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "memory"])
+async def test_an_event_shows_the_mark_of_a_message_that_was_redacted(tmp_path: Path, kind: str) -> None:
+    """Redacted is the record of the prompt, or that of the end of the turn, which repeats the prompt."""
+    records = await told(1)
+    ((number, event),) = ends(records)
+    (prompt,) = (record.number for record in records if record.command is None and "PromptSent" in repr(record))
+    for redacted in (prompt, number):
+        path = tmp_path / f"{redacted}.db"
+        journal = await written(MemoryJournal(encode=True) if kind == "memory" else SqliteJournal(path), records)
+        await journal.release([await journal.claim("s", "test")])
+        assert await journal.redact("s", redacted, redacted, NOTE, "nobody") == 1
+        found = await journal.read("s")
+        ((_, end),) = ends(found)
+        assert end.messages[0].text == MARK
+        assert [each.text for each in end.messages[1:]] == (
+            [each.text for each in event.messages[1:]]
+            if redacted == prompt
+            else [MARK if each.text else "" for each in event.messages[1:]]
+        )
+        assert [record for record in found if record.number not in {redacted, number}] == [
+            record for record in records if record.number not in {redacted, number}
+        ]
+        await journal.close()
+
+
+async def test_an_exported_session_is_the_same_in_another_journal(tmp_path: Path) -> None:
+    records = await told()
+    journal = await written(SqliteJournal(tmp_path / "a.db"), records)
+    await export_session(journal, "s", tmp_path / "s.jsonl")
+    await journal.close()
+    assert (tmp_path / "s.jsonl").read_text().count(words("the answer 1")) == 1
+    into = SqliteJournal(tmp_path / "b.db")
+    await import_session(into, tmp_path / "s.jsonl")
+    assert await into.read("s") == records
+    await into.close()
+
+
+def appended(number: int, *messages: Message) -> Record:
+    return prompted("s", number, change=Change(history=Appended(messages)))
+
+
+def ended(number: int, *messages: Message) -> Record:
+    event = AgentEnd("p1", "end", messages, NOTHING_USED)
+    return prompted("s", number).but(events=(Envelope("s", 9, 0, 5, 1, 1, event),))
+
+
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        (b"[1,1]", "refers to message 1 of record 1, which has 1"),
+        (b"[1,-1]", "refers to message -1 of record 1, which has 1"),
+        (b"[2,0]", "refers to message 0 of record 2, which has 0"),
+        (b"[3,0]", "refers to message 0 of record 3, which has 0"),
+        (b"[0,0]", "refers to message 0 of record 0, which has 0"),
+        (b"[-1,0]", "refers to message 0 of record -1, which has 0"),
+        (b"[1]", "holds 1 things where 2 are wanted"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_damage(reference: bytes, problem: str) -> None:
+    message = UserMessage((Text("hi"),))
+    places = MessagePlaces()
+    pack(appended(1, message), places)
+    packed = pack(ended(2, message), places)
+    assert b'"messages":[[1,0]]' in packed.body
+
+    def earlier(number: int) -> tuple[Message, ...]:
+        assert number == 1
+        return (message,)
+
+    assert unpack(packed, "s", 2, earlier) == ended(2, message)
+    wrong = Packed(packed.body.replace(b"[1,0]", reference), {})
+    with pytest.raises(UnpackError) as refused:
+        unpack(wrong, "s", 2, earlier)
+    assert str(refused.value).endswith(f"its `events[0].event.messages[0]` {problem}")
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.sampled_from(("well", "fails", "elsewhere"))), max_size=12))
+def test_an_event_refers_only_to_messages_that_are_stored(steps: list[tuple[int, str]]) -> None:
+    """Nothing refers to a record that was not written after all, or that somebody else has written."""
+    messages = [UserMessage((Text(f"message {number}"),)) for number in range(3)]
+    places = MessagePlaces()
+    written: dict[int, Record] = {}
+    head = 0
+    for number, outcome in steps:
+        if outcome == "elsewhere":
+            places = MessagePlaces()  # a journal that another process has written begins anew
+        again = messages[number % 3] in _held(written)
+        new = () if again else (messages[number % 3],)
+        record = ended(head + 1, *messages) if number > 3 else appended(head + 1, *new)
+        packed = pack(record, places)
+        if outcome != "fails":
+            head += 1
+            assert unpack(packed, "s", head, lambda n: _messages(written[n])) == record
+            written[head] = record
+
+
+def _messages(record: Record) -> tuple[Message, ...]:
+    history = record.change.history
+    assert isinstance(history, Appended)
+    return tuple(each for each in history.messages if isinstance(each, UserMessage))
+
+
+def _held(written: dict[int, Record]) -> list[Message]:
+    return [each for record in written.values() if record.change != Change() for each in _messages(record)]
+
+
+def test_the_places_of_a_turn_are_forgotten_at_its_end() -> None:
+    places = MessagePlaces()
+    old, new = UserMessage((Text("of the turn"),)), UserMessage((Text("of the next turn"),))
+    pack(appended(1, old), places)
+    pack(ended(2, old).but(change=Change(history=Appended((new,)))), places)
+    assert (places.said(old), places.said(new)) == (None, (2, 0))
+
+
+def test_places_are_kept_of_the_sessions_that_were_written_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentrail.adapters.journals.stored_form.MOST_SESSIONS", 2)
+    known = PlacesBySession()
+    first, second = known["a"], known["b"]
+    assert known["a"] is first
+    known["c"]
+    assert known["a"] is first
+    assert known["b"] is not second
