@@ -1,4 +1,4 @@
-"""Journals, which store sessions: two built-in ones, the protocol for your own; archives and audits of one session."""
+"""Journals, which store sessions: two built-in ones, the protocol for your own; archives and audits of a session."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agentrail.adapters.journals.archive import import_session as import_session
     from agentrail.adapters.journals.auditing import audit as audit
     from agentrail.adapters.journals.memory import MemoryJournal as MemoryJournal
+    from agentrail.adapters.journals.model_requests import model_requests as model_requests
     from agentrail.adapters.journals.redacting import redacted as redacted
     from agentrail.adapters.journals.sqlite import SqliteJournal as SqliteJournal
     from agentrail.core.audit import Difference as Difference
@@ -51,6 +52,7 @@ _HOMES = {
     "audit": "agentrail.adapters.journals.auditing",
     "export_session": "agentrail.adapters.journals.archive",
     "import_session": "agentrail.adapters.journals.archive",
+    "model_requests": "agentrail.adapters.journals.model_requests",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the names are the keys of `_HOMES`

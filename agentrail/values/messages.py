@@ -217,17 +217,28 @@ class Range(Value, tag_field=TAG):
     """Index after the last one."""
 
 
+class Added(Value, tag_field=TAG):
+    """Context that was added for one request: the model sees it at this place, and the history never has it."""
+
+    message: Message
+    """The context."""
+    by: str
+    """Key of the plugin that added it."""
+
+
 class Rearranged(Value, tag_field=TAG):
     """Messages that are not just those of a history with more appended, as after a compaction."""
 
-    pieces: tuple[Range | Message, ...]
-    """Ranges of the history, and messages that it does not have."""
+    pieces: tuple[Range | Added | Message, ...]
+    """Ranges of the history, and messages and added context that it does not have."""
 
     def of(self, history: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages; raise `ValueError` if *history* is not as long as the ranges need."""
         messages: list[Message] = []
         for piece in self.pieces:
-            if not isinstance(piece, Range):
+            if isinstance(piece, Added):
+                messages.append(piece.message)
+            elif not isinstance(piece, Range):
                 messages.append(piece)
             elif 0 <= piece.start < piece.stop <= len(history):
                 messages.extend(history[piece.start : piece.stop])

@@ -21,7 +21,16 @@ from agentrail.values.events import (
     ToolExecutionStart,
 )
 from agentrail.values.json import EMPTY, FrozenObject, JsonObject
-from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
+from agentrail.values.messages import (
+    AssistantMessage,
+    Message,
+    Origin,
+    Range,
+    Rearranged,
+    StopReason,
+    ToolMessage,
+    UserMessage,
+)
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import Err, Ok, ok
 from agentrail.values.usage import NOTHING_USED
@@ -132,8 +141,8 @@ def request(before: State, request_id: str, *messages: Message, **changes: objec
     return StartRequest(wanted.but(**changes), before.setup.options.stall_timeout)
 
 
-def out(request_id: str, stalls: int = 0) -> Request:
-    return Request(request_id, stalls)
+def out(request_id: str, stalls: int = 0, *pieces: Range | Message) -> Request:
+    return Request(request_id, stalls, Rearranged(pieces) if pieces else None)
 
 
 def open_stream(request_id: str) -> OpenStream:

@@ -42,7 +42,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.events.context import PlanStepCompleted
 from agentrail.values.json import EMPTY, FrozenObject, Json
-from agentrail.values.messages import Origin, Rearranged
+from agentrail.values.messages import Origin, Range, Rearranged
 from agentrail.values.tools import err, ok
 from tests.cells.bench import Answering, Bench, Got, Now, call, plug, ruled
 from tests.cells.registry import figure, fold
@@ -112,6 +112,7 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
     history = changes.pop("history", before.history.and_(said()))
     shown = changes.pop("shown", history)
     events = changes.pop("events", None)
+    pieces = changes.pop("pieces", ())
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
@@ -125,7 +126,7 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
         plugin_states=states,
         history=history,
         used_model=(model, EMPTY),
-        request=out("r2"),
+        request=out("r2", 0, *pieces),  # type: ignore[misc]  # ranges and messages
         **changes,
     )
 
@@ -290,6 +291,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
         model="n",
         sections=(("mood", "calm"),),
         shown=(OTHER, note),
+        pieces=(OTHER, Range(1, 2)),
         history=got.before.history.and_(said(), note),
     )
     assert watching.who == []
@@ -451,6 +453,7 @@ def test_each_plugin_sees_the_messages_that_the_one_before_it_left() -> None:
         (*ruled("before_prompt"), Ruling("before_request", gathered=gathered)),
         states=(0, 0, 0),
         shown=second,
+        pieces=second,
     )
 
 

@@ -501,7 +501,7 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
         plugin_states=(1,),
         history=before.history.and_(said()),
         used_model=("m", EMPTY),
-        request=out("r2"),
+        request=out("r2", 0, *OTHER),
     )
     bench.answers("")
     assert bench.got[-1].step.effects == (request(bench.state, "r3"),)

@@ -131,6 +131,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "AbortSent": "kill_tools dropped",
         "Accepted": "ref status",
+        "Added": "by",
         "AfterTool": "name call_id",
         "AfterTurn": "outcome abort_kind",
         "AgentAbort": "ref kind",
@@ -209,7 +210,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "Redaction": "by",
         "Refused": "name",
         "RejectSent": "approval_id",
-        "Request": "request_id",
+        "Request": "request_id layers",
         "RequestStart": "request_id model",
         "RespondSent": "ref",
         "Ruling": "hook by",

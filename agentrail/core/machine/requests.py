@@ -8,14 +8,14 @@ from agentrail.core.machine.steering import merge_steering
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
-from agentrail.core.vocabulary.state import Compaction, Phase, Request
+from agentrail.core.vocabulary.state import Compaction, Phase, Request, State, Turn
 from agentrail.errors import Busy
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactStart, Intervention
 from agentrail.values.events.response import ModelEffective, RequestStart
-from agentrail.values.messages import History, Message, Origin, UserMessage, why_unfit
+from agentrail.values.messages import History, Message, Origin, UserMessage, rearranged, why_unfit
 from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
 from agentrail.values.value import quick
 
@@ -87,30 +87,37 @@ def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
         added = (UserMessage((Text(text),), Origin.INTERVENTION),)
         w.say(*added)
         w.emit(Intervention(text, "before_request"))
-    messages = _shown(s.history, hook, ruling, added)
+    shown = _shown(s.history, hook, ruling, added)
     before, used = s.used_model, (turn.model, turn.options)
     if before is not None and before != used:
         w.emit(ModelEffective(turn.model))
     s.used_model = before if before == used else used
     request_id = w.make_id("r")
-    s.request = Request(request_id)
-    w.emit(_start_event(request_id, turn.model, len(messages), turn.attempt))
-    w.ask(
-        StartRequest(
-            _model_request(
-                turn.model,
-                messages,
-                s.setup.system,
-                s.sections,
-                tuple([attached.spec for attached in s.tools.values()]),
-                s.round < s.setup.options.max_turns,
-                turn.options,
-                s.session_id,
-                request_id,
-            ),
-            s.setup.options.stall_timeout,
-            s.setup.options.inline_tags,
-        )
+    s.request = Request(request_id, messages=None if shown is s.history else rearranged(s.history, shown))
+    w.emit(_start_event(request_id, turn.model, len(shown), turn.attempt))
+    options = s.setup.options
+    w.ask(StartRequest(rendered(s, turn, s.request), options.stall_timeout, options.inline_tags))
+
+
+def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
+    """Return all that the model gets with the *request* of the *turn*, in the *state* after the step that sent it.
+
+    The state may come from records: they refer to what the request has of the history, the sections and the tools.
+    """
+    messages, sections = state.history, state.sections
+    if request.layers is not None:
+        texts = dict(sections)
+        sections = tuple([(name, texts[name]) for name in request.layers])
+    return _model_request(
+        turn.model,
+        messages if request.messages is None else request.messages.of(messages),
+        state.setup.system,
+        sections,
+        tuple([attached.spec for attached in state.tools.values()]),
+        state.round < state.setup.options.max_turns,
+        turn.options,
+        state.session_id,
+        request.request_id,
     )
 
 

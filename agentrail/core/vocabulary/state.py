@@ -18,7 +18,7 @@ from agentrail.hooks.moments import Hook
 from agentrail.hooks.ruling import Gathered, Pause
 from agentrail.values.content import Part, text_of
 from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.messages import EMPTY_HISTORY, History
+from agentrail.values.messages import EMPTY_HISTORY, History, Rearranged
 from agentrail.values.tools import Todo, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Draftable, Value
@@ -150,6 +150,10 @@ class Request(Value):
     """Id of the request."""
     stalls: int = 0
     """How many times the request has stalled."""
+    messages: Rearranged | None = None
+    """What the model sees, as ranges of the history when the request was sent; `None` if it is all of the history."""
+    layers: tuple[str, ...] | None = None
+    """Names of the sections of the system prompt that the model gets, in order; `None` if it gets all."""
 
 
 class Compaction(Value):
