@@ -146,10 +146,13 @@ class _WhyNot:
 def chosen(code: SessionCode, known: Callable[[str], Model], model: ModelChain, options: JsonObject) -> SwitchModelSent:
     """Return the input that switches to a chain; raise an error unless all its models exist and take their options."""
     links: list[Spare] = []
+    before = len(code.models)
     for link, own_options in chain_of(model, options):
         name = own_model(code, link)
         check_options(code.models.get(name) or known(name), own_options)
         links.append(Spare(name, own_options))
+    if len(code.models) > before:
+        code.next_revision()  # so that a session that hibernates keeps it: nobody else has this model
     if not links:
         raise WrongType.of("model", model, MODEL_WANTED)
     first, *spares = links

@@ -229,9 +229,18 @@ async def test_what_was_attached_while_it_lived_is_still_there(world: World) -> 
 async def test_a_change_wakes_it(world: World) -> None:
     session = await world.spawn(["one"], "s", plugins=[Turns()], hibernate_after=10)
     await fall_asleep(session)
-    await session.update_plugin(Turns, step=3)
     await session.switch_model("demo")
     assert session.inspect().model == "demo"
+    await fall_asleep(session)
+    await session.update_plugin(Turns, step=3)
+
+
+async def test_a_model_that_it_was_given_meanwhile_is_still_there(world: World) -> None:
+    session = await world.spawn(["one"], "s", hibernate_after=10)
+    await fall_asleep(session)
+    await session.switch_model(ScriptedModel(["two"], name="other"))
+    await fall_asleep(session)
+    assert (await session.ask("hi")).text == "two"
 
 
 async def test_an_abort_and_a_stop_reach_it(world: World) -> None:

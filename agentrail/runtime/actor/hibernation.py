@@ -33,7 +33,7 @@ class Sleep:
     def begin(self, state: State, code: SessionCode) -> tuple[State, SessionCode | None]:
         """Begin the sleep: return the reduced state that stays in memory, and the code that stays.
 
-        The code is `None` if it can be found again, because no tools or plugins were attached at run time.
+        The code is `None` if it can be found again, because no tools, plugins or models were given at run time.
         """
         self.is_deep = self.is_thin = True
         reach(Failpoint.ASLEEP)
