@@ -12,7 +12,6 @@ import trio
 from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent
 from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import SupervisorClosed
 from agentrail.hooks.live import Live, Validator
 from agentrail.ports.agents import Agents, Task
 from agentrail.ports.journal import Journal
@@ -39,12 +38,6 @@ from agentrail.values.tools import Ok
 from agentrail.values.usage import Limit
 
 
-async def _no_fork(origin: str, _at: int | None, _session_id: str) -> object:
-    """Placeholder until the supervisor sets the function that forks sessions."""
-    await trio.lowlevel.checkpoint()
-    raise SupervisorClosed(origin)
-
-
 class SharedServices:
     """Services that all sessions of a supervisor share. *forget* drops a session from the journal (`None`: kept)."""
 
@@ -68,6 +61,9 @@ class SharedServices:
         "watchdog",
     )
 
+    fork: Callable[[str, int | None, str], Awaitable[object]]
+    """Forks a stored session; set by the sessions of the tree."""
+
     def __init__(
         self,
         *,
@@ -90,7 +86,6 @@ class SharedServices:
         self.complaints = Complaints(self.clock.now)
         self.gate = gate
         self.random = random_
-        self.fork: Callable[[str, int | None, str], Awaitable[object]] = _no_fork
         self.calls = Calls()
         self.threads = WorkerThreads()
         self.timers = Timers(self.clock)
@@ -238,7 +233,7 @@ class SessionCode:
         self.agents = agents
 
     def next_revision(self) -> int:
-        """Return a new number for a change of plugins or tools, unique in the session."""
+        """Return a new number for a change of plugins, tools or own models, unique in the session."""
         self.revision += 1
         return self.revision
 

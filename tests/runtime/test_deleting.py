@@ -21,9 +21,10 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import Lease
+from agentrail.ports.journal import Claim, Lease
 from agentrail.testing import ScriptedModel, stall
 from tests.runtime.families import agent, task
+from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison
 
 FAR = 2**52
@@ -69,6 +70,27 @@ async def test_a_session_that_runs_is_not_deleted_and_the_error_says_how_to_stop
         await supervisor.session("s").stop()
         await supervisor.delete("s")
         assert await supervisor.stored() == ()
+
+
+async def test_a_session_that_is_coming_back_is_not_deleted() -> None:
+    class Slow(TestJournal):
+        """A journal that takes a second to claim a session."""
+
+        async def claim(self, *args: object, **more: object) -> Claim:
+            await trio.sleep(1)
+            return await self.inner.claim(*args, **more)  # type: ignore[arg-type]  # the arguments of the port
+
+    inner = MemoryJournal()
+    async with open_supervisor(journal=inner) as supervisor:
+        await supervisor.spawn(saying("fine"), "s")
+    journal = Slow(inner=lambda: inner)
+    async with open_supervisor(journal=journal) as supervisor, trio.open_nursery() as nursery:
+        nursery.start_soon(supervisor.resume, "s", saying("fine"))
+        await trio.sleep(0.5)
+        with pytest.raises(SessionStillRuns):
+            await supervisor.delete("s")
+        await trio.sleep(1)
+        assert (await supervisor.session("s").ask("go")).text == "fine"
 
 
 async def test_a_session_that_is_parked_is_deleted() -> None:

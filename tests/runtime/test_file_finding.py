@@ -12,6 +12,7 @@ from agentrail.adapters.sandboxes import searching
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import AgentrailError, FileFailed, NotReadable, PathRefused
 from agentrail.hooks.actions import FindFiles
+from agentrail.ports.sandbox import Listing
 from agentrail.runtime.work import file_finding
 from agentrail.runtime.work.file_finding import find_files, paths_of_index
 from agentrail.sandboxes import LocalSandbox
@@ -54,6 +55,17 @@ def test_on_the_disk_it_is_the_same(tmp_path: Path) -> None:
     for folder in ("..", "/", "out"):
         with pytest.raises((PathRefused, FileFailed)):
             trio.run(find_files, sandbox, FindFiles(NAMES, (folder,)))
+
+
+async def test_a_folder_that_cannot_be_looked_through_is_not_said_to_be_empty() -> None:
+    class Failing(MemorySandbox):
+        async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
+            raise FileFailed("search", path, "the disk is broken")
+
+    sandbox = Failing({"src/.env": b"", "a.py": b""})
+    with pytest.raises(FileFailed):
+        await find_files(sandbox, FindFiles(NAMES, ("src",)))
+    assert await find_files(sandbox, FindFiles(NAMES, ("a.py",))) == ()
 
 
 async def test_a_folder_with_too_much_in_it_is_not_said_to_be_empty(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, say
 from agentrail.tools import tool
 from agentrail.values.stream import ModelRequest, Response
-from tests.runtime.world import World
+from tests.runtime.world import World, spec_of
 
 
 class Few:
@@ -258,6 +258,21 @@ async def test_an_id_or_name_that_is_no_text_is_refused(world: World) -> None:
 async def test_a_list_that_cannot_be_is_refused(world: World, given: dict[str, object]) -> None:
     with pytest.raises((WrongType, BadChoice)):
         await world.supervisor.stored(**given)  # type: ignore[arg-type]  # on purpose
+
+
+async def test_a_list_is_wanted_by_any_of_its_fields(world: World) -> None:
+    fine = await world.supervisor.spawn(spec_of(ScriptedModel(["fine"])), "s", tenant="acme", labels=["demo"])
+    assert await world.supervisor.stored() != ()
+    for wanted, found in (
+        (SessionFilter(tenant="acme"), ("s",)),
+        (SessionFilter(owner="nobody"), ()),
+        (SessionFilter(label="demo"), ("s",)),
+        (SessionFilter(ended=True), ()),
+        (SessionFilter(at_work=False), ("s",)),
+        (SessionFilter(due_before=0), ()),
+    ):
+        assert tuple(one.session_id for one in await world.supervisor.stored(wanted)) == found
+    await fine.stop()
 
 
 class Runs:

@@ -15,6 +15,7 @@ from agentrail.testing import ScriptedModel, stall
 from agentrail.values.events import SessionEnded
 from agentrail.values.messages import UserMessage
 from tests.runtime.journals import TestJournal
+from tests.runtime.poison import Poison
 from tests.runtime.test_subagents_back import events_of, over
 from tests.runtime.test_subagents_back import spec as with_subagent
 from tests.runtime.world import spec_of, until
@@ -64,6 +65,23 @@ async def test_a_session_that_is_held_is_not_taken_from_whoever_has_it() -> None
             assert "`here`" in str(held.value)
         assert (await session.ask("still there?")).text == "fine"
         assert here.crashes() == there.crashes() == ()
+
+
+async def test_a_session_that_crashes_after_it_was_taken_over_ends_there() -> None:
+    journal = MemoryJournal()
+    spec = SessionSpec(model=ScriptedModel(["fine"], repeat_last=True), plugins=[Poison()])
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:
+        session = await here.spawn(spec, "s")
+        taken = await there.resume("s", spec, take_over=True)
+        await taken.ask("one more")  # the state of the plugin in the journal is another one now
+        with pytest.raises(Fenced):
+            await session.ask("die")
+        assert [(report.reason.kind, report.done) for report in here.crashes()] == [
+            ("OurBug", "restarted"),
+            ("Fenced", "given_up"),
+        ]
+        assert here.sessions() == ()
+        assert (await taken.ask("and you?")).text == "fine"
 
 
 @pytest.mark.parametrize("kind", ["idle", "asleep", "at work"])

@@ -8,7 +8,7 @@ import trio
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import WrongType
 from agentrail.journals import MemoryJournal, Retention
-from agentrail.ports.journal import Journal, Lease
+from agentrail.ports.journal import ALL_SESSIONS, Journal, Lease, SessionFilter, StoredSession
 from agentrail.ports.retention import A_DAY
 from agentrail.runtime.supervision import retention
 from agentrail.runtime.supervision.retention import PAUSE
@@ -17,6 +17,7 @@ from agentrail.testing.conformance.journal_samples import prompted
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
 from tests.runtime.families import agent, task
+from tests.runtime.journals import TestJournal
 
 AGE = 1 / 12
 """Two hours, in days: a test takes less than a day."""
@@ -65,7 +66,8 @@ async def test_without_a_policy_nothing_is_deleted() -> None:
         assert await stored(journal) == ["old"]
 
 
-async def test_a_policy_is_for_a_label() -> None:
+async def test_a_policy_is_for_a_label(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "agentrail.supervisor")
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
         await ended(supervisor, "a", "demo")
@@ -77,6 +79,28 @@ async def test_a_policy_is_for_a_label() -> None:
         assert await stored(journal) == ["c", "d"]
         await trio.sleep(4 * AGE_S)
         assert await stored(journal) == []
+    assert "sessions with the label 'demo' that ended 0.0833333 days ago: 2 deleted" in caplog.text
+    assert "sessions that ended 0.416667 days ago: 2 deleted" in caplog.text
+
+
+class Unfiltered(TestJournal):
+    """A journal that lists all sessions, whatever is wanted."""
+
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        return await super().sessions(ALL_SESSIONS, after, limit)
+
+
+async def test_what_has_not_ended_is_kept_even_if_a_journal_lists_it_as_ended() -> None:
+    inner = MemoryJournal()
+    async with open_supervisor(journal=inner) as supervisor:
+        await (await supervisor.spawn(saying("fine"), "open")).ask("go")
+        await ended(supervisor, "old")
+    journal = Unfiltered(inner=lambda: inner)
+    async with open_supervisor(journal=journal, retain=[Retention(AGE)]):
+        await trio.sleep(2 * AGE_S)
+    assert await stored(inner) == ["open"]
 
 
 async def test_a_sub_agent_is_kept_as_long_as_its_parent() -> None:

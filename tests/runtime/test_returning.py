@@ -98,3 +98,28 @@ async def test_of_what_is_due_later_only_the_next_page_is_known(monkeypatch: pyt
         await trio.sleep(3600)
     assert back == {f"s{place}": max(60 * (place - 1), 0) for place in range(9)}
     assert asked == [0, 60, 240, 420]
+
+
+async def test_of_what_was_due_in_the_meantime_not_all_comes_back_at_once() -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        for number in range(3 * AT_ONCE):
+            await supervisor.spawn(spec_of(ScriptedModel(["fine"])), f"s{number}")
+        due = [stored.but(due=0) for stored in await supervisor.stored()]
+        under_way: list[int] = [0]
+        back: list[str] = []
+
+        async def listed(wanted: SessionFilter, after: StoredSession | None, _limit: int) -> Sequence[StoredSession]:
+            await trio.lowlevel.checkpoint()
+            return due if wanted is DUE and after is None else ()
+
+        async def resume(session_id: str) -> None:
+            under_way.append(under_way[-1] + 1)
+            await trio.sleep(1)
+            under_way.append(under_way[-1] - 1)
+            back.append(session_id)
+
+        shared = supervisor._sessions.shared  # noqa: SLF001 - what `Sessions` gives it
+        await Returning(shared, listed, resume).run()  # type: ignore[arg-type]  # a list does as well
+        await trio.sleep(10)
+    assert sorted(back) == sorted(stored.session_id for stored in due)
+    assert max(under_way) == AT_ONCE

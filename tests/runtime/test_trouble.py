@@ -42,7 +42,7 @@ from agentrail.values.events.response import (
     ThinkingStart,
 )
 from agentrail.values.messages import AssistantMessage
-from agentrail.values.stream import ModelRequest, Response, TextChunk
+from agentrail.values.stream import PING, CallChunk, Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.tools import quick
 from tests.runtime.world import Heard, World, listen, open_world, settle, spec_of, until
@@ -397,6 +397,40 @@ async def test_a_chunk_begins_the_count_of_a_stall_anew(world: World) -> None:
     await settle()
     stalls = world.heard(session).of(StreamStalled)
     assert [(event.elapsed_s, event.count) for event in stalls] == [(30.0, 1), (30.0, 2), (30.0, 3)]
+
+
+class Halting:
+    """A model that times the beginning of its responses itself, and halts after the first chunk of one."""
+
+    name = "halting"
+    times_beginning = True
+
+    def __init__(self, first: Chunk) -> None:
+        self._first: list[Chunk] = [first]
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        while self._first:
+            emit(self._first.pop())
+            await trio.sleep(100)
+        return Response((Text("ok"),))
+
+
+BEGINNINGS: list[Chunk] = [TextChunk("one"), TextChunk("eins\u00e9"), ThinkingChunk("hm"), CallChunk("{")]
+
+
+@pytest.mark.parametrize("first", BEGINNINGS, ids=repr)
+async def test_a_response_has_begun_with_its_first_word_thought_or_call(world: World, first: Chunk) -> None:
+    session = await world.spawn(Halting(first))
+    assert (await session.ask("go")).text == "ok"
+    await settle()
+    assert [event.elapsed_s for event in world.heard(session).of(StreamStalled)] == [30.0, 60.0]
+
+
+async def test_a_ping_alone_is_no_beginning(world: World) -> None:
+    session = await world.spawn(Halting(PING))
+    assert (await session.ask("go")).text == "ok"
+    await settle()
+    assert world.heard(session).of(StreamStalled) == []
 
 
 async def test_an_idle_session_does_nothing_for_ever(world: World) -> None:

@@ -13,7 +13,7 @@ from agentrail.core.vocabulary import inputs
 from agentrail.core.vocabulary.commands import Accepted, Answer, ChangeToolsSent, Refused
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import Phase, State
-from agentrail.errors import IllegalInput, SessionAsleep
+from agentrail.errors import SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
 from agentrail.reprs import in_brackets
@@ -95,7 +95,7 @@ class Session:
         mid_turn = state.phase is not Phase.IDLE
         self.bus = Bus(self.session_id, buffered, self.records, state.seq, mid_turn=mid_turn)
         self.ties = Ties()
-        self._performer: Performer | None = Performer(self.session_id, shared, code, self.bus, self.mailbox, self.ties)
+        self._performer: Performer | None = Performer(state, shared, code, self.bus, self.mailbox, self.ties)
         self.sources = Sources()
         self.waiters = Waiters()
         self.down: tuple[Slot[Gone], ...] = ()
@@ -213,9 +213,6 @@ class Session:
         crumb = shared.watchdog.begin(self.session_id, type(given).__name__, began)
         try:
             outcome = step(self.state, arrival, self.code.judge)
-        except IllegalInput as error:
-            letter.settle(Refused.of(error))
-            return
         finally:
             shared.watchdog.step = None
         ended = time.perf_counter()
@@ -330,7 +327,7 @@ class Session:
     async def _wake(self) -> None:
         """Rebuild state and code of a hibernating session, because a letter came, and report that it woke."""
         self.state, self._code = self.sleep.end(await self._stored(), self.records.head)
-        self._performer = Performer(self.session_id, self.shared, self._code, self.bus, self.mailbox, self.ties)
+        self._performer = Performer(self.state, self.shared, self._code, self.bus, self.mailbox, self.ties)
         await self._take(Letter(inputs.SessionWoke()))
 
     # From the handle
@@ -344,9 +341,8 @@ class Session:
         self.performer.stop_now(self.state, kill_tools)
         if self._aborting is None or self._aborting.settled:
             self._aborting = answer
-            self.shared.timers.set(
-                (self.state.session_id, "abort"), self.shared.clock.after(LATE_COMMIT), self._announce
-            )
+            announce = partial(self._announce, answer)
+            self.shared.timers.set((self.session_id, "abort"), self.shared.clock.after(LATE_COMMIT), announce)
 
     def relieve(self) -> None:
         """Answer callers of abort and stop early if the journal cannot write."""
@@ -355,9 +351,9 @@ class Session:
             in_hand = () if self._in_hand is None else (self._in_hand,)
             relieve(self.session_id, (*in_hand, *self.mailbox.control), stuck)
 
-    def _announce(self) -> None:
-        """Emit `AbortPending` if an abort is still not journaled."""
-        if self._aborting is not None and (not self._aborting.settled or self.records.stuck is not None):
+    def _announce(self, answer: Slot[Answer]) -> None:
+        """Emit `AbortPending` if the abort that *answer* waits for is still not journaled."""
+        if not answer.settled or self.records.stuck is not None:
             self.bus.whisper(AbortPending(), self.shared.clock.now_ms())
 
     # The end

@@ -60,14 +60,15 @@ class Performer:
 
     def __init__(
         self,
-        session_id: str,
+        state: State,
         shared: SharedServices,
         code: SessionCode,
         bus: Bus,
         mailbox: Mailbox,
         ties: Ties,
     ) -> None:
-        self._session_id = session_id
+        self.state = state
+        self._session_id = state.session_id
         self._shared = shared
         self._code = code
         code.judge.complain = shared.complaints.tell
@@ -82,7 +83,6 @@ class Performer:
         self._jobs: BackgroundJobs | None = None
         self.late = LateCalls()
         self._compaction: RunningCompaction | None = None
-        self.state: State | None = None
         self.started: Slot[AgentrailError | None] = Slot()
         self.closed = False
 
@@ -158,8 +158,6 @@ class Performer:
     def _model_options(self, name: str) -> JsonObject:
         """Return the session's options for the model called *name*; none if the session uses another one now."""
         state = self.state
-        if state is None:
-            return EMPTY
         turn = state.turn
         model, options = (state.model, state.model_options) if turn is None else (turn.model, turn.options)
         return options if model == name else EMPTY
@@ -234,7 +232,7 @@ class Performer:
         tool = self._code.tools.get((effect.name, effect.revision))
         if tool is None:
             if not self.late.takes(effect):
-                is_other = self.state is not None and effect.name in self.state.tools
+                is_other = effect.name in self.state.tools
                 why = "was redefined before the call ran" if is_other else "has no code here"
                 self._mailbox.post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
             return
@@ -255,13 +253,10 @@ class Performer:
     def _with_jobs(self, closing: ToolReturned) -> ToolReturned:
         """Return *closing* with the names of the commands that run in the background, if the state has other ones."""
         jobs = self._jobs_now
-        known = () if self.state is None else self.state.jobs
-        return closing if jobs == known else closing.but(jobs=jobs)
+        return closing if jobs == self.state.jobs else closing.but(jobs=jobs)
 
     def _context(self, call_id: str, key: str, report: Callable[[str], None], threads: CallThreads) -> ToolContext:
         state = self.state
-        if state is None:
-            return ToolContext(self._session_id, call_id, key, threads=threads)
         surroundings = self._code.surroundings
         if self._jobs is None:
             self._jobs = BackgroundJobs(self._shared.nursery, closed=self.closed)
@@ -296,17 +291,16 @@ class Performer:
 
     def resume_subagents(self, effect: effects.ResumeSubagents) -> None:
         """Begin to resume sub-agents after a restart; the task of each posts an input when it has ended."""
-        if self.state is not None:
-            self._ties.resume(effect.children, self.state, self._mailbox.post)
+        self._ties.resume(effect.children, self.state, self._mailbox.post)
 
     def stop_subagents(self, effect: effects.StopSubagents) -> None:
         """Begin to stop sub-agents; the task of each posts an input when it has ended."""
         self._ties.stop(effect.children)
 
     def _tool(self, name: str) -> Tool:
-        attached = None if self.state is None else self.state.tools.get(name)
+        attached = self.state.tools.get(name)
         if attached is None:
-            raise UnknownTool.among(name, () if self.state is None else self.state.tools)
+            raise UnknownTool.among(name, self.state.tools)
         return self._code.tools[name, attached.revision]
 
     # Time, questions, compaction

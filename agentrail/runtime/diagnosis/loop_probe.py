@@ -61,7 +61,6 @@ class Rounds(trio.abc.Instrument):
         """Stop answering, and remove the instrument."""
         self._closed = True
         if self.rests:
-            self.rests = False
             trio.lowlevel.remove_instrument(self)
 
 

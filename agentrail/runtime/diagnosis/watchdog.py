@@ -148,10 +148,12 @@ class Watchdog:
 
     def _woken(self) -> None:
         """Set the alarm to `AWAKE` seconds from now; called when the loop has woken."""
-        alarm = self._alarm
-        if alarm is not None:
-            self._due, self._collected = time.perf_counter() + AWAKE, self._collections[0]
-            alarm.set(AWAKE)
+        if self._alarm is not None:
+            self._set(self._alarm, AWAKE)
+
+    def _set(self, alarm: Alarm, seconds: float) -> None:
+        self._due, self._collected = time.perf_counter() + seconds, self._collections[0]
+        alarm.set(seconds)
 
     def close(self) -> None:
         """End the thread and the measuring. If a log handler holds the thread up, it is left to end by itself."""
@@ -197,8 +199,7 @@ class Watchdog:
                 alarm.wait()
                 again = self._look(scratch)
                 if again is not None:
-                    self._due, self._collected = time.perf_counter() + again, self._collections[0]
-                    alarm.set(again)
+                    self._set(alarm, again)
 
     def _look(self, scratch: Scratch) -> float | None:
         """Log the running step or task if it is slow; return in how many seconds to look again.

@@ -299,9 +299,9 @@ class Family:
         """Start the child session, prompt it, and prompt it again if the answer has the wrong form."""
         session = None if run.comes_back else await self._begun(run)
         asked, outcome = await self._past(run) if run.comes_back else (0, None)
-        if session is None and outcome is None:
-            session = await patiently(partial(self._resume, self._node, self._parent, run.link))
-        if session is not None:
+        if outcome is None:
+            if session is None:
+                session = await patiently(partial(self._resume, self._node, self._parent, run.link))
             outcome = await (
                 run.link.outcome() if asked else self._ask(session, run.link, run.recipe.asked(run.prompt))
             )
@@ -388,10 +388,8 @@ def asked_for(state: State, call_id: str) -> tuple[str, str] | None:
     return None
 
 
-def _answered(recipe: Recipe, outcome: Outcome | None) -> Ok | Err | str:
+def _answered(recipe: Recipe, outcome: Outcome) -> Ok | Err | str:
     """Return the answer of a turn, an `Err` if there is none, or a text: why it has not the form that it must have."""
-    if outcome is None:
-        return err("the sub-agent has not been asked")
     if isinstance(outcome, AgentrailError):
         return err(f"the sub-agent failed: {outcome}")
     if outcome.stop_reason not in ANSWERED:

@@ -200,7 +200,7 @@ class SupervisorNode:
         child.error = error
         child.end()
         if child.expected:
-            child.ready.settle(error or NotReady(child.key))
+            child.ready.settle(NotReady(child.key))
             halted = stuck and self._children.get(child.key) is child  # a child that was stopped for good was removed
             if halted and not self._stopping and not self.tree.closing:
                 self._begin_again(child, "it has ended at last", 0.0)

@@ -142,9 +142,9 @@ class Stream:
         self._timed = False
         self.last = self.reported = clock.now()
         self._open = False
-        self._held_back: list[Event | str] | None = None
+        self._held_back: list[Event | str] = []
         self._text: list[str] = []
-        self._thinking: list[str] | None = None
+        self._thinking: list[str] = []
         self._meter = UsageMeter(started.request)
         self._failure = CANCELLED
 
@@ -163,7 +163,7 @@ class Stream:
     def partial(self, *, cut: bool = False) -> Partial:
         """Return the response received so far, with usage estimated where the provider has not counted."""
         usage = self._priced(self._meter.used(cut=cut))
-        return Partial("".join(self._text), "".join(self._thinking or ()), usage)
+        return Partial("".join(self._text), "".join(self._thinking), usage)
 
     def _priced(self, used: Usage) -> Usage:
         return self._prices.priced(self.request.model, self.request.options, used)
@@ -180,7 +180,7 @@ class Stream:
                 self._text.append(text)
                 if self._open:
                     self._bus.whisper(text, self._clock.ms(now))
-                elif self._held_back is not None:
+                elif self._held_back:
                     self._held_back.append(text)
                 else:
                     self._say(text)
@@ -197,8 +197,7 @@ class Stream:
             self._write((chunk.text,) if self._tags is None else self._tags.feed(chunk.text))
         elif isinstance(chunk, ThinkingChunk):
             self.waiting = False
-            if self._thinking is None:
-                self._thinking = []
+            if not self._thinking:
                 self._say(ThinkingStart())
             self._thinking.append(chunk.text)
             self._say(_thought(chunk.text))
@@ -219,12 +218,10 @@ class Stream:
         if self._open:
             self._bus.whisper(said, self._clock.ms(self.last))
             return
-        if self._held_back is None:
-            self._held_back = [said]
+        self._held_back.append(said)
+        if len(self._held_back) == 1:
             reach(Failpoint.FIRST_CHUNK)
             self._post(StreamBegan(self.request.request_id))
-        else:
-            self._held_back.append(said)
 
     def open(self) -> None:
         """Publish the buffered deltas, and each further one as it comes."""
@@ -233,8 +230,8 @@ class Stream:
         self._open = True
         at = self._clock.now_ms()
         self._bus.whisper(_start_event(self.request.request_id), at)
-        held_back, self._held_back = self._held_back, None
-        self._bus.whisper_all(held_back or (), at)
+        held_back, self._held_back = self._held_back, []
+        self._bus.whisper_all(held_back, at)
         reach(Failpoint.STREAM_OPENED)
 
     def sent(self) -> None:

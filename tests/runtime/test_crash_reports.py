@@ -1,0 +1,66 @@
+"""What a crash report says of an exception: where it was raised, its causes, and the parts of a group."""
+
+from collections.abc import Callable
+
+import pytest
+
+from agentrail import open_supervisor
+from agentrail.runtime.diagnosis.crash_reports import MAX_DEPTH, Reason
+
+
+def raises() -> None:
+    message = "deep inside"
+    raise ValueError(message)
+
+
+def calls() -> None:
+    raises()
+
+
+def grouped(text: str, error: Exception) -> Exception:
+    return ExceptionGroup(text, [error])
+
+
+def in_groups() -> None:
+    error: Exception = ValueError("the innermost")
+    for depth in range(2 * MAX_DEPTH, 0, -1):
+        error = grouped(f"group {depth}", error)
+    raise error
+
+
+def with_causes() -> None:
+    error = ValueError("the first")
+    for depth in range(2 * MAX_DEPTH, 0, -1):
+        cause, error = error, ValueError(f"error {depth}")
+        error.__cause__ = cause
+    raise error
+
+
+async def reason_of_crash(doing: Callable[[], None]) -> Reason:
+    """Return the reason of a service that crashes by *doing* something, as its supervisor reports it."""
+
+    async def service() -> None:
+        doing()
+
+    async with open_supervisor() as supervisor:
+        await supervisor.start_service(service, "mine", restart="temporary")
+        (report,) = supervisor.crashes()
+    return report.reason
+
+
+async def test_a_report_names_the_line_that_raised() -> None:
+    reason = await reason_of_crash(calls)
+    assert (reason.kind, reason.text) == ("ValueError", "ValueError: deep inside")
+    place, _, function = reason.where.partition(" in ")
+    assert function == "raises"
+    assert place == f"{__file__}:{raises.__code__.co_firstlineno + 2}"
+
+
+@pytest.mark.parametrize("doing", [in_groups, with_causes])
+async def test_a_report_is_no_deeper_than_it_may_be(doing: Callable[[], None]) -> None:
+    reason: Reason | None = await reason_of_crash(doing)
+    depth = -1
+    while reason is not None:
+        depth += 1
+        reason = reason.parts[0] if reason.parts else reason.cause
+    assert depth == MAX_DEPTH
