@@ -6,10 +6,18 @@ round: the stored JSON becomes what code before the change would have written, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from types import FunctionType
 from typing import Final, NamedTuple, TypeAlias, cast
 
+from agentrail.adapters.journals import packing
+from agentrail.adapters.journals.packing import Packed, pack
+from agentrail.adapters.journals.stored_form import MessagePlaces, StoredRecord
+from agentrail.codec import FORMAT, upcast, write
+from agentrail.codec.upcasting import Upcaster
 from agentrail.core.machine import (
     due_timers,
     endings,
@@ -22,6 +30,7 @@ from agentrail.core.machine import (
     tool_runs,
 )
 from agentrail.core.machine.draft import StepDraft
+from agentrail.ports.journal import Record, Snapshot
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import PromptReceived
@@ -43,9 +52,49 @@ class Newer(NamedTuple):
     apply: Callable[[Planting], None] = lambda _: None
     """Changes the code."""
     older: Callable[[Object], Object] | None = None
-    """Makes of a stored record what code before the change would have written; `None` if that is the same."""
+    """Makes of a stored record or snapshot what code before the change would have written; `None`: it is the same."""
     upcast: Callable[[Object], Object] = lambda data: data
-    """Converts such a record to what is written now."""
+    """Converts such a record or snapshot to what is written now."""
+
+    @contextmanager
+    def planted(self) -> Generator[Planting]:
+        """Make the change in this process: what code before it has written is converted when it is read."""
+        planting = Planting()
+        try:
+            self.apply(planting)
+            self._read_before(planting)
+            yield planting
+        finally:
+            planting.remove()
+
+    @contextmanager
+    def before(self) -> Generator[None]:
+        """Let this process write as code before the change did."""
+        planting = Planting()
+        older, packed_now = self.older, pack
+
+        def written_before(value: StoredRecord | Snapshot) -> bytes:
+            data = json.loads(write(value))
+            assert older is not None
+            return json.dumps(older(data), separators=(",", ":"), ensure_ascii=False).encode()
+
+        def packed_before(value: Record | Snapshot, places: MessagePlaces | None = None) -> Packed:
+            return packed_now(value, places)._replace(format=FORMAT - 1)
+
+        try:
+            if older is not None:
+                planting.put(packing, "write", written_before)
+                planting.everywhere(pack, packed_before)
+            self._read_before(planting)
+            yield
+        finally:
+            planting.remove()
+
+    def _read_before(self, planting: Planting) -> None:
+        """Read what code before the change has written."""
+        if self.older is not None:
+            upcasters = {FORMAT - 1: cast("Upcaster", self.upcast)}
+            planting.put(packing, "upcast", partial(upcast, upcasters=upcasters))
 
 
 def _wrapped(function: object, around: Callable[[Work], Work]) -> Callable[[Planting], None]:
@@ -118,7 +167,7 @@ def _name(function: object) -> str:
 def _fields(data: Object, change: Callable[[dict[str, Json]], None]) -> Object:
     """Return a record with *change* made to the fields of the state, where it has some."""
     made = dict(data)
-    for place in ("change", "opening"):
+    for place in ("change", "opening", "state"):
         if isinstance(fields := made.get(place), Mapping):
             made[place] = changed = dict(fields)
             change(changed)
@@ -179,6 +228,8 @@ def _phase(now: str, before: str) -> Newer:
 
 def _input_renamed(now: str, before: str) -> Newer:
     def swap(data: Object, old: str, new: str) -> Object:
+        if "arrival" not in data:
+            return data
         arrival = cast("Object", data["arrival"])
         given = cast("Object", arrival["input"])
         if given["$"] != old:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import cast
-from unittest import mock
+from itertools import accumulate
+from typing import NamedTuple, Self
 
 import pytest
 import trio
@@ -17,23 +16,24 @@ import trio.testing
 from agentrail import SessionHandle
 from agentrail.adapters.journals import packing
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.packing import Packed, pack
-from agentrail.codec import FORMAT, data_of, to_text, upcast
-from agentrail.codec.upcasting import Upcaster
+from agentrail.adapters.journals.packing import Packed
+from agentrail.adapters.journals.stored_form import MessagePlaces
+from agentrail.codec import data_of, to_text
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import AgentrailError
 from agentrail.ports.journal import Record, folded, opening_of
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.messages import why_unfit
 from property_tests.newer_core import CHANGES, Newer
-from property_tests.planted import Planting
-from property_tests.test_crash_anywhere import Doing, Past, Saying, check_runs, lived, rested, spec
+from property_tests.test_crash_anywhere import Doing, Saying, check_runs, lived, rested, spec
 from property_tests.volume import profile
 from tests.recovery.mortal import SESSION, World, live
 
 SESSIONS = 50
 AT_EACH = {"ci": 3, "campaign": len(CHANGES)}
 """Under how many changes each session comes back at each of its records; the 50 sessions have 677 records."""
+TOGETHER = 8
+"""After how many records in a row a session comes back under the same change: its records are written once for each."""
 TOOLS = ("pure", "idempotent", "checkable", "unsafe", "risky")
 
 
@@ -53,24 +53,49 @@ def drawn(seed: int) -> tuple[list[Saying], list[Doing]]:
     return sayings, [Doing(0.0, "prompt"), *doings]
 
 
-class Older(MemoryJournal):
-    """Has the records that code before a change has written, in an older format if that is another one."""
+class Written(NamedTuple):
+    """A session that was written by today's code."""
 
-    def put_older(self, records: Sequence[Record], newer: Newer) -> None:
-        shelf = self._shelves[SESSION]
-        assert newer.older is not None
-        for place, record in enumerate(records):
-            data = newer.older(json.loads(pack(record).body))
-            shelf.records[place] = Packed(json.dumps(data, separators=(",", ":")).encode(), {}, FORMAT - 1)
+    seed: int
+    sayings: Sequence[Saying]
+    records: Sequence[Record]
+    states: Sequence[State]
+    """The states before the first record and after each."""
+
+    @classmethod
+    async def by(cls, seed: int) -> Self:
+        """Let the session of a seed live until it rests."""
+        sayings, doings = drawn(seed)
+        records = (await lived(sayings, doings)).records
+        return cls(seed, sayings, records, [*accumulate(records, folded, initial=opening_of(records[0]))])
+
+    def packed(self) -> list[Packed]:
+        """Return the records as the journal writes them now."""
+        places = MessagePlaces()
+        return [packing.pack(record, places) for record in self.records]
 
 
-async def comes_back(past: Past, cut: int, sayings: Sequence[Saying], newer: Newer) -> None:
-    """Bring the session back from its first *cut* records under newer code; it goes on, and rests again."""
-    kept, ran = past.records[:cut], list[str]()
-    journal = Older(encode=True)
-    await journal.append(await journal.claim(SESSION, "test"), 0, kept)
-    if newer.older is not None:
-        journal.put_older(kept, newer)
+class Kept(MemoryJournal):
+    """Has the first records of a session, as the code of then has written them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    async def take(self, records: Sequence[Record], packed: Sequence[Packed]) -> None:
+        await self.append(await self.claim(SESSION, "test"), 0, records)
+        self._shelves[SESSION].records[:] = packed
+        self._encode = True
+
+    def starts_with(self, packed: Sequence[Packed]) -> bool:
+        return self._shelves[SESSION].records[: len(packed)] == packed
+
+
+async def comes_back(written: Written, cut: int, packed: Sequence[Packed]) -> None:
+    """Bring the session back from its first *cut* records; it goes on, and rests again."""
+    kept, ran = written.records[:cut], list[str]()
+    journal = Kept()
+    await journal.take(kept, packed)
+    before = [envelope for record in kept for envelope in record.events]
 
     async def script(_: World, session: SessionHandle) -> None:
         await rested(session)
@@ -78,48 +103,42 @@ async def comes_back(past: Past, cut: int, sayings: Sequence[Saying], newer: New
             await session.prompt("and now?")
         await rested(session)
 
-    session = await live(World(journal), spec(sayings, ran), script)
+    session = await live(World(journal, heard=before[-1:]), spec(written.sayings, ran), script)
     assert session is not None
-    records = await journal.read(SESSION, 0, 10_000)
-    assert len(records) > cut
-    assert records[:cut] == kept or newer.older is not None
+    assert journal.starts_with(packed)
+    records = await journal.read(SESSION, cut, 10_000)
+    assert records
     seqs = [envelope.seq for record in records for envelope in record.events]
-    assert seqs == list(range(1, len(seqs) + 1))
+    assert seqs == list(range(len(before) + 1, len(before) + len(seqs) + 1))
     state = session.inspect()
     assert state.phase in (Phase.IDLE, Phase.EXECUTING_TOOLS, Phase.ENDED)
     assert why_unfit(state.history, open_end=state.batch is not None) is None
-    check_runs(ran, kept, records)
-    check_fold(records, state)
+    check_runs(ran, kept, (*kept, *records))
+    check_fold(written.states[cut], records, state)
 
 
-def check_fold(records: Sequence[Record], live: State) -> None:
-    """Check that the records add up to the live state."""
-    state = opening_of(records[0])
+def check_fold(state: State, records: Sequence[Record], live: State) -> None:
+    """Check that *records*, which follow *state*, add up to the live state."""
     for record in records:
         state = folded(state, record)
     assert [to_text(data_of(s)) for s in state.plugin_states] == [to_text(data_of(s)) for s in live.plugin_states]
     assert state.but(plugin_states=live.plugin_states) == live
 
 
-async def under_newer_code(seed: int) -> int:
-    """Let a session of *seed* come back at each of its records, each time under other changes; return how often."""
-    sayings, doings = drawn(seed)
-    past = await lived(sayings, doings)
-    returns = [(cut, nth) for cut in range(1, len(past.records) + 1) for nth in range(AT_EACH[profile()])]
-    for cut, nth in returns:
-        newer = CHANGES[(7 * seed + cut + 13 * nth) % len(CHANGES)]
-        planting = Planting()
-        upcasters = {FORMAT - 1: cast("Upcaster", newer.upcast)}
-        try:
-            newer.apply(planting)
-            with mock.patch.object(packing, "upcast", partial(upcast, upcasters=upcasters)):
-                await comes_back(past, cut, sayings, newer)
-        except BaseException as error:
-            error.add_note(f"seed {seed}, record {cut} of {len(past.records)}, under: {newer.name}")
-            raise
-        finally:
-            planting.remove()
-    return len(returns)
+async def under_newer_code(newer: Newer, returns: Sequence[tuple[Written, int]]) -> None:
+    """Let each session come back from so many of its records under *newer* code."""
+    with newer.before():
+        packed = {
+            written.seed: written.packed() for written in {id(written): written for written, _ in returns}.values()
+        }
+    with newer.planted():
+        for written, cut in returns:
+            try:
+                await comes_back(written, cut, packed[written.seed][:cut])
+            except BaseException as error:
+                note = f"seed {written.seed}, record {cut} of {len(written.records)}, under: {newer.name}"
+                error.add_note(note)
+                raise
 
 
 def test_there_are_forty_changes() -> None:
@@ -127,23 +146,29 @@ def test_there_are_forty_changes() -> None:
 
 
 def test_sessions_come_back_under_newer_code_at_any_record() -> None:
-    done = 0
-
-    async def main(seed: int, _: trio.testing.MockClock) -> None:
-        nonlocal done
-        done += await under_newer_code(seed)
-
+    returns: dict[str, list[tuple[Written, int]]] = {newer.name: [] for newer in CHANGES}
     begin = 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)
+
+    async def write(seed: int, _: trio.testing.MockClock) -> None:
+        written = await Written.by(seed)
+        for cut in range(1, len(written.records) + 1):
+            for nth in range(AT_EACH[profile()]):
+                newer = CHANGES[(7 * seed + cut // TOGETHER + 13 * nth) % len(CHANGES)]
+                returns[newer.name].append((written, cut))
+
+    async def come_back(newer: Newer, _: trio.testing.MockClock) -> None:
+        await under_newer_code(newer, returns[newer.name])
+
     for seed in range(begin, begin + SESSIONS):
-        run(0, ClockWatch(), partial(main, seed))
-    assert done > 200 * AT_EACH[profile()]
+        run(0, ClockWatch(), partial(write, seed))
+    for newer in CHANGES:
+        run(0, ClockWatch(), partial(come_back, newer))
+    assert min(map(len, returns.values())) > 5 * AT_EACH[profile()]
+    assert sum(map(len, returns.values())) > 667 * AT_EACH[profile()]
 
 
 @pytest.mark.parametrize("newer", CHANGES, ids=lambda newer: newer.name)
 def test_each_change_is_one(newer: Newer) -> None:
     """A change that changes nothing would prove nothing: it must alter the code, or what is stored."""
-    planting = Planting()
-    newer.apply(planting)
-    planted = bool(planting._undo._exit_callbacks)  # type: ignore[attr-defined]  # noqa: SLF001
-    planting.remove()
-    assert planted or newer.older is not None
+    with newer.planted() as planting:
+        assert planting._undo._exit_callbacks or newer.older is not None  # type: ignore[attr-defined]  # noqa: SLF001

@@ -112,6 +112,16 @@ class Connection:
         with receiving:
             return await receiving.receive()
 
+    async def open(self, session: str) -> None:
+        """Open a session, hear its events from now on, and note which of its calls are held."""
+        told = await self.ask(do="open", session=session, since=str(self._log.since(session)))
+        self._log.held[session] = json.loads(told["ref"])
+
+    async def rest(self, session: str) -> None:
+        """Return when no work of a session is under way; calls that are held are rejected."""
+        while held := json.loads((await self.ask(do="rest", session=session))["ref"]):
+            await self.ask(do="reject", session=session, approval=held[0])
+
     async def command(self, name: str, sent: Sent) -> None:
         """Send a command, the first time or again, and note the answer."""
         told = await self.ask(session=sent.session, command=name, **sent.asked)
@@ -124,11 +134,11 @@ class Connection:
 class Victim:
     """The process that forks a process for each life."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, program: str = "tests.recovery.victim") -> None:
         self.folder = folder
         self.log = Log()
         self._program = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "tests.recovery.victim", str(folder)],
+            [sys.executable, "-m", program, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -180,17 +190,20 @@ class User:
     async def use(self, connection: Connection) -> None:
         """Send again all commands without an answer and some with one, then new commands."""
         with suppress(*GONE):
-            told = await connection.ask(do="open", session=self._session, since=str(self._log.since(self._session)))
-            self._log.held[self._session] = json.loads(told["ref"])
-            for name, sent in self._doubtful():
-                sent.again += 1
-                await connection.command(name, sent)
+            await connection.open(self._session)
+            await self.repeat(connection)
             while True:
                 await trio.sleep(self._chance.random() * 0.01)
                 if self._chance.random() < CLEARS:
                     await self._clear(connection)
                 else:
                     await connection.command(*self._next())
+
+    async def repeat(self, connection: Connection) -> None:
+        """Send again all commands without an answer, and some with one."""
+        for name, sent in self._doubtful():
+            sent.again += 1
+            await connection.command(name, sent)
 
     async def _clear(self, connection: Connection) -> None:
         """Send prompts, new ones and some that were answered before, together with an abort that clears the queue."""

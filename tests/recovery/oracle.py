@@ -1,7 +1,7 @@
 """What must hold after a crash: compares the journal, the client's log and the log of the tools."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from attrs import define
@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.commands import Accepted, Refused
 from agentrail.core.vocabulary.inputs import CallProbed
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus
-from agentrail.ports.journal import Record
+from agentrail.ports.journal import Journal, Record
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionStart, ToolUnknown
@@ -45,13 +45,17 @@ class Found:
         return [call for call in calls if call.status in IN_FLIGHT]
 
 
-async def found_in(folder: Path) -> dict[str, Found]:
-    """Read all sessions and rebuild each from its records, which raises if one turns out different."""
+Back = Callable[[Journal, str], Awaitable[State]]
+"""Brings a session back from its records."""
+
+
+async def found_in(folder: Path, back: Back = rebuilt) -> dict[str, Found]:
+    """Read all sessions and bring each *back*: by `rebuilt`, which raises if an audit finds a difference."""
     journal = SqliteJournal(folder / "agentrail.db")
     found: dict[str, Found] = {}
     for session in SESSIONS:
         if records := await journal.read(session, 0, 1_000_000):
-            found[session] = Found(await rebuilt(journal, session), records)
+            found[session] = Found(await back(journal, session), records)
     await journal.close()
     return found
 
@@ -166,9 +170,9 @@ def fates(found: dict[str, Found], doubtful: dict[str, str]) -> Counter[str]:
     return told
 
 
-async def checked(folder: Path, log: Log) -> dict[str, Found]:
+async def checked(folder: Path, log: Log, back: Back = rebuilt) -> dict[str, Found]:
     """Return what is in the journal; raise if anything is wrong."""
-    found = await found_in(folder)
+    found = await found_in(folder, back)
     wrong = problems(log, found, runs(folder / "witness"))
     assert not wrong, wrong
     return found

@@ -3,7 +3,6 @@
 `AGENTRAIL_PROFILE=campaign` kills it `AGENTRAIL_KILLS` times (1,000 if not set), and prints a table with `-s`.
 """
 
-import json
 import os
 import random
 import time
@@ -14,7 +13,7 @@ import trio
 
 from tests.patience import within
 from tests.profiles import CAMPAIGN
-from tests.recovery.client import SESSIONS, Connection, User, Victim
+from tests.recovery.client import SESSIONS, User, Victim
 from tests.recovery.oracle import checked, fates
 from tests.recovery.victim import EFFECTS
 from tests.recovery.witness import runs
@@ -64,9 +63,9 @@ class Tale:
             began = time.monotonic()
             with trio.fail_after(SETTLED_WITHIN):
                 for session in SESSIONS:
-                    await self._open(connection, session)
+                    await connection.open(session)
                 for session in SESSIONS:
-                    await self._reject_what_waits(connection, session)
+                    await connection.rest(session)
             self.settled_in = time.monotonic() - began
         found = await checked(self.victim.folder, self.victim.log)
         assert [call for known in found.values() for call in known.in_flight] == []
@@ -78,13 +77,6 @@ class Tale:
         self.figures["commands given again"] = sum(sent.again for sent in log.sent.values())
         self.figures["prompts dropped"] = sum(sent.refused == "PromptWasDropped" for sent in log.sent.values())
         self.figures["tools run"] = len(runs(self.victim.folder / "witness"))
-
-    async def _open(self, connection: Connection, session: str) -> None:
-        await connection.ask(do="open", session=session, since=str(self.victim.log.since(session)))
-
-    async def _reject_what_waits(self, connection: Connection, session: str) -> None:
-        while held := json.loads((await connection.ask(do="rest", session=session))["ref"]):
-            await connection.ask(do="reject", session=session, approval=held[0])
 
 
 async def tell(folder: Path, seed: int, kills: int) -> Tale:

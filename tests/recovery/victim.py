@@ -1,7 +1,8 @@
 """A process under load that is killed again and again: `python -m tests.recovery.victim FOLDER`.
 
 Each line on standard input starts one life: a process, forked while no file is open, that connects to the socket of
-that name and serves its client. On standard output come the process id and, at the end, the exit status.
+that name and serves its client. What follows the name is for the program that begins the life. On standard output come
+the process id and, at the end, the exit status.
 """
 
 import json
@@ -11,6 +12,8 @@ import random
 import sys
 import tempfile
 import zlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -240,7 +243,11 @@ async def warm_up() -> None:
                 await session.ask("pure")
 
 
-def main() -> None:
+Begin = Callable[[Path, str], AbstractContextManager[Path]]
+"""Prepares the process of a life as its line says; returns the folder of its journal."""
+
+
+def main(begin: Begin = lambda folder, _: nullcontext(folder)) -> None:
     folder = Path(sys.argv[1])
     logging.disable()
     trio.run(warm_up)
@@ -248,7 +255,9 @@ def main() -> None:
         child = os.fork()
         if not child:
             random.seed()
-            trio.run(partial(live, folder, line.strip()))
+            socket, _, said = line.strip().partition(" ")
+            with begin(folder, said) as place:
+                trio.run(partial(live, place, socket))
             os._exit(0)
         sys.stdout.write(f"{child}\n")
         sys.stdout.flush()
