@@ -12,6 +12,7 @@ from agentrail.testing.conformance.journal_claims import ClaimConformance
 from agentrail.testing.conformance.journal_samples import prompted, silent
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import LabelsChanged, SessionEnded
+from agentrail.values.json import INT_MAX, INT_MIN
 
 
 def with_event(record: Record, event: Event) -> Record:
@@ -89,7 +90,7 @@ class ListConformance(ClaimConformance):
             "tenant": ("", "acme", "cut"),
             "owner": ("", "ann"),
             "label": ("new", "vip", "none"),
-            "due_before": (0, 6, 100),
+            "due_before": (INT_MIN, 0, 6, 100, INT_MAX),
             "at_work": (False, True),
             "ended": (False, True),
         }

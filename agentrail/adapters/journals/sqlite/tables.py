@@ -166,6 +166,9 @@ COLUMNS: Final = 'id, epoch, owner, head, seq, "check", due, at_work, ended, act
 NOTHING: Final = frozenset[str]()
 """No columns."""
 
+LATEST: Final = 2**63 - 1
+"""The latest `due` of a session that a column of SQLite can hold; a later one is stored as this."""
+
 INDEXED_COLUMNS: Final = ("due", "at_work", "ended")
 """The columns of a session's row that are in an index: for each of them that is set, its index is written anew."""
 

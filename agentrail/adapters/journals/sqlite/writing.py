@@ -21,6 +21,7 @@ from agentrail.adapters.journals.sqlite.reading import checked, first_record, lo
 from agentrail.adapters.journals.sqlite.summaries.about_table import UNSAID, AboutTable
 from agentrail.adapters.journals.sqlite.tables import (
     FACTS,
+    LATEST,
     NOTHING,
     Facts,
     RecordRow,
@@ -60,9 +61,6 @@ PAGE: Final = 4096
 
 ROWS_KEPT: Final = 1000
 """The most sessions whose rows are cached; then all rows are dropped, except those with changes not yet written."""
-
-LATEST: Final = 2**63 - 1
-"""The latest `due` of a session that a column of SQLite can hold; a later one is stored as this."""
 
 
 class Writer:

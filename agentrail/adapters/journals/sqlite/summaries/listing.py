@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from agentrail.adapters.journals.sqlite.summaries.about_table import ABOUT_COLUMNS, AboutRow
-from agentrail.adapters.journals.sqlite.tables import COLUMNS, SessionRow
+from agentrail.adapters.journals.sqlite.tables import COLUMNS, LATEST, SessionRow
 from agentrail.ports.journal import About, SessionFilter, StoredSession
 
 DAMAGED: Final = "the entry that names its last record has changed since it was written"
@@ -38,7 +38,7 @@ ABOUTS: Final = "about {} CROSS JOIN session ON session.id = about.session"
 EVERY: Final = Path(SESSIONS.format(""), "1")
 BY_DUE: Final = Path(
     SESSIONS.format("INDEXED BY session_by_due"),
-    "session.due IS NOT NULL AND session.at_work = 0 AND session.due < ?",
+    "session.due IS NOT NULL AND session.at_work = 0 AND session.due <= ?",
     "session.due, session.id",
 )
 AT_WORK: Final = Path(SESSIONS.format("INDEXED BY session_at_work"), "session.at_work = 1 AND ?")
@@ -76,7 +76,7 @@ def conditions(wanted: SessionFilter) -> Iterator[tuple[Path, Value]]:
     if wanted.at_work is not None:
         yield AT_WORK, int(wanted.at_work)
     if wanted.due_before is not None:
-        yield BY_DUE, wanted.due_before
+        yield BY_DUE, _stored_time(wanted.due_before - 1)
     if wanted.label is not None:
         yield BY_LABEL, wanted.label
     if wanted.owner is not None:
@@ -103,10 +103,15 @@ def statement(wanted: SessionFilter, after: StoredSession | None, limit: int) ->
     if after is not None:
         rank = wanted.rank(after)
         holds.append(f"({path.rank}) > ({', '.join('?' * len(path.rank.split(', ')))})")
-        values += rank if path is BY_DUE else rank[1:]
+        values += (_stored_time(rank[0]), rank[1]) if path is BY_DUE else rank[1:]
     where = " AND ".join((*holds, "session.head > 0"))
     text = f"SELECT {_COLUMNS} FROM {path.tables} WHERE {where} ORDER BY {path.rank} LIMIT ?"  # noqa: S608
-    return text, [*values, limit]
+    return text, [*values, min(limit, LATEST)]
+
+
+def _stored_time(at: int) -> int:
+    """Return a time as the column `due` can hold it: one that it cannot hold is stored as the latest."""
+    return max(-LATEST, min(at, LATEST))
 
 
 def listed(
