@@ -14,8 +14,9 @@ from types import FunctionType
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from agentrail.adapters.journals import packing
+from agentrail.adapters.journals.message_places import MessagePlaces
 from agentrail.adapters.journals.packing import Packed, pack
-from agentrail.adapters.journals.stored_form import MessagePlaces, StoredRecord
+from agentrail.adapters.journals.stored_form import StoredRecord
 from agentrail.codec import FORMAT, upcast, write
 from agentrail.codec.upcasting import Upcaster
 from agentrail.core.machine import (

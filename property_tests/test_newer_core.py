@@ -16,8 +16,8 @@ import trio.testing
 from agentrail import SessionHandle
 from agentrail.adapters.journals import packing
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.message_places import MessagePlaces
 from agentrail.adapters.journals.packing import Packed
-from agentrail.adapters.journals.stored_form import MessagePlaces
 from agentrail.codec import data_of, to_text
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import AgentrailError

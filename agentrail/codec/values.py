@@ -179,9 +179,13 @@ def _with_states_as_json(value: V, at: str = "") -> V:
             made: object = _with_states_as_json(cast("Value", found), inner)
         elif not found:
             continue
-        elif type(cast("tuple[object, ...]", found)[0]) is Ruling:
-            rulings = enumerate(cast("tuple[Ruling, ...]", found))
-            made = tuple([_with_states_as_json(each, f"{inner}[{place}]") for place, each in rulings])
+        elif any(type(each) is Ruling for each in cast("tuple[object, ...]", found)):
+            made = tuple(
+                [
+                    _with_states_as_json(each, f"{inner}[{place}]") if isinstance(each, Ruling) else each
+                    for place, each in enumerate(cast("tuple[Ruling | str, ...]", found))
+                ]
+            )
         elif isinstance(value, State):
             made = tuple([_kept(held, f"{inner}[{place}]") for place, held in enumerate(value.plugin_states)])
         elif holder is not None:

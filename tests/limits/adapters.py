@@ -22,9 +22,9 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification
 
 from agentrail.adapters import html_to_markdown, web
+from agentrail.adapters.journals.message_places import PlacesBySession
 from agentrail.adapters.journals.sqlite import SqliteJournal, reading, writing
 from agentrail.adapters.journals.sqlite.worker import ThreadJob
-from agentrail.adapters.journals.stored_form import PlacesBySession
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_tools import McpTool, adopt, result_of
@@ -597,7 +597,7 @@ def sessions_whose_index_is_whole(number: int) -> bool:
     return "s0" in sound
 
 
-@scene("adapters.journals.stored_form.MOST_SESSIONS")
+@scene("adapters.journals.message_places.MOST_SESSIONS")
 def sessions_whose_messages_are_remembered(number: int) -> bool:
     known = PlacesBySession()
     first = known["s0"]

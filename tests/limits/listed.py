@@ -11,7 +11,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "adapters.html_to_markdown.MAX_TAG": (8192, ("characters_of_a_tag",)),
     "adapters.journals.sqlite.file_type.SHOWN": (24, ("bytes_of_what_is_no_database",)),
     "adapters.journals.sqlite.journal.MOST_TOGETHER": (512, ("calls_that_one_transaction_carries_out",)),
-    "adapters.journals.stored_form.MOST_SESSIONS": (1000, ("sessions_whose_messages_are_remembered",)),
+    "adapters.journals.message_places.MOST_SESSIONS": (1000, ("sessions_whose_messages_are_remembered",)),
     "adapters.journals.sqlite.reading.MOST_SOUND": (10_000, ("sessions_whose_index_is_whole",)),
     "adapters.journals.sqlite.writing.ROWS_KEPT": (1000, ("sessions_whose_rows_are_at_hand",)),
     "adapters.mcp.server_tools.MAX_DESCRIPTION": (10_000, ("characters_of_a_description",)),

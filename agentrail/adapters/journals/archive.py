@@ -14,10 +14,11 @@ from typing import Final
 
 import trio
 
+from agentrail.adapters.journals.message_places import MessagePlaces, messages_in
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
 from agentrail.adapters.journals.sharing import shared
 from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
-from agentrail.adapters.journals.stored_form import MessagePlaces, messages_in, stored
+from agentrail.adapters.journals.stored_form import stored
 from agentrail.codec import DOCUMENT_DEPTH, FORMAT, from_text, to_text, write
 from agentrail.errors import BadArchive, BadText, FileFailed, NotReadable, SessionExists, SessionNotStored
 from agentrail.ports.journal import Journal, Record

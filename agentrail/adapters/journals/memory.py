@@ -34,8 +34,8 @@ from agentrail.reprs import in_brackets, some
 from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:
+    from agentrail.adapters.journals.message_places import MessagePlaces
     from agentrail.adapters.journals.packing import Packed
-    from agentrail.adapters.journals.stored_form import MessagePlaces
     from agentrail.values.messages import Message
 
 
@@ -241,8 +241,8 @@ class ForgettingJournal(MemoryJournal):
 
 
 def _packed(value: Record | Snapshot, shelf: _Shelf | None = None) -> Packed:
+    from agentrail.adapters.journals.message_places import MessagePlaces  # noqa: PLC0415 - see above
     from agentrail.adapters.journals.packing import pack  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
-    from agentrail.adapters.journals.stored_form import MessagePlaces  # noqa: PLC0415 - see above
 
     if shelf is not None and shelf.places is None:
         shelf.places = MessagePlaces()
@@ -260,8 +260,8 @@ def _loaded(shelf: _Shelf, number: int) -> Record:
 
 def _messages(shelf: _Shelf, number: int) -> Sequence[Message]:
     """Return the messages in the change of a record, which another one refers to."""
+    from agentrail.adapters.journals.message_places import messages_in  # noqa: PLC0415 - see `_packed`
     from agentrail.adapters.journals.packing import unpack_messages  # noqa: PLC0415 - see `_packed`
-    from agentrail.adapters.journals.stored_form import messages_in  # noqa: PLC0415 - see `_packed`
 
     kept = shelf.records[number - 1]
     return messages_in(kept.change) if isinstance(kept, Record) else unpack_messages(kept)

@@ -7,16 +7,9 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
+from agentrail.adapters.journals.message_places import MessagePlaces, MessagesOf, messages_in, nothing_earlier
 from agentrail.adapters.journals.sharing import expanded, shared
-from agentrail.adapters.journals.stored_form import (
-    MessagePlaces,
-    MessagesOf,
-    StoredRecord,
-    messages_in,
-    nothing_earlier,
-    stored,
-    whole,
-)
+from agentrail.adapters.journals.stored_form import StoredRecord, stored, whole
 from agentrail.codec import FORMAT, decode, from_own_text, read, to_text, upcast, write
 from agentrail.codec.misfit import MisfitError
 from agentrail.errors import BadData, BadText

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.adapters.journals.message_places import MessagePlaces
 from agentrail.adapters.journals.packing import Packed, pack
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.stored_form import MessagePlaces
 from agentrail.codec import FORMAT
 from agentrail.errors import BadRecord, SessionAsleep
 from agentrail.ports.journal import Lease, Record, SessionFilter, Snapshot

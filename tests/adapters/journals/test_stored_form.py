@@ -12,23 +12,30 @@ from hypothesis import strategies as st
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.archive import export_session, import_session
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.message_places import LOST, MessagePlaces, PlacesBySession
 from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.stored_form import LOST, MessagePlaces, PlacesBySession
 from agentrail.codec import read, write
 from agentrail.core.vocabulary.changes import Appended, Change
+from agentrail.core.vocabulary.inputs import Arrival, ToolReturned
 from agentrail.errors import BadRecord
+from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Journal, Record, Redaction
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.conformance.journal_samples import prompted
-from agentrail.values.content import Text
-from agentrail.values.events.envelope import Envelope
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentEnd
-from agentrail.values.messages import Message, UserMessage
+from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
+from agentrail.values.json import JsonObject, canonical, freeze_object
+from agentrail.values.messages import AssistantMessage, Message, UserMessage
+from agentrail.values.tools import Ok
 from agentrail.values.usage import NOTHING_USED
 from tests.codec.generators import a
 
+ARGS = freeze_object({"n": 1})
+CONTENT = (Text("what it found"),)
 NOTE = Redaction(1000, "the desk for privacy")
 
 
@@ -212,6 +219,77 @@ def test_a_reference_that_leads_nowhere_is_damage(reference: bytes, problem: str
     assert str(refused.value).endswith(f"its `events[0].event.messages[0]` {problem}")
 
 
+AROUND = {
+    ToolExecutionStart("c1", "look", ARGS): b'{"$":"ToolExecutionStart","call_id":"c1"}',
+    ToolExecutionStart("c1", "look", ARGS, 2): b'{"$":"ToolExecutionStart","call_id":"c1","attempt":2}',
+    ToolExecutionEnd("c1", "look", CONTENT, is_error=False): b'{"$":"ToolExecutionEnd","name":"look"}',
+    ToolExecutionEnd("c2", "look", CONTENT, is_error=True, late=True): (
+        b'{"$":"ToolExecutionEnd","name":"look","call_id":"c2","is_error":true,"late":true}'
+    ),
+    ToolExecutionMetrics("c2", "look", 2, 5, 3): (
+        b'{"$":"ToolExecutionMetrics","duration_ms":3,"call_id":"c2","name":"look"}'
+    ),
+    ToolExecutionMetrics("c2", "look", 2, 6, 3): (
+        b'{"$":"ToolExecutionMetrics","duration_ms":3,"call_id":"c2","name":"look","ended_at_ms":6}'
+    ),
+}
+"""Events, and how they are stored in a record of time 5 that says the call and its result."""
+
+
+def returned(event: Event) -> Record:
+    """Return a record of a call that returns, with one event; its message has the call."""
+    message = AssistantMessage(calls=(ToolCall("c1", "look", ARGS),))
+    record = Record("s", 1, Arrival(ToolReturned("c1", 1, Ok(CONTENT)), 5), change=Change(history=Appended((message,))))
+    return record.but(events=(Envelope("s", 1, 0, 5, 0, 0, event),))
+
+
+@pytest.mark.parametrize("event", AROUND, ids=lambda event: str(AROUND[event], "utf-8"))
+def test_an_event_leaves_out_what_its_record_says(event: Event) -> None:
+    packed = pack(returned(event))
+    assert AROUND[event] in packed.body
+    assert unpack(packed, "s", 1) == returned(event)
+
+
+def test_times_and_names_of_a_call_are_those_of_the_event_before() -> None:
+    end, metrics = ToolExecutionEnd("c2", "read", (), is_error=True), ToolExecutionMetrics("c2", "read", 2, 5, 3)
+    record = returned(end)
+    record = record.but(events=(*record.events, record.events[0].but(seq=2, event=metrics)))
+    assert b'{"$":"ToolExecutionMetrics","duration_ms":3}' in pack(record).body
+    assert unpack(pack(record), "s", 1) == record
+
+
+@pytest.mark.parametrize("args", [freeze_object({"n": 1.0}), freeze_object({"n": True})], ids=["float", "true"])
+def test_what_is_only_equal_is_written(args: JsonObject) -> None:
+    """For Python's `==`, 1, 1.0 and True are equal."""
+    found = unpack(pack(returned(ToolExecutionStart("c1", "look", args))), "s", 1)
+    assert isinstance(found.events[0].event, ToolExecutionStart)
+    assert canonical(found.events[0].event.args) == canonical(args)
+
+
+@pytest.mark.parametrize(
+    ("event", "lacks"),
+    [
+        (b'{"$":"ToolExecutionStart","call_id":"c2"}', "name"),
+        (b'{"$":"ToolExecutionMetrics","duration_ms":3}', "call_id"),
+    ],
+    ids=["start", "metrics"],
+)
+def test_an_event_that_leaves_out_what_nothing_says_is_damage(event: bytes, lacks: str) -> None:
+    kept = ToolExecutionStart("c1", "look", ARGS)
+    packed = pack(returned(kept))
+    with pytest.raises(
+        UnpackError, match=rf"its `events\[0\].event` lacks `{lacks}`, which nothing in its record says"
+    ):
+        unpack(Packed(packed.body.replace(AROUND[kept], event), {}), "s", 1)
+
+
+def test_a_ruling_that_decides_nothing_is_the_name_of_its_hook() -> None:
+    rulings = (Ruling("check"), Ruling("before_tool", states=((0, ARGS),)), Ruling("a hook of another version"))
+    packed = pack(prompted("s", 1, rulings=rulings))
+    assert b'"rulings":["check",{"hook":"before_tool","states":' in packed.body
+    assert unpack(packed, "s", 1).rulings == rulings
+
+
 @given(st.lists(st.tuples(st.integers(1, 6), st.sampled_from(("well", "fails", "elsewhere"))), max_size=12))
 def test_an_event_refers_only_to_messages_that_are_stored(steps: list[tuple[int, str]]) -> None:
     """Nothing refers to a record that was not written after all, or that somebody else has written."""
@@ -251,7 +329,7 @@ def test_the_places_of_a_turn_are_forgotten_at_its_end() -> None:
 
 
 def test_places_are_kept_of_the_sessions_that_were_written_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentrail.adapters.journals.stored_form.MOST_SESSIONS", 2)
+    monkeypatch.setattr("agentrail.adapters.journals.message_places.MOST_SESSIONS", 2)
     known = PlacesBySession()
     first, second = known["a"], known["b"]
     assert known["a"] is first

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from agentrail.adapters.journals.message_places import PlacesBySession
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, check_of, pack
 from agentrail.adapters.journals.sqlite.deletion.deletions import Deletions, Piece, Progress
 from agentrail.adapters.journals.sqlite.deletion.erasing import mark, marks_of, tree_of
@@ -33,7 +34,6 @@ from agentrail.adapters.journals.sqlite.tables import (
 )
 from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
 from agentrail.adapters.journals.sqlite.worker import Job
-from agentrail.adapters.journals.stored_form import PlacesBySession
 from agentrail.errors import AgentrailError, BadRecord, Fenced, JournalError, NothingWritten, SessionBeingDeleted
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import Failpoint, reach

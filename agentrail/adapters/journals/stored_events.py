@@ -1,0 +1,216 @@
+"""The form in which an event is stored: what its record, or an earlier one, says already is not said again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias, Union
+
+from msgspec import UNSET, UnsetType
+
+from agentrail.adapters.journals.message_places import MessageAt, MessagePlaces, MessagesOf, message_at
+from agentrail.codec.misfit import MisfitError
+from agentrail.core.vocabulary.inputs import Arrival, ToolReturned
+from agentrail.values.content import Part, ToolCall
+from agentrail.values.events import EVENTS
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.life import AgentEnd
+from agentrail.values.events.response import ResponseComplete
+from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import AssistantMessage, Message
+from agentrail.values.tools import Err, Ok
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import TAG, Value
+
+
+class StoredAgentEnd(Value, tag_field=TAG, tag=AgentEnd.__name__):
+    """An `AgentEnd`, with references in place of messages that are stored already."""
+
+    ref: str
+    stop_reason: str
+    messages: tuple[Message | MessageAt, ...] = ()
+    usage: Usage = NOTHING_USED
+
+
+class StoredResponseComplete(Value, tag_field=TAG, tag=ResponseComplete.__name__):
+    """A `ResponseComplete`; its message is the index in `messages_in` of the record's own change, if it is there."""
+
+    message: AssistantMessage | int
+
+
+class StoredToolExecutionStart(Value, tag_field=TAG, tag=ToolExecutionStart.__name__):
+    """A `ToolExecutionStart`; name and arguments are `UNSET` if they are those of the call in the record's message."""
+
+    call_id: str
+    name: str | UnsetType = UNSET
+    args: JsonObject | UnsetType = UNSET
+    attempt: int = 1
+
+
+class StoredToolExecutionEnd(Value, tag_field=TAG, tag=ToolExecutionEnd.__name__):
+    """A `ToolExecutionEnd`; what is `UNSET` is that of the result in the record's input."""
+
+    name: str
+    call_id: str | UnsetType = UNSET
+    content: tuple[Part, ...] | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
+    details: JsonObject | UnsetType | None = UNSET
+    late: bool = False
+
+
+class StoredToolExecutionMetrics(Value, tag_field=TAG, tag=ToolExecutionMetrics.__name__):
+    """A `ToolExecutionMetrics`; `UNSET` are what the `ToolExecutionEnd` before it says, and times that end now."""
+
+    duration_ms: int
+    call_id: str | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    started_at_ms: int | UnsetType = UNSET
+    ended_at_ms: int | UnsetType = UNSET
+
+
+_Abridged: TypeAlias = StoredToolExecutionStart | StoredToolExecutionEnd | StoredToolExecutionMetrics
+_Unabridged: TypeAlias = ToolExecutionStart | ToolExecutionEnd | ToolExecutionMetrics
+
+_ABRIDGED: Final[Mapping[type[object], Callable[..., _Abridged]]] = MappingProxyType(
+    {
+        ToolExecutionStart: StoredToolExecutionStart,
+        ToolExecutionEnd: StoredToolExecutionEnd,
+        ToolExecutionMetrics: StoredToolExecutionMetrics,
+    }
+)
+"""The stored form of each event that leaves out what its surroundings say."""
+
+_WHOLE: Final[Mapping[type[object], Callable[..., Event]]] = MappingProxyType(
+    {
+        StoredToolExecutionStart: ToolExecutionStart,
+        StoredToolExecutionEnd: ToolExecutionEnd,
+        StoredToolExecutionMetrics: ToolExecutionMetrics,
+    }
+)
+"""The event of each of these forms."""
+
+if TYPE_CHECKING:
+    AnyStoredEvent: TypeAlias = Event | StoredAgentEnd | StoredResponseComplete | _Abridged
+else:
+    _FORMS: Final = {AgentEnd: StoredAgentEnd, ResponseComplete: StoredResponseComplete, **_ABRIDGED}
+    AnyStoredEvent = Union[tuple(_FORMS.get(cls, cls) for cls in EVENTS)]  # noqa: UP007 - `|` takes no tuple
+
+
+class Surroundings:
+    """What the record of an event says beside it."""
+
+    __slots__ = ("_calls", "arrival", "before", "number", "own")
+
+    def __init__(self, number: int, arrival: Arrival, own: Sequence[Message]) -> None:
+        self.number = number
+        self.arrival = arrival
+        self.own = own
+        """The messages in the record's change."""
+        self.before: Event | None = None
+        """The event before this one in the record."""
+        self._calls: dict[str, ToolCall] | None = None
+
+    def call(self, call_id: str) -> ToolCall | None:
+        """Return a call in a message of the record's change, by its id."""
+        if self._calls is None:
+            said = (call for message in self.own if isinstance(message, AssistantMessage) for call in message.calls)
+            self._calls = {call.call_id: call for call in said}
+        return self._calls.get(call_id)
+
+
+def _of_start(event: ToolExecutionStart | StoredToolExecutionStart, around: Surroundings) -> dict[str, object]:
+    call = around.call(event.call_id)
+    return {} if call is None else {"name": call.name, "args": call.args}
+
+
+def _of_end(_: ToolExecutionEnd | StoredToolExecutionEnd, around: Surroundings) -> dict[str, object]:
+    given = around.arrival.input
+    if not isinstance(given, ToolReturned) or not isinstance(given.result, Ok | Err):
+        return {}
+    result = given.result
+    is_error = isinstance(result, Err)
+    return {"call_id": given.call_id, "content": result.content, "is_error": is_error, "details": result.details}
+
+
+def _of_metrics(event: ToolExecutionMetrics | StoredToolExecutionMetrics, around: Surroundings) -> dict[str, object]:
+    now, before = around.arrival.at, around.before
+    times: dict[str, object] = {"started_at_ms": now - event.duration_ms, "ended_at_ms": now}
+    return {"call_id": before.call_id, "name": before.name, **times} if isinstance(before, ToolExecutionEnd) else times
+
+
+def _said(event: _Abridged | _Unabridged, around: Surroundings) -> dict[str, object]:
+    """Return fields of *event* with the values that its surroundings give them."""
+    match event:
+        case ToolExecutionStart() | StoredToolExecutionStart():
+            return _of_start(event, around)
+        case ToolExecutionEnd() | StoredToolExecutionEnd():
+            return _of_end(event, around)
+        case ToolExecutionMetrics() | StoredToolExecutionMetrics():
+            return _of_metrics(event, around)
+
+
+def stored_event(event: Event, around: Surroundings, places: MessagePlaces) -> AnyStoredEvent:
+    """Return the stored form of *event*."""
+    match event:
+        case AgentEnd(ref, stop, messages, usage):
+            return StoredAgentEnd(ref, stop, tuple([places.said(each) or each for each in messages]), usage)
+        case ResponseComplete(message):
+            home, index = places.said(message) or (0, 0)
+            return StoredResponseComplete(index if home == around.number else message)
+        case ToolExecutionStart() | ToolExecutionEnd() | ToolExecutionMetrics():
+            said = _said(event, around)
+            fields = {name: getattr(event, name) for name in event.__struct_fields__}
+            kept = {name: value for name, value in fields.items() if not (name in said and _is_same(said[name], value))}
+            return _ABRIDGED[type(event)](**kept)
+        case _:
+            return event
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other or (type(one) is type(other) and isinstance(one, str | int) and one == other)
+
+
+def whole_event(form: AnyStoredEvent, around: Surroundings, earlier: MessagesOf, at: str) -> Event:
+    """Return the event of a stored *form*, which is at *at*; raise `MisfitError` if it leaves out what is nowhere."""
+    match form:
+        case StoredAgentEnd(ref, stop, messages, usage):
+            return AgentEnd(ref, stop, _whole_messages(messages, around, earlier, f"{at}.messages"), usage)
+        case StoredResponseComplete(message):
+            if not isinstance(message, int):
+                return ResponseComplete(message)
+            at = f"{at}.message"
+            response = message_at((around.number, message), around.own, at)
+            if not isinstance(response, AssistantMessage):
+                raise MisfitError(at, "refers to a message that is no response")
+            return ResponseComplete(response)
+        case StoredToolExecutionStart() | StoredToolExecutionEnd() | StoredToolExecutionMetrics():
+            return _WHOLE[type(form)](**_filled(form, around, at))
+        case _:
+            return form
+
+
+def _whole_messages(
+    messages: Sequence[Message | MessageAt], around: Surroundings, earlier: MessagesOf, at: str
+) -> tuple[Message, ...]:
+    found: list[Message] = []
+    for place, each in enumerate(messages):
+        if isinstance(each, tuple):
+            home, number = each[0], around.number
+            held = around.own if home == number else earlier(home) if 0 < home < number else ()
+            found.append(message_at(each, held, f"{at}[{place}]"))
+        else:
+            found.append(each)
+    return tuple(found)
+
+
+def _filled(form: _Abridged, around: Surroundings, at: str) -> dict[str, object]:
+    """Return all fields of a stored event, with those that it leaves out."""
+    said = _said(form, around)
+    fields = {name: getattr(form, name) for name in form.__struct_fields__}
+    for name, value in fields.items():
+        if value is UNSET:
+            if name not in said:
+                raise MisfitError(at, f"lacks `{name}`, which nothing in its record says")
+            fields[name] = said[name]
+    return fields
