@@ -29,6 +29,7 @@ from agentrail.hooks.ruling import (
     UNRULED,
     Gathered,
     Place,
+    PluginAnswer,
     Ruling,
     Verdict,
     check_failed,
@@ -180,6 +181,7 @@ class Live:
         states: dict[int, object] = {}
         errors: list[Event] = []
         logs: list[tuple[str, str, JsonObject]] = []
+        loggers: list[PluginAnswer] = []
         broke_critical = None
         for entry in self._entries(row.seats).get(ON_EVENT, ()):
             failed = failures.get(entry.seat.key, 0)
@@ -197,6 +199,7 @@ class Live:
                     errors.append(PluginError(entry.seat.key, ON_EVENT, problem))
                     failed += 1
                     broke_critical = entry.seat.key if entry.seat.critical else broke_critical
+            loggers += [PluginAnswer(entry.seat.key, "log")] * (len(logs) - len(loggers))
             if state is not before:
                 states[entry.place] = state
         return Ruling(
@@ -208,6 +211,7 @@ class Live:
             states=tuple(states.items()),
             errors=tuple(errors),
             logs=tuple(logs),
+            answers=tuple(loggers),
         )
 
     def _heard(

@@ -30,14 +30,13 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Consent
 from agentrail.hooks.moments import AfterTool, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX
-from agentrail.hooks.ruling import START, Gathered, Pause, Place, Ruling, Switch, Verdict
-from agentrail.hooks.wellformed import frozen_request, is_reportable, why_malformed
+from agentrail.hooks.ruling import START, Gathered, Pause, Place, PluginAnswer, Ruling, Switch, Verdict
+from agentrail.hooks.wellformed import answer_of, is_reportable, why_malformed
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
-from agentrail.values.fitting import fit_message, fit_result
-from agentrail.values.foreign import crash, named, seconds, shown, words
-from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze_object, is_same
-from agentrail.values.messages import Message, rearranged
+from agentrail.values.foreign import crash, named, shown, words
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze, is_same
+from agentrail.values.messages import Message
 from agentrail.values.value import Value
 
 MAX_ASKS: Final = 8
@@ -115,6 +114,7 @@ class Pipeline:
         self.states = list(states)
         self.changed: dict[int, object] = {}
         self.errors: list[Event] = []
+        self.answers: list[PluginAnswer] = []
         self.gathered = gathered
         self.final = False
 
@@ -188,8 +188,7 @@ class Pipeline:
                 if problem is not None:
                     return self._broken(entry, f"its state cannot be stored: {problem}")
             emits = self._emitted(entry, answer)
-            effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
-            stopped = effect(self, entry, answer) if effect is not None else None
+            stopped = self._apply(entry, answer, len(emits))
         except NotJson as error:
             return self._broken(entry, f"its `{answer.kind}` is given no JSON: {words(error)}", error)
         except BrokenPlugin as error:
@@ -203,8 +202,18 @@ class Pipeline:
             if stopped is not None:
                 stopped = stopped.but(gathered=stopped.gathered.but(emits=self.gathered.emits))
         if stopped is not None:
-            return stopped.but(states=tuple(self.changed.items()))
+            return stopped.but(states=tuple(self.changed.items()), answers=tuple(self.answers))
         return None
+
+    def _apply(self, entry: PluginEntry, answer: Action[object], emits: int) -> Ruling | None:
+        """Let *answer* take effect, and keep it for the ruling; return a ruling if it ends or pauses the run."""
+        if type(answer) is Continue and not emits:
+            return None
+        said = answer_of(entry.seat.key, answer, _messages_of(self.given), _messages_of(self.hook))
+        effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
+        stopped = effect(self, entry, said) if effect is not None else None
+        self.answers.append(said.but(emits=emits, final=self.final) if emits or self.final else said)
+        return stopped
 
     def _emitted(self, entry: PluginEntry, answer: Action[object]) -> tuple[Event, ...]:
         given = answer.emissions if isinstance(answer, Emit) else answer.emits
@@ -245,39 +254,43 @@ class Pipeline:
             kept,
             tuple(self.changed.items()),
             tuple(self.errors),
+            answers=tuple(self.answers),
         )
+
+    def replace(self, entry: PluginEntry, **replaced: object) -> None:
+        """Take what the plugin of *entry* put in place of arguments, messages or a result; later plugins see that."""
+        by = (*self.gathered.replaced_by, entry.seat.key)
+        self.gathered = self.gathered.but(replaced_by=by, **replaced)
+        self.hook = _with_replaced(self.given, self.gathered)
 
     def paused(self, entry: PluginEntry, verdict: Verdict, pause: Pause) -> Ruling:
         """Return the ruling of a run that stops on its way, at an `Ask` or a hold."""
         return self.ruling(verdict, entry, pause.hint).but(pause=pause)
 
 
-def _intervene(run: Pipeline, _: PluginEntry, answer: Intervene[object]) -> None:
-    run.gathered = run.gathered.but(texts=(*run.gathered.texts, answer.text))
+def _intervene(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
+    run.gathered = run.gathered.but(texts=(*run.gathered.texts, said.text))
 
 
-def _abort(run: Pipeline, entry: PluginEntry, answer: Abort[object]) -> Ruling:
-    return run.ruling(Verdict.ABORT, entry, answer.reason)
+def _abort(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
+    return run.ruling(Verdict.ABORT, entry, said.text or "")
 
 
-def _skip(run: Pipeline, entry: PluginEntry, _: Skip[object]) -> Ruling:
+def _skip(run: Pipeline, entry: PluginEntry, _: PluginAnswer) -> Ruling:
     return run.ruling(Verdict.SKIP, entry)
 
 
-def _block(run: Pipeline, entry: PluginEntry, answer: BlockTool[object]) -> Ruling:
-    return run.ruling(Verdict.BLOCK, entry, answer.reason)
+def _block(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
+    return run.ruling(Verdict.BLOCK, entry, said.text or "")
 
 
-def _replace_args(run: Pipeline, entry: PluginEntry, answer: ReplaceToolArgs[object]) -> Ruling | None:
+def _replace_args(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
     if run.final:
         return run.ruling(Verdict.BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
-    args = freeze_object(answer.args)
-    if not isinstance(run.hook, BeforeTool) or is_same(args, run.hook.args):
+    args = said.args
+    if args is None or not isinstance(run.hook, BeforeTool) or is_same(args, run.hook.args):
         return None
-    run.gathered = run.gathered.but(
-        args=args, replaced_by=(*run.gathered.replaced_by, entry.seat.key), replaced_at=entry.place
-    )
-    run.hook = run.hook.but(args=args)
+    run.replace(entry, args=args, replaced_at=entry.place)
     return None
 
 
@@ -285,48 +298,38 @@ def _messages_of(hook: Hook) -> Sequence[Message]:
     return hook.messages if isinstance(hook, BeforeRequest | BeforeCompaction) else ()
 
 
-def _replace_messages(run: Pipeline, entry: PluginEntry, answer: ReplaceMessages[object]) -> None:
-    there = {id(message) for message in _messages_of(run.hook)}
-    messages = tuple([one if id(one) in there else fit_message(one) for one in answer.messages])
-    run.gathered = run.gathered.but(
-        messages=rearranged(_messages_of(run.given), messages),
-        replaced_by=(*run.gathered.replaced_by, entry.seat.key),
-    )
-    run.hook = run.hook.but(messages=messages)
+def _replace_messages(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
+    run.replace(entry, messages=said.messages)
 
 
-def _replace_result(run: Pipeline, entry: PluginEntry, answer: ReplaceToolResult[object]) -> None:
-    result = fit_result(answer.result)
-    run.gathered = run.gathered.but(result=result, replaced_by=(*run.gathered.replaced_by, entry.seat.key))
-    run.hook = run.hook.but(result=result)
+def _replace_result(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
+    run.replace(entry, result=said.result)
 
 
-def _switch(run: Pipeline, entry: PluginEntry, answer: SwitchModel[object]) -> None:
-    options = freeze_object(answer.provider_options)
-    problem = run.why_no_model(answer.model, options)
+def _switch(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
+    model, options = said.name or "", said.args or EMPTY
+    problem = run.why_no_model(model, options)
     if problem is not None:
         raise BrokenPlugin(entry.seat.key, run.hook.moment, f"it chose a model that cannot be used: {problem}")
-    switch = Switch(answer.model, options, entry.seat.key, run.has_price(answer.model, options))
-    run.gathered = run.gathered.but(switch=switch)
+    run.gathered = run.gathered.but(switch=Switch(model, options, entry.seat.key, run.has_price(model, options)))
 
 
-def _set_section(run: Pipeline, _: PluginEntry, answer: SetSection[object]) -> None:
-    run.gathered = run.gathered.but(sections=(*run.gathered.sections, (answer.key, answer.text)))
+def _set_section(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
+    run.gathered = run.gathered.but(sections=(*run.gathered.sections, (said.name, said.text)))
 
 
-def _hold(run: Pipeline, entry: PluginEntry, answer: HoldTool[object]) -> Ruling | None:
+def _hold(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
     hook = run.hook
     if isinstance(hook, BeforeTool):
         approved = run.consent.approved is not None and is_same(hook.args, run.consent.approved)
         consented = entry.seat.key in run.consent.holders and approved
-        if consented or (answer.family is not None and (hook.name, answer.family) in run.consent.always):
+        if consented or (said.name is not None and (hook.name, said.name) in run.consent.always):
             return None
     behind = Place(entry.place + 1, run.final)
-    pause = Pause(behind, None, seconds(answer.timeout), answer.hint, answer.family)
-    return run.paused(entry, Verdict.HOLD, pause)
+    return run.paused(entry, Verdict.HOLD, Pause(behind, None, said.seconds, said.text or "", said.name))
 
 
-def _pause_for_ask(run: Pipeline, entry: PluginEntry, answer: Ask[object]) -> Ruling:
+def _pause_for_ask(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
     key = entry.seat.key
     if run.final:
         raise BrokenPlugin(key, run.hook.moment, "it returned `Ask` when it was asked about the final arguments")
@@ -335,12 +338,10 @@ def _pause_for_ask(run: Pipeline, entry: PluginEntry, answer: Ask[object]) -> Ru
     if asks[key] > MAX_ASKS:
         raise BrokenPlugin(key, run.hook.moment, f"it asked more than {MAX_ASKS} times")
     run.gathered = run.gathered.but(asks=tuple(asks.items()))
-    return run.paused(
-        entry, Verdict.ASK, Pause(Place(entry.place), frozen_request(answer.request), seconds(answer.deadline))
-    )
+    return run.paused(entry, Verdict.ASK, Pause(Place(entry.place), said.request, said.seconds))
 
 
-def _nothing(_run: Pipeline, _entry: PluginEntry, _answer: Action[object]) -> None:
+def _nothing(_run: Pipeline, _entry: PluginEntry, _said: PluginAnswer) -> None:
     """Apply an action without further effect (`Continue`, `Emit`): state and events are kept for all actions."""
 
 

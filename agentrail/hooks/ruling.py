@@ -97,6 +97,36 @@ class Pause(Value):
     """Command family that "approve always" would let pass; `None` if no such approval is possible."""
 
 
+class PluginAnswer(Value):
+    """What one plugin answered at a hook: also what a later answer took back, or what had no effect.
+
+    A field that the action does not have is `None`. A plain `Continue` is no answer: the plugin let the hook pass.
+    """
+
+    plugin: str
+    """Key of the plugin."""
+    kind: str
+    """Kind of the action, such as `intervene`; `log` for a log line of `on_event`."""
+    text: str | None = None
+    """Text of `Intervene` or `SetSection`, reason of `Abort` or `BlockTool`, hint of `HoldTool`."""
+    name: str | None = None
+    """Model of `SwitchModel`, key of `SetSection`, command family of `HoldTool`."""
+    args: JsonObject | None = None
+    """Arguments of `ReplaceToolArgs`, options of `SwitchModel`."""
+    result: Ok | Err | None = None
+    """Result of `ReplaceToolResult`."""
+    messages: Rearranged | None = None
+    """Messages of `ReplaceMessages`, as ranges of those that the hook was built with."""
+    request: AskRequest | None = None
+    """Request of `Ask`."""
+    seconds: float | None = None
+    """Deadline of `Ask`, timeout of `HoldTool`."""
+    emits: int = 0
+    """How many events it emitted. Those of all answers, in order, are the last ones of `Gathered.emits`."""
+    final: bool = False
+    """Whether a critical plugin was asked again, because a later plugin had replaced the arguments."""
+
+
 class Ruling(Value):
     """The combined decision of the plugins in one run of a hook."""
 
@@ -120,6 +150,8 @@ class Ruling(Value):
     """The pause of the run; `None` if it was not paused."""
     logs: tuple[tuple[str, str, JsonObject], ...] = ()
     """Log lines from `on_event`: level, message, fields."""
+    answers: tuple[PluginAnswer, ...] = ()
+    """What each plugin answered, in order. After a pause, they are those since then."""
 
 
 UNRULED: Final = {name: Ruling(name) for name in HOOK_NAMES}

@@ -1,4 +1,7 @@
-"""Checks the types inside a returned action at run time: plugins need not have been type-checked."""
+"""Checks the types inside a returned action at run time, and makes of it what is stored.
+
+Plugins need not have been type-checked, and may go on changing what they have returned.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from agentrail.hooks.actions import (
     SetSection,
     SwitchModel,
 )
+from agentrail.hooks.ruling import PluginAnswer
 from agentrail.values.events.context import (
     ContentPolicyViolated,
     MemoryFlushed,
@@ -38,9 +42,10 @@ from agentrail.values.events.context import (
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginEvent
 from agentrail.values.events.tools import LargeResultOffloaded
+from agentrail.values.fitting import fit_message, fit_result
 from agentrail.values.foreign import seconds, shown
 from agentrail.values.json import freeze, freeze_object
-from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
+from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage, UserMessage, rearranged
 from agentrail.values.tools import Err, Ok
 
 REPORTABLE: Final = frozenset(
@@ -120,6 +125,37 @@ def frozen_request(request: AskRequest) -> AskRequest:
             return CallService(name, freeze(payload))
         case _:
             return request
+
+
+def answer_of(plugin: str, action: Action[object], given: Sequence[Message], shown: Sequence[Message]) -> PluginAnswer:
+    """Return what the *plugin* of this key answered, as data that it can no longer change; it is read only here.
+
+    *given* are the messages of the hook, and *shown* those that the plugin was shown in place of them.
+    """
+    kind = action.kind
+    match action:
+        case Intervene(text=text):
+            return PluginAnswer(plugin, kind, text)
+        case Abort(reason=text) | BlockTool(reason=text):
+            return PluginAnswer(plugin, kind, text)
+        case SetSection(key=name, text=text):
+            return PluginAnswer(plugin, kind, text, name)
+        case SwitchModel(model=name, provider_options=options):
+            return PluginAnswer(plugin, kind, name=name, args=freeze_object(options))
+        case ReplaceToolArgs(args=args):
+            return PluginAnswer(plugin, kind, args=freeze_object(args))
+        case ReplaceToolResult(result=result):
+            return PluginAnswer(plugin, kind, result=cast("Ok | Err", fit_result(result)))  # the kind that it was
+        case ReplaceMessages(messages=messages):
+            there = {id(message) for message in shown}
+            fit = [one if id(one) in there else fit_message(one) for one in messages]
+            return PluginAnswer(plugin, kind, messages=rearranged(given, fit))
+        case HoldTool(hint=text, timeout=timeout, family=name):
+            return PluginAnswer(plugin, kind, text, name, seconds=seconds(timeout))
+        case Ask(request=request, deadline=deadline):
+            return PluginAnswer(plugin, kind, request=frozen_request(request), seconds=seconds(deadline))
+        case _:
+            return PluginAnswer(plugin, kind)
 
 
 _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = MappingProxyType(

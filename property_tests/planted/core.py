@@ -10,10 +10,10 @@ from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, Hold, Stray
 from agentrail.hooks import attachments, pipeline
-from agentrail.hooks.actions import Abort, BlockTool, Continue
+from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeRequest, Hook
-from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
 from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Event
@@ -135,8 +135,8 @@ def call_ids_used_again(p: Planting) -> None:
 
 @bug("a block does not count if another plugin has replaced the arguments before", "together")
 def block_ignored_in_one_order(p: Planting) -> None:
-    def block(run: pipeline.Pipeline, entry: pipeline.PluginEntry, answer: BlockTool[object]) -> Ruling | None:
-        return None if run.gathered.args is not None else run.ruling(Verdict.BLOCK, entry, answer.reason)
+    def block(run: pipeline.Pipeline, entry: pipeline.PluginEntry, said: PluginAnswer) -> Ruling | None:
+        return None if run.gathered.args is not None else run.ruling(Verdict.BLOCK, entry, said.text or "")
 
     p.everywhere(pipeline._block, block)  # noqa: SLF001 - this is what is broken
 

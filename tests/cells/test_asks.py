@@ -112,7 +112,7 @@ def test_the_plugins_behind_the_asker_are_asked_when_it_has_its_answer() -> None
     ]
     got = bench.got[-1]
     gathered = Gathered(texts=("A", "B"), asks=(("Asks", 1),))
-    assert got.step.rulings[0] == Ruling("before_prompt", gathered=gathered, states=((1, 2),))
+    assert got.rulings[0] == Ruling("before_prompt", gathered=gathered, states=((1, 2),))
     assert bench.state.usage == Usage(7, 1)
     assert bench.state.turn is not None
     assert bench.state.turn.used == Usage(7, 1)

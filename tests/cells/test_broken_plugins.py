@@ -95,7 +95,7 @@ def test_what_was_accumulated_before_a_critical_plugin_broke_is_dropped_but_for_
     error, reason = broken_at("before_request")
     got = bench.prompt()
     decided = Ruling("before_request", Verdict.ABORT, "P", reason, critical=True, errors=(error,))
-    assert got.step.rulings[1] == decided.but(gathered=Gathered(emits=(early,)))
+    assert got.rulings[1] == decided.but(gathered=Gathered(emits=(early,)))
     assert got.events[2:] == [error, early, AgentAbort("p1", "critical", f"P: {reason}")]
 
 
@@ -257,7 +257,7 @@ def test_a_listener_hears_every_event_once_behind_the_hooks_of_the_step_and_not_
 def test_what_a_listener_logs_is_written_by_the_shell() -> None:
     bench = idle(listener(logs=True))
     assert bench.got[-1].step.effects[-1] == WriteLog("info", "heard", FrozenObject(seq=1))
-    assert bench.got[-1].step.rulings[-1] == Ruling(
+    assert bench.got[-1].rulings[-1] == Ruling(
         "on_event", states=((0, 1),), logs=(("info", "heard", FrozenObject(seq=1)),)
     )
 

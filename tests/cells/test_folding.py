@@ -434,7 +434,7 @@ def test_each_plugin_sees_the_arguments_that_the_one_before_it_left() -> None:
     assert [getattr(hook, "args", None) for _, hook, _ in watching.seen] == [path("a"), path("A"), path("B")]
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("B")))
     gathered = Gathered(args=path("B"), replaced_by=("A", "B"), replaced_at=1)
-    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", gathered=gathered)
+    assert bench.got[-1].rulings[2] == Ruling("before_tool", gathered=gathered)
 
 
 @fold("replacements are threaded: the next plugin sees the new value, the last one counts")
@@ -497,7 +497,7 @@ def test_emit_takes_one_name_several_pairs_or_an_event_of_the_catalogue() -> Non
     ):
         got = prompted(plug("A", before_prompt=action))
         assert got.events[: len(wanted)] == wanted
-        assert got.step.rulings[0] == Ruling("before_prompt", gathered=Gathered(emits=tuple(wanted)))
+        assert got.rulings[0] == Ruling("before_prompt", gathered=Gathered(emits=tuple(wanted)))
 
 
 @fold("emit adds user_data to a mapping, unless told not to")
@@ -535,7 +535,7 @@ def test_the_last_plugin_that_switches_the_model_wins() -> None:
         plug("A", before_request=SwitchModel("early"), priority=100),
     )
     decided = Ruling("before_request", gathered=Gathered(switch=Switch("late", warm, "B")))
-    assert got.step.rulings[-1] == decided
+    assert got.rulings[-1] == decided
     assert got.events[-3:] == [
         ModelSwitched("m", "late", provider_opts_changed=True, by="B"),
         ModelEffective("late"),

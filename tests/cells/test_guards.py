@@ -72,7 +72,7 @@ def test_a_guard_is_asked_once_more_with_the_final_arguments() -> None:
     seen: list[Hook] = []
     bench = called(guard(Continue(), seen), CHANGES)
     assert seen == [BeforeTool("look", path("a"), "c3"), BeforeTool("look", path("b"), "c3", final=True)]
-    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", gathered=REPLACED)
+    assert bench.got[-1].rulings[2] == Ruling("before_tool", gathered=REPLACED)
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
 
 
@@ -114,7 +114,7 @@ def test_of_several_plugins_only_the_guards_in_front_of_the_last_replacement_are
     quiet = note("Quiet", 20, critical=False)
     bench = called(note("Guard", 10, critical=True), quiet, CHANGES, note("Behind", 900, critical=True))
     assert seen == [("Guard", path("a")), ("Quiet", path("a")), ("Behind", path("b")), ("Guard once more", path("b"))]
-    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", gathered=REPLACED.but(replaced_at=2))
+    assert bench.got[-1].rulings[2] == Ruling("before_tool", gathered=REPLACED.but(replaced_at=2))
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
 
 
@@ -122,7 +122,7 @@ def test_of_several_plugins_only_the_guards_in_front_of_the_last_replacement_are
 def test_a_guard_that_skips_when_asked_once_more_keeps_no_other_from_ruling() -> None:
     second = guard(BlockTool("no"), [], name="Second")
     bench = called(guard(Skip(), []), second, CHANGES)
-    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", Verdict.BLOCK, "Second", "no")
+    assert bench.got[-1].rulings[2] == Ruling("before_tool", Verdict.BLOCK, "Second", "no")
     assert bench.state.history[-1] == failed("c3", "look", "blocked by Second: no")
 
 
@@ -131,7 +131,7 @@ def test_a_guard_asked_once_more_may_block() -> None:
     bench = called(guard(BlockTool("no").emitting("shut"), []), CHANGES)
     shut = PluginEvent("Guard", "shut", None)
     decided = Ruling("before_tool", Verdict.BLOCK, "Guard", "no", gathered=Gathered(emits=(shut,)))
-    assert bench.got[-1].step.rulings[2] == decided
+    assert bench.got[-1].rulings[2] == decided
     assert bench.got[-1].events[2:4] == [shut, ToolBlocked("c3", "look", "no", "Guard")]
     assert bench.state.history[-1] == failed("c3", "look", "blocked by Guard: no")
 
@@ -139,7 +139,7 @@ def test_a_guard_asked_once_more_may_block() -> None:
 @fold("a guard asked once more: only continue, block, hold and abort count")
 def test_a_guard_asked_once_more_may_abort() -> None:
     bench = called(guard(Abort("no"), []), CHANGES)
-    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", Verdict.ABORT, "Guard", "no")
+    assert bench.got[-1].rulings[2] == Ruling("before_tool", Verdict.ABORT, "Guard", "no")
     assert bench.got[-1].events[-1] == AgentAbort("p1", "plugin", "Guard: no")
     assert bench.got[-1].step.effects == ()
 
@@ -149,7 +149,7 @@ def test_a_guard_asked_once_more_may_hold_and_the_person_sees_the_final_argument
     bench = called(guard(HoldTool("sure?"), []), CHANGES)
     pause = Pause(Place(1, final=True), None, 120.0, "sure?")
     decided = Ruling("before_tool", Verdict.HOLD, "Guard", "sure?", gathered=REPLACED, pause=pause)
-    assert bench.got[-1].step.rulings[2] == decided
+    assert bench.got[-1].rulings[2] == decided
     required = bench.got[-1].events[-1]
     assert isinstance(required, ApprovalRequired)
     assert required.args == path("b")
@@ -222,7 +222,7 @@ def test_a_guard_that_asks_when_it_should_only_rule_once_more_has_broken() -> No
 def test_a_guard_that_replaces_the_arguments_again_blocks_the_call() -> None:
     bench = called(guard(ReplaceToolArgs({"path": "c"}), []), CHANGES)
     why = "its arguments were replaced again after the guards had ruled on them"
-    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", Verdict.BLOCK, "Guard", why)
+    assert bench.got[-1].rulings[2] == Ruling("before_tool", Verdict.BLOCK, "Guard", why)
     assert bench.state.history[-1] == failed("c3", "look", f"blocked by Guard: {why}")
 
 
@@ -261,7 +261,7 @@ def test_a_tool_that_a_plugin_asks_for_is_ruled_on_by_the_security_band() -> Non
     ):
         bench = Bench(plug("Guard", before_tool=answer, priority=99), asking())
         bench.prompt()
-        assert bench.got[-1].step.rulings[1].verdict is verdict
+        assert bench.got[-1].rulings[1].verdict is verdict
         assert bench.got[-1].events[:2] == [
             AskStarted("ask2", "Asks", "before_prompt", "RunTool"),
             AskAnswered("ask2", "Asks", "failed"),
@@ -289,7 +289,7 @@ def test_plugins_outside_the_security_band_and_the_asker_are_not_asked_about_it(
     )
     bench = Bench(asker, plug("Later", before_tool=answer, priority=100))
     bench.prompt()
-    assert bench.got[-1].step.rulings[1] == Ruling("before_tool")
+    assert bench.got[-1].rulings[1] == Ruling("before_tool")
     assert bench.state.suspended[0].ask_id == "ask2"
     bench.send(AskSettled("ask2", Answered("text")))
     assert bench.state.suspended == ()

@@ -28,7 +28,7 @@ from agentrail.hooks.judge import PluginRow
 from agentrail.hooks.live import Live
 from agentrail.hooks.moments import AfterTool, AfterTurn, BeforePrompt, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
-from agentrail.hooks.ruling import Gathered, Ruling, Verdict
+from agentrail.hooks.ruling import Gathered, PluginAnswer, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import MemoryFlushed, PlanGenerated, PlanStepCompleted
 from agentrail.values.events.envelope import Envelope, Event
@@ -151,7 +151,8 @@ def test_a_wrong_answer_is_told_and_nothing_comes_of_it(answer: object, moment: 
     ],
 )
 def test_an_event_of_the_catalogue_is_emitted_as_it_is(event: Event) -> None:
-    assert ruled(Emit(event)) == Ruling("before_prompt", gathered=Gathered(emits=(event,)))
+    answers = (PluginAnswer("P", "emit", emits=1),)
+    assert ruled(Emit(event)) == Ruling("before_prompt", gathered=Gathered(emits=(event,)), answers=answers)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +249,8 @@ def test_a_state_that_stays_is_not_looked_at_again() -> None:
     ruling, looked_at = heard(lambda *_: 0, SessionWoken())
     assert (ruling, looked_at) == (Ruling(ON_EVENT), [])
     ruling, looked_at = heard(lambda seq, _: 1 if seq < 3 else Log("info", "x", EMPTY, 2), *[SessionWoken()] * 3)
-    assert ruling == Ruling(ON_EVENT, states=((0, 2),), logs=(("info", "x", EMPTY),))
+    answers = (PluginAnswer("P", "log"),)
+    assert ruling == Ruling(ON_EVENT, states=((0, 2),), logs=(("info", "x", EMPTY),), answers=answers)
     assert looked_at == [1, 2]
 
 
