@@ -213,7 +213,11 @@ class Snapshot(Authored):
     number: int
     """Number of the last record that the state includes."""
     state: State
-    """State of the session after that record."""
+    """State of the session after that record; of its history, maybe the first messages alone: see `since`."""
+    since: int | None = None
+    """`None` if `state` has the whole history. Else it has the messages that were there after this record, and the
+    records from there up to `number` have appended the others; with 0, all messages are read from the records.
+    """
 
 
 class Latest(NamedTuple):

@@ -166,6 +166,12 @@ class History(Sequence[Message]):
         grown._log, grown._sizes, grown._length = log, sizes, len(log)  # noqa: SLF001  # another history on the same log
         return grown
 
+    def first(self, length: int) -> History:
+        """Return the history of the first *length* messages, on the same log."""
+        start = History.__new__(History)
+        start._log, start._sizes, start._length = self._log, self._sizes, min(length, self._length)  # noqa: SLF001  # as above
+        return start if length else EMPTY_HISTORY
+
     def continues(self, other: History) -> bool:
         """Whether the history was made by appending to *other*, and shares its log."""
         return self._log is other._log and self._length >= other._length

@@ -51,8 +51,8 @@ CHANGES: Final = (
         "snapshot_under_the_wrong_number",
         "a snapshot is kept as of the record before",
         Records.keep,
-        "Snapshot(session_id, number, state)",
-        "Snapshot(session_id, number - 1, state)",
+        "snapshot_of(state, number, stem)",
+        "snapshot_of(state, number - 1, stem)",
         "safety",
     ),
     Change(

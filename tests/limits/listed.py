@@ -351,6 +351,10 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
 """Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
+    "ports.snapshots.MOST_KEPT": (
+        524_288,
+        "tests/runtime/test_snapshots.py::test_the_longest_history_that_is_kept_whole",
+    ),
     "adapters.sandboxes.bubblewrap.Limits.file_size": (
         2_147_483_648,
         "tests/sandboxes/test_bubblewrap.py::test_a_file_may_have_as_many_bytes_as_its_limit_and_no_more",
@@ -364,7 +368,7 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         "tests/tools/builtin/test_shell.py::test_an_output_as_large_as_what_is_kept_is_kept_whole",
     ),
 }
-"""Limits that are reached only in a process of its own, and the test that tries one below, the limit, and one above."""
+"""Limits with a test of their own, which tries one below, the limit, and one above."""
 
 NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     "seconds, of virtual or real time: how long something is waited for is told by a test of what waits": (
@@ -452,6 +456,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "tools.builtin.web_fetch.web_fetch.tool(timeout=45)",
     ),
     "a factor, a weight or an estimate": (
+        "ports.snapshots.OF_A_MESSAGE",
         "adapters.journals.sqlite.tables.PAGE_SIZE",
         "adapters.journals.sqlite.writing.PAGE",
         "adapters.models.anthropic.thinking.USUAL_TEMPERATURE",

@@ -101,6 +101,7 @@ PLACES: Final = (
     Place(CLAIMS, "claim", BACK, "caller", "resume"),
     Place(REBUILT, "latest", RESUMED, "caller", "resume"),
     Place(REBUILT, "read", RESUMED, "caller", "resume_long"),
+    Place("journal_log._whole", "read", RESUMED, "caller", "resume_large"),
     Place(REBUILT, "latest", "loop.Session._stored", "session", "wake"),
     Place(REBUILT, "latest", "loop.Session._come_back", "session", "restart"),
     Place(REBUILT, "latest", "loop.Session.set_aside", "nobody", "set_aside"),

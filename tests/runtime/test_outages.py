@@ -38,6 +38,7 @@ from agentrail.ports.journal import (
 )
 from agentrail.ports.model import Compacted
 from agentrail.ports.retention import Retention
+from agentrail.ports.snapshots import MOST_KEPT
 from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import LONGEST_PAUSE, SteadyJournal, meaning
@@ -270,6 +271,17 @@ async def resume_long(lab: Lab) -> None:
         await lab.during(lambda: supervisor.resume("s", spec()))
 
 
+async def resume_large(lab: Lab) -> None:
+    """The session's snapshot does not have its history."""
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(hibernate_after=SLEEPS_AFTER), "s")
+        await asked(session, "hi" * MOST_KEPT)
+        await trio.sleep(4 * SLEEPS_AFTER)
+        assert supervisor.tree().children[0].state == "asleep"
+    async with lab.open() as supervisor:
+        await lab.during(lambda: supervisor.resume("s", spec()))
+
+
 async def fork(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
@@ -396,7 +408,7 @@ STORIES = {
     story.__name__: story
     for story in (
         *(prompt, prompt_in_doubt, spawn, sleep, wake, restart, set_aside, subscribe, ask_again, command, decide),
-        *(resume, resume_long, fork, look, forget, redact, retain, come_back),
+        *(resume, resume_long, resume_large, fork, look, forget, redact, retain, come_back),
         *(task, task_in_doubt, task_comes_back, hold, let_go, leave),
     )
 }

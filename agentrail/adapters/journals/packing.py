@@ -83,8 +83,9 @@ def unpack_snapshot(packed: Packed) -> Snapshot:
 
 def _unpacked(wanted: type[T], packed: Packed) -> T:
     try:
-        if not packed.blobs and packed.format == FORMAT:
-            return read(wanted, expanded(packed.body))
+        text = _text_of(packed) if packed.format == FORMAT else None
+        if text is not None:
+            return read(wanted, text)
         data = from_own_text(packed.body if packed.blobs else expanded(packed.body))
         if packed.blobs:
             data = _joined(data, packed.blobs)
@@ -128,6 +129,31 @@ def _split(data: Json, blobs: dict[str, bytes]) -> Json:
     if isinstance(data, list | tuple):
         return [_split(item, blobs) for item in data]
     return data
+
+
+def _text_of(packed: Packed) -> bytes | None:
+    """Return the JSON of a value with all its texts; `None` if the body has keys that only look like those of blobs.
+
+    A quote within a text has a backslash before it, so what stands for a blob is found without parsing the body.
+    """
+    if not packed.blobs:
+        return expanded(packed.body)
+    first, *others = packed.body.split(_STANDS_FOR)
+    if packed.body.count(_LIKE_A_BLOB) != len(others):
+        return None
+    texts: dict[str, bytes] = {}
+    pieces = [first]
+    for each in others:
+        name, _, rest = each.partition(b'"}')
+        blob = name.decode()
+        if blob not in texts:
+            texts[blob] = to_text(_content(blob, packed.blobs)).encode()
+        pieces += (texts[blob], rest)
+    return b"".join(pieces)
+
+
+_STANDS_FOR: Final = b'{"%b":"' % _BLOB.encode()
+_LIKE_A_BLOB: Final = b'"%b' % _BLOB.encode()
 
 
 def _joined(data: Json, blobs: Mapping[str, bytes]) -> Json:

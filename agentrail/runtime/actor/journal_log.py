@@ -12,6 +12,7 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.folding import change, fold
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.stems import NO_STEM, Results, Stem, stem_after
 from agentrail.errors import (
     AgentrailError,
     BadRecord,
@@ -26,6 +27,7 @@ from agentrail.errors import (
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, folded, opening_of
+from agentrail.ports.snapshots import grown, snapshot_of, stem_of
 from agentrail.runtime.resources import SharedServices
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.sanitize import traced
@@ -38,18 +40,21 @@ PAGE = 100
 """How many records are folded before other tasks may run."""
 
 
-async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) -> tuple[State, int]:
+async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) -> tuple[State, int, Stem]:
     """Rebuild a session's state from its snapshot and records, up to record *upto* or all.
 
-    Returns the state and the number of the last record that it includes.
+    Returns the state, the number of the last record that it includes, and the stem of its history.
     """
     snapshot, records = await journal.latest(session_id, upto, PAGE)
     reach(Failpoint.SNAPSHOT_READ)
-    state, number = (None, 0) if snapshot is None else (snapshot.state, snapshot.number)
+    state, number, stem = None, 0, NO_STEM
+    if snapshot is not None:
+        state, number, stem = await _whole(journal, snapshot), snapshot.number, stem_of(snapshot)
     while True:
         for record in records:
             number = record.number
             state = folded(opening_of(record) if state is None else state, record)
+            stem = stem_after(stem, number, record.change, state)
         await trio.lowlevel.checkpoint()
         reach(Failpoint.RECORDS_FOLDED)
         wanted = PAGE if upto is None else min(PAGE, upto - number)
@@ -58,7 +63,23 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
         records = await journal.read(session_id, number, wanted)
     if state is None:
         raise BadRecord(session_id, number, "there are no records")
-    return state, number
+    return state, number, stem
+
+
+async def _whole(journal: Journal, snapshot: Snapshot) -> State:
+    """Return the state of *snapshot* with its whole history; messages that it leaves out are read from the records."""
+    state = snapshot.state
+    if snapshot.since is None:
+        return state
+    number, history, results = snapshot.since, state.history, Results()
+    while number < snapshot.number:
+        records = await journal.read(snapshot.session_id, number, min(PAGE, snapshot.number - number))
+        if not records:
+            raise BadRecord(snapshot.session_id, number + 1, "it is lost")
+        history = grown(history, records, results)
+        number = records[-1].number
+        await trio.lowlevel.checkpoint()
+    return state.but(history=history)
 
 
 def _texts(found: Iterable[Json]) -> list[str]:
@@ -135,6 +156,7 @@ class Records:
         "forgotten",
         "head",
         "relieve",
+        "stem",
         "stuck",
         "unwritten",
         "wrote",
@@ -146,6 +168,7 @@ class Records:
         self._opening = opening
         self._kept = claim.head
         self.head: int = claim.head
+        self.stem = NO_STEM
         self.unwritten: tuple[Record, ...] = ()
         self._begun: Begun | None = None
         self.stuck: JournalUnavailable | None = None
@@ -202,6 +225,7 @@ class Records:
         )
         self._opening = None
         self.unwritten = (*self.unwritten, record)
+        self.stem = stem_after(self.stem, record.number, record.change, after)
         if after.opening:
             return
         try:
@@ -213,7 +237,7 @@ class Records:
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
             name = f"snapshot ({self._claim.session_id})"
-            self._shared.nursery.start_soon(self.keep, after, self.head, name=name)
+            self._shared.nursery.start_soon(self.keep, after, self.head, self.stem, name=name)
 
     async def through(
         self, call: Callable[[], Awaitable[T]], attempts: int | None = None, failed: JournalUnavailable | None = None
@@ -244,25 +268,26 @@ class Records:
         reach(Failpoint.APPENDED)
         return head
 
-    def come_back(self, state: State, head: int) -> State:
+    def come_back(self, state: State, head: int, stem: Stem) -> State:
         """After a crash, drop what is not written and go on after record *head*, the last in the journal, at *state*.
 
+        *stem* is that of its history.
         Return the state to go on with: with the first chunk of the response that has begun since then, if one has.
         """
         if head != self.head:
             self._begun = None
-        self.head, self.unwritten, self._doubtful = head, (), False
+        self.head, self.stem, self.unwritten, self._doubtful = head, stem, (), False
         if self._begun is None:
             return state
         begun = fold(state, change(self._begun.before, self._begun.after))
         self._begun = Begun(self._begun.request_id, state, begun)
         return begun
 
-    async def keep(self, state: State, number: int) -> None:
+    async def keep(self, state: State, number: int, stem: Stem) -> None:
         """Store a snapshot of the state; a failure is only logged."""
         session_id = self._claim.session_id
         try:
-            await self._shared.journal.keep(self._claim, Snapshot(session_id, number, state))
+            await self._shared.journal.keep(self._claim, snapshot_of(state, number, stem))
         except (JournalUnavailable, Fenced):
             return
         except CommitUnknown:

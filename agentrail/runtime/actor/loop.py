@@ -175,21 +175,23 @@ class Session:
 
     async def _stored(self) -> State:
         """Return the state rebuilt from the journal; raise if another process has continued the session."""
-        state, head = await self.records.through(partial(rebuilt, self.shared.journal, self.session_id))
+        rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
+        state, head, self.records.stem = await self.records.through(rebuilding)
         if head != self.records.head:
             raise self.records.fenced
         return state
 
     async def _come_back(self, told: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
         """After a crash: rebuild the state, answer or put back the message in hand, and report the crash."""
-        state, head = await self.records.through(partial(rebuilt, self.shared.journal, self.session_id))
+        rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
+        state, head, stem = await self.records.through(rebuilding)
         letter, doubtful, records = self._in_hand, self._in_doubt, self.records
         if doubtful is not None and letter is not None and head == records.head + len(records.unwritten):
             self.state, self._left = doubtful.state, (doubtful, letter, True)
         elif head != records.head:
             raise records.fenced
         self._in_doubt = None
-        self.state = records.come_back(with_plugins_of(state, self.state, head), head)
+        self.state = records.come_back(with_plugins_of(state, self.state, head), head, stem)
         if self._left is not None:
             self._show(*self._left)
         elif letter is not None and type(letter.given) not in TOLD:
@@ -314,7 +316,7 @@ class Session:
 
     async def _fall_asleep(self) -> bool:
         """Store a snapshot, then free state and code; if a letter came meanwhile, keep them and return `False`."""
-        await self.records.keep(self.state, self.records.head)
+        await self.records.keep(self.state, self.records.head, self.records.stem)
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))

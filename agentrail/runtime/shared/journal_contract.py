@@ -162,8 +162,9 @@ class HeldToContract:
         if found is None:
             return None
         match found:
-            case Snapshot(session_id=named, number=place, state=State(session_id=inner)):
+            case Snapshot(session_id=named, number=place, state=State(session_id=inner), since=since):
                 fits = _is(named, session_id) and _is(inner, session_id) and _time(place) and place > 0
+                fits = fits and (since is None or (_time(since) and since <= place))
                 if fits and (self._is_ours or not _why_unfit(found.state)):
                     return found
             case _:

@@ -37,7 +37,7 @@ async def brought_back(
     reach(Failpoint.OPENING_READ)
     claim = await shared.leases.claim(session_id, take_over=take_over)
     reach(Failpoint.CLAIMED)
-    state, number = await rebuilt(shared.journal, session_id)
+    state, number, stem = await rebuilt(shared.journal, session_id)
     reach(Failpoint.REBUILT)
     if number != claim.head:
         raise Fenced(session_id, claim.epoch)
@@ -48,6 +48,7 @@ async def brought_back(
     state, code, returned = find_code(state, number)
     reach(Failpoint.CODE_FOUND)
     session = Session(state, claim, shared, code, find_code, returned=True)
+    session.records.stem = stem
     if code.sources:
         session.performer.late.expect()
     return session, returned
@@ -68,7 +69,7 @@ async def forked(
     if at is not None and at < 1:
         raise UnknownRecord(origin, at)
     await read_opening(shared, origin)  # raises if it does not exist
-    state, number = await rebuilt(shared.journal, origin, at)
+    state, number, _ = await rebuilt(shared.journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
     left = await _left_behind(shared.journal, origin, number, state)

@@ -53,7 +53,7 @@ from agentrail.values.events.life import (
     PromptWithdrawn,
     SteeringApplied,
 )
-from agentrail.values.messages import History, UserMessage
+from agentrail.values.messages import EMPTY_HISTORY, History, UserMessage
 
 IDS: Final = ("child", "request_id", "call_id", "ask_id", "compaction_id")
 """The fields of inputs that hold the id of the work that the input ends."""
@@ -132,9 +132,12 @@ class Auditor:
                 self._verdict.demand(False, "replay", f"{differs}")
 
     def kept(self, snapshot: Snapshot) -> None:
-        """Check that *snapshot* has the same state as the records up to it lead to."""
+        """Check that *snapshot* has the same state as the records up to it lead to, with the history that it says."""
         states = self.book(snapshot.session_id).states
         known = states[snapshot.number - 1] if 0 < snapshot.number <= len(states) else None
+        since = snapshot.since
+        if known is not None and since is not None:
+            known = known.but(history=states[since - 1].history if since else EMPTY_HISTORY)
         text = f"the snapshot of `{snapshot.session_id}` at record {snapshot.number} is not the state of its records"
         self._verdict.demand(snapshot.state == known, "snapshots", text)
 

@@ -13,8 +13,10 @@ from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Judge
+from agentrail.ports import snapshots
 from agentrail.runtime.actor import journal_log, loop
 from agentrail.runtime.actor.early_release import relieve
+from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.inbox.mailbox import Letter
@@ -86,6 +88,8 @@ def watched(stage: Stage) -> Generator[None]:
 
     with ExitStack() as swaps:
         swaps.enter_context(swapped(journal_log, "SNAPSHOT_EVERY", stage.temper.snapshots))
+        if stage.temper.snapshots < SNAPSHOT_EVERY:
+            swaps.enter_context(swapped(snapshots, "MOST_KEPT", 0))
         swaps.enter_context(swapped(Session, "run", noted_run))
         swaps.enter_context(swapped(loop, "relieve", noted_relieve))
         swaps.enter_context(_timed(stage))

@@ -28,7 +28,7 @@ class Temper(Value):
     sleeps: tuple[float | None, ...] = SLEEPS[0]
     """Idle times in seconds after which a session sleeps (`None`: never); each session draws one of them."""
     snapshots: int = 200
-    """Number of records after which a snapshot is kept."""
+    """Number of records after which a snapshot is kept; if it is smaller than usual, without the history."""
 
 
 def draw_temper(choose: Choose, doings: Iterable[str]) -> Temper:

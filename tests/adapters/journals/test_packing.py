@@ -29,3 +29,12 @@ def test_what_is_made_of_short_texts_stays_whole(letter: str) -> None:
     assert not packed.blobs
     assert len(packed.body) > BLOB_FROM
     assert unpack(packed, "s", 1) == given
+
+
+@pytest.mark.parametrize("odd", ['{"$blob":"', '{"$blob":"x"}', '"$blob', "\\", '\\"{"$blob":"'])
+def test_a_text_that_looks_as_if_it_stood_for_a_long_one_is_read_as_it_was(odd: str) -> None:
+    long = odd + "a" * BLOB_FROM
+    given = record(long, odd, long, f"{odd} in a text", odd)
+    packed = pack(given)
+    assert list(packed.blobs.values()) == [long.encode()]
+    assert unpack(packed, "s", 1) == given
