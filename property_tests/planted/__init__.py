@@ -93,7 +93,7 @@ class Bug:
     """Function that plants the bug."""
     finder: str
     """Name of the search that finds the bug: a mode of the simulator; `world`, random sessions of the pure machine;
-    `together`, rows of plugins; or a part in `PARTS`, which is compared with a simple model of it."""
+    `together`, rows of plugins; or a part in `PARTS` or `JOURNALS`, which is compared with a simple model of it."""
     chosen: str = "author"
     """Who invented the bug: an `author` of the tests, or a `reader` of design and code who had not seen the tests."""
 

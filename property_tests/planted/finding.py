@@ -9,14 +9,15 @@ from typing import Final, NamedTuple
 from agentrail.errors import BrokenContractError
 from agentrail.testing.simulator.run import MODES, Simulator
 from agentrail.testing.world.outstanding import InvariantBrokenError
-from property_tests.planted import Bug, Planting, read_core, read_shell, read_turns
+from property_tests.planted import Bug, Planting, read_core, read_journals, read_shell, read_turns
 from property_tests.planted.core import BED as CORE
+from property_tests.planted.journals import JOURNALS
 from property_tests.planted.parts import PARTS
 from property_tests.planted.shell import BED as SHELL
 from property_tests.planted.together import broken_check
 from property_tests.volume import run_one
 
-READ: Final = (*read_turns.CHANGES, *read_core.CHANGES, *read_shell.CHANGES)
+READ: Final = (*read_turns.CHANGES, *read_core.CHANGES, *read_shell.CHANGES, *read_journals.CHANGES)
 """The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
 BUGS: Final = {bug.name: bug for bug in (*CORE.bugs, *SHELL.bugs, *(change.bug() for change in READ))}
@@ -94,5 +95,6 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     "world": _world,
     "together": _together,
     **PARTS,
+    **JOURNALS,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""

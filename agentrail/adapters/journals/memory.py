@@ -112,7 +112,7 @@ class MemoryJournal:
         for claim in claims:
             shelf = self._shelves.get(claim.session_id)
             if shelf is not None and shelf.epoch == claim.epoch:
-                shelf.held = UNHELD
+                shelf.held = Holding(shelf.held.holder, 0)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""

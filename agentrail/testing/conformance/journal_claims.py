@@ -95,6 +95,10 @@ class ClaimConformance:
         await journal.release([first])
         await refused(SessionHeld, journal.claim("s", "test", Lease(1002, 500)))
         assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
+        await journal.release([second])
+        assert await journal.renew([second], Lease(1003, 500)) == ()
+        held = await refused(SessionHeld, journal.claim("s", "test", Lease(1004, 500)))
+        assert held.args[1] == "another"
 
     async def test_a_claim_can_be_renewed_after_the_journal_was_closed(self, journal: Journal) -> None:
         """A claim is not lost because the journal was closed and opened again."""

@@ -69,10 +69,11 @@ class RedactionConformance(DeletionConformance):
 
     async def test_who_wrote_before_is_refused_and_the_session_goes_on(self, journal: Journal) -> None:
         """After a redaction, an earlier claim is refused, snapshots are gone, and a new claim goes on at the head."""
-        claim = await opened(journal, "s")
+        claim = await opened(journal, "s", lease=Lease(1000, 500))
         await journal.keep(claim, Snapshot("s", 3, State("s", Setup(PRIVATE), "demo")))
-        assert await journal.redact("s", 1, 2, NOTE, NOBODY) == 2
+        assert await journal.redact("s", 1, 2, NOTE, "test") == 2
         assert (await journal.latest("s")).snapshot is None
+        assert await journal.renew([claim], Lease(1100, 500)) == (claim,)
         await refused(Fenced, journal.append(claim, 3, run_of("s", 4, 1)))
         await refused(Fenced, journal.keep(claim, Snapshot("s", 3, State("s", Setup(PRIVATE), "demo"))))
         claim = await journal.claim("s", "test")

@@ -339,6 +339,8 @@ class Writer:
             return 0, first, mark_cleaning(self._db)
         self._flush()
         self._change((row.id, row.epoch + 1, *row[2:FACTS]), row.slot)
+        if known is not None:
+            self._leases[session_id] = HeldClaim(row.epoch + 1, known.held)
         self._logged += AT_ONCE * PAGE
         before = checked(self._db, row, first - 1, first - 1)[0].check if first > 1 else NO_CHECK
         rows = checked(self._db, row, first, min(last, row.head, first + AT_ONCE - 1))

@@ -1,0 +1,107 @@
+"""What a reader has broken of journals: leases, deletions, redactions, lists, retention, older formats."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.adapters.journals.sqlite.deletion import erasing, redaction
+from agentrail.adapters.journals.sqlite.lease_table import LeaseTable
+from agentrail.adapters.journals.sqlite.summaries.about_table import AboutTable
+from agentrail.adapters.journals.sqlite.writing import Writer
+from agentrail.codec import upcasting
+from agentrail.runtime.supervision import retention
+from property_tests.planted.change import Change
+
+# ruff: noqa: SLF001 - private parts are what is broken here
+
+RETAINED: Final = """wanted = SessionFilter(ended=True, label=policy.label)
+    deleted = failed = 0
+    last: StoredSession | None = None
+    while page := await patiently(partial(_listed, sessions, wanted, last)):
+        last = page[-1]
+        for stored in page:
+            if stored.problem or not stored.ended or """
+"""The lines of `retention._sweep` that choose what is deleted."""
+
+CHANGES: Final = (
+    Change(
+        "redaction_leaves_the_blob",
+        "long texts of redacted records stay in the file",
+        redaction.redact_some,
+        "drop_unused_blobs(db, row.id, row.slot)",
+        "None",
+        "journal",
+    ),
+    Change(
+        "snapshot_outlives_a_redaction",
+        "a snapshot with texts that were redacted is kept",
+        redaction.redact_some,
+        'db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))',
+        "None",
+        "journal",
+    ),
+    Change(
+        "lease_renewed_after_it_was_lost",
+        "a claim is renewed although a later one is valid",
+        LeaseTable.extend,
+        "known is None or known.epoch != claim.epoch",
+        "known is None",
+        "journal",
+    ),
+    Change(
+        "released_lease_goes_on",
+        "a lease that is released keeps others away until it ends",
+        Writer.release,
+        "self._extend(claim, 0)",
+        "None",
+        "journal",
+    ),
+    Change(
+        "label_index_not_updated",
+        "a session is not found by labels that it gets later",
+        AboutTable.write,
+        "for one in new - old",
+        "for one in new - old if before is None",
+        "journal",
+    ),
+    Change(
+        "record_with_a_command_outlives_its_session",
+        "records that answer commands are not deleted with their session",
+        erasing._erase_records,
+        "DELETE FROM record WHERE slot = ?",
+        "DELETE FROM record WHERE slot = ? AND command IS NULL",
+        "journal",
+    ),
+    Change(
+        "deletion_takes_what_others_say_too",
+        "a long text is deleted although another session has it too",
+        erasing._erase_blob,
+        ".fetchone() is not None:",
+        ".fetchone() is not None and False:",
+        "journal",
+    ),
+    Change(
+        "epochs_begin_anew_after_a_deletion",
+        "a claim of a deleted session is valid for a new one with its id",
+        erasing.mark,
+        "UPDATE journal SET epoch = max(epoch, (SELECT max(epoch) FROM deleting))",
+        "UPDATE journal SET epoch = epoch",
+        "journal",
+    ),
+    Change(
+        "retention_deletes_a_live_session",
+        "a session that has not ended is deleted when it was not used for long",
+        retention._sweep,
+        RETAINED,
+        RETAINED.replace("ended=True, ", "").replace("not stored.ended or ", ""),
+        "retention",
+    ),
+    Change(
+        "upcaster_skipped",
+        "what is stored in an older format is not converted to the next one",
+        upcasting.upcast,
+        "range(found, newest)",
+        "range(found + 1, newest)",
+        "formats",
+    ),
+)
