@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -21,7 +21,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec import FORMAT, from_own_text, to_text
+from agentrail.codec import FORMAT, from_own_text, to_text, upcast
 from agentrail.core.vocabulary.changes import Appended, Change
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
@@ -353,14 +353,14 @@ def broken_formats(number: int) -> str | None:
     behind = Choose(Random(number).randrange).number(1, 3)
 
     def newer(step: int, data: Json) -> Json:
-        assert isinstance(data, dict)
+        assert isinstance(data, Mapping)
         return data[f"older {step}"]
 
     for step in range(1, behind + 1):
         body = {f"older {step}": body}
     upcasters = {FORMAT - step: partial(newer, step) for step in range(1, behind + 1)}
     packed = pack(record)._replace(body=to_text(body).encode(), format=FORMAT - behind)
-    with mock.patch.object(packing, "upcast", partial(packing.upcast, upcasters=upcasters)):
+    with mock.patch.object(packing, "upcast", partial(upcast, upcasters=upcasters)):
         try:
             return None if unpack(packed, "s", 1) == record else "formats"
         except (AgentrailError, packing.UnpackError, KeyError, AssertionError):

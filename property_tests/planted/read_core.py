@@ -19,6 +19,7 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import folding
 from agentrail.hooks import pipeline
 from agentrail.plugins.budget import BudgetGuard
+from agentrail.values.messages import Rearranged
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here
@@ -35,9 +36,9 @@ CHANGES: Final = (
     Change(
         "range_off_by_one_after_a_compaction",
         "of what a compaction keeps, the last message is lost when the session comes back",
-        folding._grow,
-        "old[piece.start : piece.stop]",
-        "old[piece.start : max(piece.start + 1, piece.stop - 1)]",
+        Rearranged.of,
+        "history[piece.start : piece.stop]",
+        "history[piece.start : max(piece.start + 1, piece.stop - 1)]",
         "world",
     ),
     Change(
