@@ -113,6 +113,20 @@ async def test_killable_tools_are_cancelled_at_once_though_the_commit_takes_a_se
     assert [stray.name for stray in session.status().lingering] == ["immune"]
 
 
+async def test_a_call_that_was_spared_by_an_abort_is_spared_by_the_next_one(world: World) -> None:
+    watched = Watched()
+    session = await world.spawn([say(calls=[call("watched")]), stall(after=1)], tools=[watched.tool])
+    await session.prompt("go")
+    await trio.sleep(1)
+    await session.abort(kill_tools="none")
+    await session.prompt("go on")
+    await trio.sleep(1)
+    await session.abort()
+    await trio.sleep(60)
+    assert watched.cancelled_at is None
+    assert watched.ended_at is not None
+
+
 @pytest.mark.parametrize("kill_tools", ["killable", "all", "none"])
 async def test_what_an_abort_does_to_tools(world: World, kill_tools: Kill) -> None:
     watched, immune = Watched(), Watched("immune", immune=True)

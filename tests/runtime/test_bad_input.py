@@ -227,6 +227,7 @@ async def test_full_queues(world: World, bystander: SessionHandle) -> None:
     await session.prompt("queued")
     await session.steer("one")
     await refused(session.prompt("more"), QueueFull, RefusedError, "(1)", "wait for a turn to end")
+    await refused(session.ask("more"), QueueFull, RefusedError, "(1)", "wait for a turn to end")
     await refused(session.steer("two"), SteeringQueueFull, RefusedError, "(1)")
 
 

@@ -160,3 +160,24 @@ async def test_a_tool_knows_whose_call_it_is(world: World) -> None:
     assert (ctx.model, ctx.todos, ctx.cost_usd) == (session.status().model, (), session.status().usage.cost_usd)
     assert ctx.total_tokens == 34
     assert None not in {ctx.sandbox, ctx.jobs, ctx.web, ctx.threads}
+
+
+async def test_a_job_that_one_call_has_started_is_there_for_the_next(world: World) -> None:
+    class Sleeping:
+        async def run(self) -> None:
+            await trio.sleep(1000)
+
+    there: list[list[str]] = []
+
+    async def body(_args: JsonObject, ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        assert ctx.jobs is not None
+        there.append([job.command for job in ctx.jobs.all()])
+        ctx.jobs.start(f"sleep {len(there)}", Sleeping())  # type: ignore[arg-type]  # no more of it is needed
+        return ok("begun")
+
+    rounds = [say(calls=[call("begin")])] * 2
+    session = await world.spawn([*rounds, "fine"], tools=[fake("begin", body)])
+    await session.ask("go")
+    assert there == [[], ["sleep 1"]]
+    assert session.inspect().jobs == ("job-1 `sleep 1`", "job-2 `sleep 2`")

@@ -151,6 +151,16 @@ async def test_deltas_that_are_gone_are_one_gap() -> None:
     assert cursors(rest) == [(1, 4), (1, 5)]
 
 
+async def test_deltas_that_are_gone_are_a_gap_for_who_wants_deltas_alone() -> None:
+    session = Session(buffer_size=1)
+    session.publish(start())
+    for text in "abc":
+        session.whisper(MessageDelta(text))
+    async with session.subscribe(since=Cursor(1), types=(MessageDelta,)) as events:
+        got = await drain(events)
+    assert [envelope.event for envelope in got] == [Gap(1, 0, 1, 2), MessageDelta("c")]
+
+
 async def test_the_deltas_of_a_turn_that_is_over_are_gone() -> None:
     session = Session()
     session.publish(start())

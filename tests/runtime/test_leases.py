@@ -18,7 +18,7 @@ from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison
 from tests.runtime.test_subagents_back import events_of, over
 from tests.runtime.test_subagents_back import spec as with_subagent
-from tests.runtime.world import spec_of, until
+from tests.runtime.world import spec_of, stop_at_the_end, until
 
 LEASE = 30.0
 """Seconds of the leases of `open_supervisor`, unless it is told otherwise."""
@@ -162,6 +162,27 @@ async def test_what_ends_or_does_not_start_is_free_at_once() -> None:
         await trio.sleep(1)
         claim = await journal.claim("s", "a third", Lease(0, 1))
         assert claim.epoch > 0
+
+
+async def test_what_is_cut_short_at_the_end_is_free_at_once() -> None:
+    journal = TestJournal(inner=MemoryJournal)
+    async with open_supervisor(journal=journal, stop_within=1.0) as supervisor:
+        stop_at_the_end(supervisor)
+        session = await supervisor.spawn(spec_of(ScriptedModel(["fine"]), shutdown=1000.0), "s")
+        journal.commit = 1000.0
+        with trio.move_on_after(0.0):
+            await session.prompt("go")
+    async with open_supervisor(journal=journal.inner) as supervisor:
+        await supervisor.resume("s", talks())
+
+
+async def test_leases_are_renewed_however_often_sessions_start() -> None:
+    journal = Counting()
+    async with open_supervisor(journal=journal) as supervisor:
+        for number in range(9):
+            await supervisor.spawn(talks(), f"s{number}")
+            await trio.sleep(0.15 * LEASE)
+        assert journal.renewed == [3, 5, 7, 9]
 
 
 async def test_a_supervisor_at_the_same_address_waits_for_no_lease() -> None:

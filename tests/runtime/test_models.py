@@ -72,6 +72,13 @@ async def chained(world: World, *models: ChainLink) -> SessionHandle:
     return handle
 
 
+async def test_a_model_is_known_by_its_name(world: World) -> None:
+    session = await world.supervisor.spawn(SessionSpec(model="demo"))
+    assert (await session.ask("hello")).text
+    await session.switch_model(ScriptedModel(["well"], name="own"))
+    assert (await session.ask("hello")).text == "well"
+
+
 # Usage and cost
 
 

@@ -541,6 +541,7 @@ INSIDES: list[tuple[str, object]] = [
     ("arrival", lambda one: one.arrival.but(at="7")),
     ("arrival", lambda one: one.arrival.but(random=math.inf)),
     ("arrival", lambda one: one.arrival.but(input=None)),
+    ("arrival", lambda one: one.arrival.but(partial=None)),
     ("change", lambda _: Change(history=Appended(None))),  # type: ignore[arg-type]
     ("change", lambda _: Change(history=Appended((42,)))),  # type: ignore[arg-type]
     ("change", lambda _: Change(history=Exits())),  # type: ignore[arg-type]
@@ -559,6 +560,7 @@ INSIDES: list[tuple[str, object]] = [
     ("events", lambda one: tuple(reversed(one.events)) if len(one.events) > 1 else (None,)),
     ("events", lambda one: tuple(event.but(session_id="another") for event in one.events) or (None,)),
     ("events", lambda one: tuple(event.but(seq=10**30) for event in one.events) or (None,)),
+    ("events", lambda one: tuple(event.but(n=False) for event in one.events) or (None,)),
     ("number", 0),
     ("number", lambda one: one.number + 1),
     ("session_id", "another"),
@@ -742,6 +744,7 @@ async def test_a_time_of_the_clock_is_a_time_of_day_and_back(monkeypatch: pytest
     monkeypatch.setattr("agentrail.runtime.shared.clock.time", SimpleNamespace(time=lambda: 1e9 + 0.0005))
     await trio.sleep(5)
     clock = Clock()
+    assert clock.now_ms() == 1_000_000_000_000
     assert clock.ms(clock.now() + 2.0) == clock.now_ms() + 2000
     assert clock.ms(clock.moment(clock.now_ms() + 2000)) == clock.now_ms() + 2000
 

@@ -5,6 +5,10 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import SessionCrashed, TurnAborted
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterResponse
+from agentrail.hooks.plugin import Plugin
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.failpoints import Failpoint
 from agentrail.ports.journal import Record
@@ -79,6 +83,19 @@ async def test_what_was_written_before_the_crash_is_not_done_twice() -> None:
         assert (await session.ask("go")).text == "fine"
         assert world.heard(session).names.count("PromptReceived") == 1
         assert world.heard(session).names[1:4] == ["PromptReceived", "AgentStart", "RequestStart"]
+
+
+async def test_a_response_that_was_written_before_the_crash_is_shown_once(world: World) -> None:
+    class Late(Plugin):
+        def after_response(self, hook: AfterResponse, state: None, ctx: Context) -> Continue[None]:
+            crash_this_step(Failpoint.PUBLISHED)
+            return Continue()
+
+    session = await world.spawn(["fine"], plugins=[Late()])
+    assert (await session.ask("go")).text == "fine"
+    await settle()
+    assert world.heard(session).names.count("ResponseComplete") == 1
+    assert [report.done for report in world.supervisor.crashes()] == ["restarted"]
 
 
 async def test_plugins_remember_what_they_knew_also_if_it_was_written_and_read() -> None:

@@ -8,7 +8,7 @@ import trio
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import WrongType
 from agentrail.journals import MemoryJournal, Retention
-from agentrail.ports.journal import ALL_SESSIONS, Journal, Lease, SessionFilter, StoredSession
+from agentrail.ports.journal import ALL_SESSIONS, Journal, Lease, Record, SessionFilter, StoredSession
 from agentrail.ports.retention import A_DAY
 from agentrail.runtime.supervision import retention
 from agentrail.runtime.supervision.retention import PAUSE
@@ -90,6 +90,22 @@ class Unfiltered(TestJournal):
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
         return await super().sessions(ALL_SESSIONS, after, limit)
+
+
+async def test_of_a_session_that_is_deleted_one_record_is_read() -> None:
+    class Noting(TestJournal):
+        async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+            read.append((session_id, after, limit))
+            return await super().read(session_id, after, limit)
+
+    inner = MemoryJournal()
+    read: list[tuple[str, int, int]] = []
+    async with open_supervisor(journal=inner) as supervisor:
+        await ended(supervisor, "old")
+    async with open_supervisor(journal=Noting(inner=lambda: inner), retain=[Retention(AGE)]):
+        await trio.sleep(2 * AGE_S)
+    assert await stored(inner) == []
+    assert read == [("old", 0, 1)]
 
 
 async def test_what_has_not_ended_is_kept_even_if_a_journal_lists_it_as_ended() -> None:

@@ -30,7 +30,7 @@ from agentrail.values.json import JsonObject
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import ToolResult
 from tests.runtime.journals import TestJournal
-from tests.runtime.tools import fake, shielded, slow
+from tests.runtime.tools import fake, quick, shielded, slow
 from tests.runtime.world import World, check_records, open_world, settle, spec_of, stop_at_the_end
 
 
@@ -100,6 +100,15 @@ async def test_a_tool_that_ignores_its_end_is_named_and_waited_for(caplog: pytes
         start = trio.current_time()
     assert trio.current_time() - start == pytest.approx(9.0, abs=0.1)
     assert any("shielded" in record.getMessage() for record in caplog.records)
+
+
+async def test_a_tool_that_has_ended_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_world() as world:
+        session = await world.spawn([say(calls=[call("quick")]), "fine"], tools=[quick()])
+        await session.ask("go")
+        start = trio.current_time()
+    assert trio.current_time() == start
+    assert caplog.records == []
 
 
 async def tidy(late: BaseException) -> NoReturn:
@@ -311,6 +320,15 @@ async def test_stopping_is_heard_by_plugins_and_monitors(world: World) -> None:
         assert (await monitor.wait()).reason == "that will do"
     with pytest.raises(SessionNotAlive, match="that will do"):
         await session.prompt("hi")
+
+
+async def test_a_stop_without_a_reason_has_one(world: World) -> None:
+    session = await world.spawn(["fine"], "s")
+    async with session.monitor() as monitor:
+        await session.stop("")
+        assert (await monitor.wait()).reason == "stopped"
+    with pytest.raises(SessionNotAlive, match="stopped"):
+        await session.ask("go")
 
 
 async def test_a_supervisor_that_cannot_be_put_together_raises_instead_of_waiting() -> None:

@@ -13,6 +13,10 @@ from agentrail.errors import (
     UnknownSession,
     UnknownTask,
 )
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterResponse
+from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import MAX_ID
@@ -29,9 +33,10 @@ from agentrail.values.events import (
     ToolSkippedForSteering,
 )
 from agentrail.values.json import FrozenObject
+from agentrail.values.messages import StopReason
 from tests.runtime.families import agent, ids, inner, task, tasks
 from tests.runtime.journals import TestJournal
-from tests.runtime.poison import Poison
+from tests.runtime.poison import Poison, crash_this_step
 from tests.runtime.test_restarting import times
 from tests.runtime.tools import quick, shielded, slow
 from tests.runtime.world import World, open_world, rebuilt, settle, spec_of, until
@@ -99,6 +104,16 @@ async def test_sub_agents_run_side_by_side(world: World) -> None:
     assert {end.text for end in world.heard(session).of(ToolExecutionEnd)} == {"one", "two"}
 
 
+async def test_one_that_is_starting_waits_for_nobody() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world, trio.open_nursery() as nursery:
+        session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(["found"])})
+        journal.commit = 1.0
+        nursery.start_soon(session.ask, "go")
+        await until(session.tasks)
+        assert [one.status for one in session.tasks()] == ["running"]
+
+
 async def test_the_tree_shows_them_under_their_parent(world: World) -> None:
     nested = agent([task("inner")], agents={"inner": agent([say("late", delay=100.0)], "inner")})
     session = await world.spawn([task()], "p", agents={"finder": nested})
@@ -147,6 +162,24 @@ async def test_the_crash_of_a_sub_agent_is_an_error_of_the_call(world: World) ->
     (report,) = world.supervisor.crashes()
     assert (report.path, report.done) == (("p", "p.c3"), "given_up")
     assert ids(world) == ["p"]
+
+
+async def test_the_crash_of_a_sub_agent_that_has_taken_its_prompt_is_one_too(world: World) -> None:
+    class Late(Plugin):
+        def after_response(self, hook: AfterResponse, state: None, ctx: Context) -> Continue[None]:
+            crash_this_step()
+            return Continue()
+
+    session = await world.spawn([task(), "it died"], "p", agents={"finder": agent(["unheard"], plugins=[Late()])})
+    assert (await session.ask("go")).text == "it died"
+    assert answer(world, session) == "the sub-agent failed: session `p.c3` crashed: OurBug: poison"
+
+
+async def test_an_answer_that_was_cut_for_its_length_is_an_answer(world: World) -> None:
+    long = agent([say("half of it", stop=StopReason.LENGTH)])
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": long})
+    await session.ask("go")
+    assert answer(world, session) == "half of it"
 
 
 async def test_a_sub_agent_whose_model_fails_is_an_error_of_the_call(world: World) -> None:

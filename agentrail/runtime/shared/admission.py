@@ -22,14 +22,13 @@ With fewer, many prompts start later; with more, aborts wait longer.
 class Gate:
     """Admits waiting sessions, a few per pass."""
 
-    __slots__ = ("_admitted", "_parked", "_task", "_waiting", "_width")
+    __slots__ = ("_admitted", "_parked", "_waiting", "_width")
 
     def __init__(self, width: float = WIDTH) -> None:
         self._width = width
         self._admitted = 0
         self._waiting: deque[Callable[[], None]] = deque()
-        self._task: trio.lowlevel.Task | None = None
-        self._parked = False
+        self._parked: trio.lowlevel.Task | None = None
 
     def enter(self, admit: Callable[[], None]) -> None:
         """Call *admit* in this pass if there is room, else in a later one."""
@@ -43,13 +42,12 @@ class Gate:
             admit()
         else:
             self._waiting.append(admit)
-        if self._parked and self._task is not None:
-            self._parked = False
-            trio.lowlevel.reschedule(self._task)
+        if self._parked is not None:
+            task, self._parked = self._parked, None
+            trio.lowlevel.reschedule(task)
 
     async def run(self) -> None:
         """Admit waiting sessions, once per pass of the scheduler."""
-        self._task = trio.lowlevel.current_task()
         while True:
             self._admitted = 0
             if self._waiting:
@@ -58,9 +56,9 @@ class Gate:
                     self._waiting.popleft()()
                 await trio.lowlevel.checkpoint()
             else:
-                self._parked = True
+                self._parked = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._leave)
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:
-        self._parked = False
+        self._parked = None
         return trio.lowlevel.Abort.SUCCEEDED

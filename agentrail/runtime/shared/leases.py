@@ -92,7 +92,6 @@ class Leases:
         for session_id in tuple(self._claims):
             self.release(session_id)
         await self._let_go()
-        self._timers.clear_all("")
 
     async def _let_go(self) -> None:
         """Release what is to be released; if the journal fails, these leases end by themselves."""

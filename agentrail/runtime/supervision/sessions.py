@@ -59,7 +59,7 @@ class Sessions:
         self.shared.fork = self._fork_here
         self.shared.leases.lost = self._lost
         self.starting: dict[str, trio.Event] = {}
-        self._farewell = trio.CancelScope(shield=True)  # see `close`
+        self._farewell = trio.CancelScope()  # see `close`
         self._given_up = False
 
     def handle(self, session_id: str) -> SessionHandle:
