@@ -13,13 +13,12 @@ from pathlib import Path
 
 import trio
 
-from agentrail.core.vocabulary.state import Phase, State
-from agentrail.ports.journal import Journal, folded, opening_of
+from agentrail.core.vocabulary.state import Phase
 from property_tests.newer_core import CHANGES
 from tests.patience import within
 from tests.profiles import CAMPAIGN
 from tests.recovery.client import SESSIONS, Connection, Log, User, Victim
-from tests.recovery.oracle import Found, checked, fates
+from tests.recovery.oracle import Found, added_up, checked, fates
 from tests.recovery.witness import runs
 
 KILLS = int(os.environ.get("AGENTRAIL_KILLS", "2000")) if CAMPAIGN else len(CHANGES)
@@ -42,17 +41,6 @@ MAY_BE = {
 
 READING = trio.Lock()
 """This process reads the records of one change at a time: to convert them, its code is changed too."""
-
-
-async def added_up(journal: Journal, session: str) -> State:
-    """Return the state to which the records of a session add up; no step is run, as other code has written some."""
-    records = await journal.read(session, 0, 1_000_000)
-    state = opening_of(records[0])
-    for record in records:
-        state = folded(state, record)
-        due = min((at for _, at in state.timers), default=None)
-        assert (due, state.at_work) == (record.due, record.at_work)
-    return state
 
 
 class Change:

@@ -44,6 +44,18 @@ class Sent:
 
 
 @define
+class Doomed:
+    """A session that was written, and may be erased."""
+
+    canary: str
+    """A text that only this session has."""
+    asked: str = ""
+    """`delete` or `redact`, if that was asked for."""
+    is_done: bool = False
+    """Whether that was acknowledged."""
+
+
+@define
 class Log:
     """All that a client knows; nothing of it comes from the journal."""
 
@@ -52,6 +64,7 @@ class Log:
     held: dict[str, list[str]] = field(factory=lambda: {session: [] for session in SESSIONS})
     kinds: Counter[str] = field(factory=Counter)
     changed: list[str] = field(factory=list)
+    doomed: dict[str, Doomed] = field(factory=dict)
 
     def since(self, session: str) -> int:
         return max(self.heard[session], default=0)
@@ -253,3 +266,46 @@ class User:
 
     def _steering(self, name: str) -> dict[str, str]:
         return {"do": "steer", "text": f"[{name}]", "when": self._chance.choice(("gap", "now"))}
+
+
+class Eraser:
+    """Writes sessions, and erases most of them as long as the victim lives."""
+
+    def __init__(self, victim: Victim, chance: random.Random) -> None:
+        self._log = victim.log
+        self._chance = chance
+        self._left: list[str] = []
+
+    async def prepare(self, connection: Connection, count: int) -> None:
+        """Write *count* sessions, one of which is kept."""
+        for _ in range(count):
+            name = f"d-{len(self._log.doomed) + 1}"
+            doomed = Doomed(f"canary-{name}-{self._chance.random()} ")
+            text = doomed.canary * self._chance.choice((1, 3, 1_500))
+            told = await connection.ask(do="write", session=name, text=text)
+            assert "error" not in told, told
+            self._log.doomed[name] = doomed
+            self._left.append(name)
+        self._left.pop(0)
+
+    async def use(self, connection: Connection) -> None:
+        """Ask again for what was not acknowledged, then erase what is left."""
+        with suppress(*GONE):
+            await self.repeat(connection)
+            while self._left:
+                await trio.sleep(self._chance.random() * 0.1)
+                doomed = self._log.doomed[name := self._left.pop()]
+                doomed.asked = self._chance.choice(("delete", "redact"))
+                await self._erase(connection, name, doomed)
+
+    async def repeat(self, connection: Connection) -> None:
+        """Ask again for what was asked for before, and not acknowledged."""
+        for name, doomed in self._log.doomed.items():
+            if doomed.asked and not doomed.is_done:
+                await self._erase(connection, name, doomed)
+
+    async def _erase(self, connection: Connection, name: str, doomed: Doomed) -> None:
+        told = await connection.ask(do=doomed.asked, session=name)
+        is_gone = doomed.asked == "delete" and told.get("error") == "SessionNotStored"
+        assert is_gone or "error" not in told, told
+        doomed.is_done = True

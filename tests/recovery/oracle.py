@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
+import trio
 from attrs import define
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.commands import Accepted, Refused
 from agentrail.core.vocabulary.inputs import CallProbed
-from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus
-from agentrail.ports.journal import Journal, Record
+from agentrail.errors import SessionBeingDeleted
+from agentrail.ports.journal import Journal, Record, folded, opening_of
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionStart, ToolUnknown
@@ -47,6 +50,17 @@ class Found:
 
 Back = Callable[[Journal, str], Awaitable[State]]
 """Brings a session back from its records."""
+
+
+async def added_up(journal: Journal, session: str) -> State:
+    """Return the state to which the records of a session add up; no step is run, as other code has written some."""
+    records = await journal.read(session, 0, 1_000_000)
+    state = opening_of(records[0])
+    for record in records:
+        state = folded(state, record)
+        due = min((at for _, at in state.timers), default=None)
+        assert (due, state.at_work) == (record.due, record.at_work)
+    return state
 
 
 async def found_in(folder: Path, back: Back = rebuilt) -> dict[str, Found]:
@@ -170,9 +184,44 @@ def fates(found: dict[str, Found], doubtful: dict[str, str]) -> Counter[str]:
     return told
 
 
+def _content(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.glob("agentrail.db*"))
+
+
+async def badly_erased(folder: Path, log: Log) -> list[str]:
+    """Return what is wrong with sessions that were deleted or redacted, or that were to be when the process died.
+
+    Each is whole, or gone, or marked record by record; of one that is said to be erased no byte is left.
+    """
+    content = await trio.to_thread.run_sync(_content, folder)
+    done = {name: doomed.canary for name, doomed in log.doomed.items() if doomed.is_done}
+    wrong = [f"{name}: its text is in the file" for name, canary in done.items() if canary.encode() in content]
+    journal = SqliteJournal(folder / "agentrail.db")
+    listed = {one.session_id for one in await journal.sessions(limit=1_000_000)}
+    for name, doomed in log.doomed.items():
+        records: tuple[Record, ...] = ()
+        with suppress(SessionBeingDeleted):
+            records = await journal.read(name, 0, 1_000_000)
+        marks = {record.redacted is not None for record in records}
+        if (name in listed) != bool(records) or (doomed.asked != "delete" and not records):
+            wrong.append(f"{name}: {doomed.asked} asked, {len(records)} records, listed: {name in listed}")
+        if doomed.is_done and (records if doomed.asked == "delete" else False in marks):
+            wrong.append(f"{name}: {doomed.asked} was acknowledged, {len(records)} records, marks: {marks}")
+        if True in marks and doomed.asked != "redact":
+            wrong.append(f"{name}: {doomed.asked} asked, and it is redacted")
+        if any(doomed.canary in repr(record) for record in records if record.redacted is not None):
+            wrong.append(f"{name}: a redacted record has its text")
+        if records and (await added_up(journal, name)).phase is not Phase.ENDED:
+            wrong.append(f"{name}: its last records are missing")
+        if records and True not in marks:
+            await rebuilt(journal, name)
+    await journal.close()
+    return wrong
+
+
 async def checked(folder: Path, log: Log, back: Back = rebuilt) -> dict[str, Found]:
     """Return what is in the journal; raise if anything is wrong."""
     found = await found_in(folder, back)
-    wrong = problems(log, found, runs(folder / "witness"))
+    wrong = [*problems(log, found, runs(folder / "witness")), *(await badly_erased(folder, log) if log.doomed else ())]
     assert not wrong, wrong
     return found

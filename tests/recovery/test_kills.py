@@ -13,7 +13,7 @@ import trio
 
 from tests.patience import within
 from tests.profiles import CAMPAIGN
-from tests.recovery.client import SESSIONS, User, Victim
+from tests.recovery.client import SESSIONS, Eraser, User, Victim
 from tests.recovery.oracle import checked, fates
 from tests.recovery.victim import EFFECTS
 from tests.recovery.witness import runs
@@ -40,20 +40,29 @@ class Tale:
         self.victim = Victim(folder)
         self.chance = random.Random(seed)
         self.users = [User(self.victim, session, random.Random(f"{seed} {session}")) for session in SESSIONS]
+        self.eraser = Eraser(self.victim, random.Random(f"{seed} eraser"))
         self.doubtful: dict[str, str] = {}
         self.kills = 0
+        self.halfway = 0
         self.settled_in = 0.0
         self.figures: Counter[str] = Counter()
+
+    async def begin(self) -> None:
+        """Write sessions that are to be erased."""
+        async with self.victim.life() as (connection, _):
+            await self.eraser.prepare(connection, LIVES)
 
     async def live_and_die(self) -> None:
         """Live for a random time under load, be killed, and be checked."""
         async with trio.open_nursery() as nursery, self.victim.life() as (connection, _):
             for user in self.users:
                 nursery.start_soon(user.use, connection)
+            nursery.start_soon(self.eraser.use, connection)
             longest = SOON if self.chance.random() < 0.25 else LATER
             await trio.sleep(self.chance.random() * longest)
         assert self.victim.status == -9, "it ended by itself"
         self.kills += 1
+        self.halfway += sum(bool(doomed.asked) and not doomed.is_done for doomed in self.victim.log.doomed.values())
         for session, known in (await checked(self.victim.folder, self.victim.log)).items():
             self.doubtful |= {f"{session}/{call.call_id}": call.name for call in known.in_flight}
 
@@ -66,6 +75,7 @@ class Tale:
                     await connection.open(session)
                 for session in SESSIONS:
                     await connection.rest(session)
+                await self.eraser.repeat(connection)
             self.settled_in = time.monotonic() - began
         found = await checked(self.victim.folder, self.victim.log)
         assert [call for known in found.values() for call in known.in_flight] == []
@@ -76,6 +86,10 @@ class Tale:
         self.figures["commands acknowledged"] = sum(sent.acknowledged for sent in log.sent.values())
         self.figures["commands given again"] = sum(sent.again for sent in log.sent.values())
         self.figures["prompts dropped"] = sum(sent.refused == "PromptWasDropped" for sent in log.sent.values())
+        for doomed in log.doomed.values():
+            assert doomed.is_done or not doomed.asked
+            self.figures[f"sessions to {doomed.asked or 'keep'}"] += 1
+        self.figures["killed while erasing"] = self.halfway
         self.figures["tools run"] = len(runs(self.victim.folder / "witness"))
 
 
@@ -83,6 +97,7 @@ async def tell(folder: Path, seed: int, kills: int) -> Tale:
     """Kill one victim *kills* times."""
     tale = Tale(folder, seed)
     with tale.victim:
+        await tale.begin()
         for _ in range(kills):
             await tale.live_and_die()
         await tale.come_to_rest()
@@ -112,4 +127,6 @@ async def test_nothing_is_lost_and_nothing_happens_twice_when_the_process_is_kil
     hit = {name for name in EFFECTS for tale in tales if any(key.startswith(f"{name}:") for key in tale.figures)}
     assert hit == set(EFFECTS) if CAMPAIGN else hit, "no call was in flight when a process was killed"
     assert "commands given again" in table
+    assert {"sessions to delete", "sessions to redact"} <= {key for tale in tales for key in tale.figures}
+    assert "killed while erasing" in table or not CAMPAIGN
     assert "prompts dropped" in table, "no abort has cleared anything"

@@ -190,6 +190,8 @@ class Life:
             self._sessions[session.id] = session
             nursery.start_soon(self._pass_on, session, int(asked["since"]))
             return held_by(session)
+        if asked["do"] in ("write", "delete", "redact"):
+            return await self._of_doomed(asked["do"], asked["session"], asked.get("text", ""))
         session = self._sessions[asked["session"]]
         accepted: Accepted | None = None
         match asked["do"]:
@@ -210,6 +212,19 @@ class Life:
                     await trio.sleep(0.005)
                 return held_by(session)
         return "" if accepted is None else accepted.ref
+
+    async def _of_doomed(self, do: str, session: str, text: str) -> str:
+        """Write a session that ends, or erase one that was written."""
+        match do:
+            case "write":
+                written = await self._supervisor.spawn(self._spec, session)
+                await written.ask(text)
+                await written.stop()
+            case "delete":
+                await self._supervisor.delete(session)
+            case _:
+                await self._supervisor.redact(session, by="me")
+        return ""
 
     async def _pass_on(self, session: SessionHandle, since: int) -> None:
         async with session.subscribe(since=Cursor(since)) as events:
