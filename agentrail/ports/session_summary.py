@@ -24,10 +24,20 @@ def about_after(record: Record, before: About) -> About:
 
 def stored_session(record: Record, about: About) -> StoredSession:
     """Return the summary of the session whose last record is *record*."""
-    ended = bool(record.events) and isinstance(record.events[-1].event, SessionEnded)  # always a session's last
     return StoredSession(
-        record.session_id, record.number, record.due, record.at_work, ended, about=about, active=record.arrival.at
+        record.session_id,
+        record.number,
+        record.due,
+        record.at_work,
+        has_ended(record),
+        about=about,
+        active=record.arrival.at,
     )
+
+
+def has_ended(record: Record) -> bool:
+    """Whether the session has ended for good with *record*."""
+    return bool(record.events) and isinstance(record.events[-1].event, SessionEnded)  # always a session's last
 
 
 def parent_of(record: Record) -> str | None:

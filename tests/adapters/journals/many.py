@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,18 @@ WANTED: Final = {
 }
 """A filter for each condition."""
 
+COMBINED: Final = tuple(
+    SessionFilter(tenant, owner, label, None, at_work, ended)
+    for tenant, owner, label, at_work, ended in product(
+        (None, "tenant 7", "tenant 8"),
+        (None, "owner 7", "owner 8"),
+        (None, "label 7", "label 8"),
+        (None, False, True),
+        (None, False, True),
+    )
+)
+"""Filters with several conditions at once; for those with a 7 and an 8, and many others, they hold for no session."""
+
 
 def fill(path: Path, count: int) -> None:
     """Make a journal file with *count* sessions of one record each, without the records."""
@@ -52,5 +65,6 @@ def _add(file: sqlite3.Connection, number: int) -> None:
     file.execute(f"INSERT INTO session VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
     labels = [f"label {number % 20}"]
     facts = (name, f"tenant {number % TENANTS}", f"owner {number % OWNERS}", "spec", "", json.dumps(labels), NOW)
-    file.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*facts, seal_of(facts)))
-    file.executemany("INSERT INTO label VALUES (?, ?)", [(label, name) for label in labels])
+    file.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*facts, seal_of(facts), number % 2))
+    owned = (name, *facts[1:3], number % 2)
+    file.executemany("INSERT INTO label VALUES (?, ?, ?, ?, ?)", [(label, *owned) for label in labels])

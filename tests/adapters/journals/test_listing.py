@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.summaries.listing import listed, statement
+from agentrail.adapters.journals.sqlite.summaries.listing import listed, path_of, statement
 from agentrail.adapters.journals.sqlite.tables import APPLICATION, pragma
+from agentrail.core.vocabulary.changes import Change
+from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.testing.conformance.journal_samples import opened, prompted
-from tests.adapters.journals.many import NOW, WANTED, fill
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import SessionEnded
+from tests.adapters.journals.many import COMBINED, NOW, OWNERS, TENANTS, WANTED, fill
 
 INDEX = {
     "all": "sqlite_autoindex_session_1",
@@ -47,7 +51,7 @@ def test_a_list_is_read_along_an_index_without_sorting(few: Path, name: str) -> 
     after = StoredSession("s0000100", 1, NOW)
     with closing(sqlite3.connect(few)) as file:
         for last in (None, after):
-            text, values = statement(WANTED[name], last, PAGE)
+            text, values = statement(WANTED[name], path_of(file, WANTED[name]), last, PAGE)
             plan = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {text}", values)]
             words = INDEX[name] if last is not None else INDEX[name].partition(" AND")[0]
             assert words in plan[0], plan
@@ -61,6 +65,58 @@ def test_a_page_costs_the_same_among_ten_times_as_many(few: Path, many: Path, na
     assert len(costs[0]) == len(costs[1]) == 2
     for one, other in zip(*costs, strict=True):
         assert other <= 2 * one
+
+
+def test_a_page_of_several_conditions_costs_no_more_than_a_look_at_the_shortest_list(many: Path) -> None:
+    """A page takes a bounded number of steps to begin with, and 20 for each session that it passes over."""
+    with closing(sqlite3.connect(many)) as file:
+        everything = listed(file, ALL_SESSIONS, None, 10_000)
+        for wanted in COMBINED:
+            lists = [(wanted.tenant, 10_000 // TENANTS), (wanted.owner, 10_000 // OWNERS), (wanted.label, 500)]
+            shortest = min((size for value, size in lists if value is not None), default=0)
+            steps = _Steps()
+            file.set_progress_handler(steps.count, 1)
+            found = listed(file, wanted, None, 20)
+            file.set_progress_handler(None, 0)
+            assert found == tuple(sorted(filter(wanted.holds, everything), key=wanted.rank)[:20])
+            assert steps.taken <= 6_000 + 20 * shortest, (wanted, steps.taken)
+
+
+async def test_the_end_of_a_session_is_in_all_lists(tmp_path: Path) -> None:
+    """Also if its labels and its end are in one commit, and of a session without labels."""
+    journal = SqliteJournal(tmp_path / "agentrail.db")
+    for name, labels in (("a", ("x", "y")), ("b", ()), ("c", ("x",))):
+        said = State(name, Setup(tenant="acme", owner="ann"), "demo", labels=labels)
+        claim = await journal.claim(name, "test")
+        await journal.append(claim, 0, [prompted(name, 1, opening=said)])
+        ended = Envelope(name, 2, 0, 0, 0, 0, SessionEnded("stopped"))
+        last = prompted(name, 2).but(events=(ended,))
+        if name == "a":
+            await journal.append(claim, 1, [last])
+        elif name == "c":
+            await journal.append(claim, 1, [last.but(change=Change(labels=("x", "z")))])
+    for wanted, names in (
+        (SessionFilter(tenant="acme", ended=True), ["a", "c"]),
+        (SessionFilter(tenant="acme", ended=False), ["b"]),
+        (SessionFilter(owner="ann", ended=True), ["a", "c"]),
+        (SessionFilter(label="x", ended=True, owner="ann"), ["a", "c"]),
+        (SessionFilter(label="y", ended=True, tenant="acme"), ["a"]),
+        (SessionFilter(label="z", ended=True), ["c"]),
+        (SessionFilter(label="x", ended=False), []),
+    ):
+        assert [each.session_id for each in await journal.sessions(wanted)] == names
+    await journal.close()
+
+
+class _Steps:
+    """How many steps SQLite's machine has taken."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def count(self) -> int:
+        self.taken += 1
+        return 0
 
 
 def _steps_of_pages(path: Path, wanted: SessionFilter) -> list[int]:

@@ -71,11 +71,19 @@ TABLES: Final[tuple[str, ...]] = (
         title TEXT NOT NULL,
         labels TEXT NOT NULL,
         created INTEGER NOT NULL,
-        seal BLOB NOT NULL
+        seal BLOB NOT NULL,
+        ended INTEGER NOT NULL
     ) WITHOUT ROWID""",
-    "CREATE INDEX about_by_tenant ON about (tenant, session) WHERE tenant != ''",
-    "CREATE INDEX about_by_owner ON about (owner, session) WHERE owner != ''",
-    """CREATE TABLE label (label TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (label, session)) WITHOUT ROWID""",
+    "CREATE INDEX about_by_tenant ON about (tenant, session, owner, ended) WHERE tenant != ''",
+    "CREATE INDEX about_by_owner ON about (owner, session, tenant, ended) WHERE owner != ''",
+    """CREATE TABLE label (
+        label TEXT NOT NULL,
+        session TEXT NOT NULL,
+        tenant TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        ended INTEGER NOT NULL,
+        PRIMARY KEY (label, session)
+    ) WITHOUT ROWID""",
     """CREATE TABLE record (
         slot INTEGER PRIMARY KEY,
         back INTEGER NOT NULL,

@@ -1,7 +1,8 @@
 """Lists sessions by a filter: each condition has an index, and the list is read along one of them.
 
-The statement names that index, so that it does not depend on what SQLite estimates. The other conditions of a filter
-are compared row by row.
+The statement names that index, so that it does not depend on what SQLite estimates. Of label, owner and tenant it is
+the one that has the fewest sessions. The indexes of these three hold tenant, owner and end of each session too, so that
+sessions for which the filter does not hold are passed over without a look at their rows.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Path(NamedTuple):
 
 
 SESSIONS: Final = "session {} LEFT JOIN about ON about.session = session.id"
-ABOUTS: Final = "about {} CROSS JOIN session ON session.id = about.session"
+LEADING: Final = "{} CROSS JOIN session ON session.id = lead.session LEFT JOIN about ON about.session = session.id"
 
 EVERY: Final = Path(SESSIONS.format(""), "1")
 BY_DUE: Final = Path(
@@ -42,18 +43,17 @@ BY_DUE: Final = Path(
     "session.due, session.id",
 )
 AT_WORK: Final = Path(SESSIONS.format("INDEXED BY session_at_work"), "session.at_work = 1 AND ?")
-BY_LABEL: Final = Path(
-    "label CROSS JOIN session ON session.id = label.session LEFT JOIN about ON about.session = session.id",
-    "label.label = ?",
-    "label.session",
-)
+BY_LABEL: Final = Path(LEADING.format("label AS lead"), "lead.label = ?", "lead.session")
 BY_OWNER: Final = Path(
-    ABOUTS.format("INDEXED BY about_by_owner"), "about.owner != '' AND about.owner = ?", "about.session"
+    LEADING.format("about AS lead INDEXED BY about_by_owner"), "lead.owner != '' AND lead.owner = ?", "lead.session"
 )
 BY_TENANT: Final = Path(
-    ABOUTS.format("INDEXED BY about_by_tenant"), "about.tenant != '' AND about.tenant = ?", "about.session"
+    LEADING.format("about AS lead INDEXED BY about_by_tenant"), "lead.tenant != '' AND lead.tenant = ?", "lead.session"
 )
 BY_END: Final = Path(SESSIONS.format("INDEXED BY session_by_end"), "session.ended = ?")
+
+OF_ONES: Final = (BY_LABEL, BY_OWNER, BY_TENANT)
+"""The paths along an index that holds tenant, owner and end of each session too."""
 
 OTHERWISE: Final = {
     AT_WORK: "session.at_work = ?",
@@ -62,6 +62,27 @@ OTHERWISE: Final = {
     BY_TENANT: "about.tenant = ?",
 }
 """The condition of a path when the list is read along another one; the others need no other words."""
+
+OTHERWISE_OF_ONES: Final = {
+    AT_WORK: "session.at_work = ?",
+    BY_LABEL: "other.label = ? AND other.session = lead.session",
+    BY_OWNER: "lead.owner = ?",
+    BY_TENANT: "lead.tenant = ?",
+    BY_END: "lead.ended = ?",
+}
+"""The same, when the list is read along one of `OF_ONES`."""
+
+OTHER: Final = "CROSS JOIN label AS other "
+"""The labels, for a list that is read along an owner or tenant."""
+
+BUSY: Final = "session AS busy INDEXED BY session_at_work CROSS JOIN "
+"""The sessions at work, of which there are few: each of them is looked for in the list that is asked for."""
+
+SIZES: Final = (1_000, 10_000)
+"""Up to how many sessions are counted of each list, to find the shortest; if all have more, up to the next number.
+
+If all have still more, the list of the label is read, because its sessions need not be looked for in another one.
+"""
 
 _COLUMNS: Final = ", ".join(
     (
@@ -94,18 +115,47 @@ def _leads(path: Path, value: Value, wanted: SessionFilter) -> bool:
     return bool(value) or path is BY_END
 
 
-def statement(wanted: SessionFilter, after: StoredSession | None, limit: int) -> tuple[str, list[Value]]:
+def path_of(db: sqlite3.Connection, wanted: SessionFilter) -> Path:
+    """Return the path along which the *wanted* sessions are listed."""
+    paths = [(one, value) for one, value in conditions(wanted) if _leads(one, value, wanted)]
+    ones = [(one, value) for one, value in paths if one in OF_ONES]
+    if not ones:
+        return paths[0][0] if paths else EVERY
+    if len(ones) == 1 or wanted.at_work:
+        return ones[0][0]
+    for most in SIZES:
+        counts = [_count(db, one, value, most) for one, value in ones]
+        if min(counts) < most:
+            return ones[counts.index(min(counts))][0]
+    return ones[0][0]
+
+
+def _count(db: sqlite3.Connection, path: Path, value: Value, most: int) -> int:
+    """Return how many sessions the list of *path* has, up to *most*."""
+    table = path.tables.partition(" CROSS JOIN")[0]
+    query = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {path.holds} LIMIT ?)"  # noqa: S608
+    (count,) = db.execute(query, (value, most)).fetchone()
+    return int(count)
+
+
+def statement(wanted: SessionFilter, path: Path, after: StoredSession | None, limit: int) -> tuple[str, list[Value]]:
     """Return the statement that lists the *wanted* sessions after *after*, and the values for its places."""
     asked = tuple(conditions(wanted))
-    path = next((one for one, value in asked if _leads(one, value, wanted)), EVERY)
-    holds = [path.holds if one is path else OTHERWISE.get(one, one.holds) for one, _ in asked]
+    otherwise = OTHERWISE_OF_ONES if path in OF_ONES else OTHERWISE
+    holds = [path.holds if one is path else otherwise.get(one, one.holds) for one, _ in asked]
     values = [value for _, value in asked]
+    tables, order = path.tables, path.rank
+    if wanted.label is not None and path in (BY_OWNER, BY_TENANT):
+        tables = tables.replace("CROSS JOIN session", f"{OTHER}CROSS JOIN session")
+    if wanted.at_work and path in OF_ONES:
+        tables, order = BUSY + tables, "busy.id"
+        holds.append("busy.at_work = 1 AND lead.session = busy.id")
     if after is not None:
         rank = wanted.rank(after)
-        holds.append(f"({path.rank}) > ({', '.join('?' * len(path.rank.split(', ')))})")
+        holds.append(f"({order}) > ({', '.join('?' * len(order.split(', ')))})")
         values += (_stored_time(rank[0]), rank[1]) if path is BY_DUE else rank[1:]
     where = " AND ".join((*holds, "session.head > 0"))
-    text = f"SELECT {_COLUMNS} FROM {path.tables} WHERE {where} ORDER BY {path.rank} LIMIT ?"  # noqa: S608
+    text = f"SELECT {_COLUMNS} FROM {tables} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
     return text, [*values, min(limit, LATEST)]
 
 
@@ -118,7 +168,7 @@ def listed(
     db: sqlite3.Connection, wanted: SessionFilter, after: StoredSession | None, limit: int
 ) -> tuple[StoredSession, ...]:
     """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
-    text, values = statement(wanted, after, limit)
+    text, values = statement(wanted, path_of(db, wanted), after, limit)
     return tuple(map(_summary, db.execute(text, values).fetchall()))
 
 
