@@ -8,7 +8,7 @@ import pytest
 
 from agentrail.core.vocabulary.commands import DONE, Refused, StopSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart, StartCall, WriteLog
-from agentrail.core.vocabulary.inputs import HooksWereSlow, SessionOpened
+from agentrail.core.vocabulary.inputs import HooksWereSlow, SessionOpened, ToolRaised
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BrokenPlugin, PluginRefused, StateNotStorable
 from agentrail.hooks.actions import (
@@ -281,6 +281,22 @@ def test_a_critical_listener_that_breaks_at_the_start_of_a_call_lets_none_start(
         assert (bench.state.phase, bench.state.quarantined, bench.state.timers) == (Phase.IDLE, (), ())
         results = [message.text for message in list(bench.state.history)[-2:]]
         assert results == ["aborted before it ran: Listens: its `on_event` failed"] * 2
+
+
+def test_a_call_that_had_run_before_is_not_told_as_one_that_had_not() -> None:
+    class Breaks(Plugin[None]):
+        critical = True
+
+        def on_event(self, event: Envelope, state: None, ctx: object) -> None:
+            if isinstance(event.event, ToolExecutionStart) and event.event.attempt > 1:
+                raise ValueError("oops")
+
+    bench = streaming(Breaks())
+    bench.answers("", call("store"))
+    bench.send(ToolRaised("c3", 1, "OSError: away"))
+    assert not any(isinstance(effect, StartCall) for effect in bench.got[-1].step.effects)
+    why = "Breaks: its `on_event` failed"
+    assert bench.state.history[-1].text == f"stopped: {why}; it can safely be called again"
 
 
 def test_a_listener_that_breaks_at_the_last_events_is_logged() -> None:

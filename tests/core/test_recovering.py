@@ -4,13 +4,18 @@ import pytest
 from attrs import frozen
 
 from agentrail.core.machine.step import Step
+from agentrail.core.machine.step import step as make_step
 from agentrail.core.vocabulary.commands import (
+    DONE,
     AbortSent,
     ApproveSent,
     AttachPluginSent,
     CompactSent,
+    DetachPluginSent,
+    Refused,
     ResumeSent,
     StopSent,
+    UpdatePluginSent,
 )
 from agentrail.core.vocabulary.effects import (
     CarryOut,
@@ -22,6 +27,7 @@ from agentrail.core.vocabulary.effects import (
     StartRequest,
 )
 from agentrail.core.vocabulary.inputs import (
+    Arrival,
     AskSettled,
     CallProbed,
     SessionReturned,
@@ -30,21 +36,29 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
 )
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Phase
-from agentrail.errors import PluginMismatch
-from agentrail.hooks.actions import Failed, RunTool
+from agentrail.core.vocabulary.state import Phase, PluginChange
+from agentrail.errors import PluginMismatch, PluginRefused
+from agentrail.hooks.actions import Continue, Failed, RunTool
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing.probes import Asker, Guard, Holder
 from agentrail.testing.world.plausible import World
 from agentrail.values.content import ToolCall
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptQueued, SessionRecovered
-from agentrail.values.events.plugins import AskAnswered, PluginAttached, PluginUpgraded
+from agentrail.values.events.plugins import (
+    AskAnswered,
+    PluginAttached,
+    PluginDetached,
+    PluginOptsUpdated,
+    PluginUpgraded,
+)
 from agentrail.values.events.response import RequestStart, Retry
 from agentrail.values.events.tools import ToolExecutionStart, ToolsUpdated, ToolUnknown
-from agentrail.values.json import FrozenObject, Json
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
 from agentrail.values.tools import AskPerson, Effect, NotStarted, Unknown, ok
+from tests.cells.bench import plug
 from tests.core.driving import answer, asked, back, begin, call, ends, events, hello, names, results, session
 
 
@@ -93,6 +107,20 @@ def test_a_compaction_is_made_again() -> None:
     step = world.apply(back(world))
     assert names(step) == ["SessionRecovered", "CompactEnd", "BeforeCompact", "CompactStart"]
     assert [e for e in step.effects if isinstance(e, StartCompaction)] != []
+
+
+def test_a_compaction_that_a_plugin_is_asking_about_again_is_not_ended_twice() -> None:
+    world = session(Asker("before_compact"))
+    world.apply(hello())
+    answer(world, text="hello to you")
+    world.apply(CompactSent())
+    (ask_id,) = world.out.live_asks
+    world.apply(AskSettled(ask_id, Failed("no")))
+    assert names(world.apply(back(world))) == ["SessionRecovered", "CompactEnd", "BeforeCompact", "AskStarted"]
+    (ask_id,) = world.out.live_asks
+    step = world.apply(back(world))
+    assert names(step) == ["SessionRecovered"]
+    assert [effect.ask_id for effect in step.effects if isinstance(effect, CarryOut)] == [ask_id]
 
 
 # Calls
@@ -320,11 +348,7 @@ def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
         plugin_states=tuple(101 if state == 7 else state for state in world.state.plugin_states)
     )
     seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in before.seats)
-    from agentrail.core.machine.step import step  # noqa: PLC0415
-    from agentrail.core.vocabulary.commands import Refused  # noqa: PLC0415
-    from agentrail.core.vocabulary.inputs import Arrival  # noqa: PLC0415
-
-    done = step(before, Arrival(back(world).but(seats=seats), 2_000_000), world.judge)
+    done = make_step(before, Arrival(back(world).but(seats=seats), 2_000_000), world.judge)
     assert done.answer == Refused.of(PluginMismatch("s", "Counting", "ValueError: 101"))
     assert not done.changes(before)
 
@@ -354,6 +378,22 @@ def test_whoever_has_asked_gets_the_answer_wherever_it_stands_now() -> None:
     world.apply(with_a_guard_first(world))
     step = world.apply(AskSettled(ask_id, Failed("no")))
     assert names(step) == ["AskAnswered", "RequestStart"]
+
+
+def test_a_guard_that_is_new_is_not_asked_about_a_request_that_another_has_asked_about() -> None:
+    asked_about: list[str] = []
+
+    def note(hook: Hook, *_: object) -> object:
+        asked_about.append(hook.moment)
+        return Continue()
+
+    world = session(Asker("before_request"))
+    world.apply(hello())
+    (ask_id,) = world.out.live_asks
+    guard = world.teach("Notes", plug("Notes", critical=True, priority=-10, before_request=note))
+    world.apply(back(world).but(seats=(guard, *world.state.seats)))
+    assert names(world.apply(AskSettled(ask_id, Failed("no")))) == ["AskAnswered", "RequestStart"]
+    assert asked_about == []
 
 
 def test_a_guard_that_is_new_rules_on_a_call_about_which_another_plugin_has_asked() -> None:
@@ -393,6 +433,80 @@ def test_a_change_of_a_plugin_whose_code_is_gone_is_dropped() -> None:
     step = world.apply(back(world).but(without=("Counting",)))
     (told,) = (event for event in events(step) if isinstance(event, PluginAttached))
     assert (told.success, world.state.changes) == (False, ())
+
+
+def test_a_plugin_whose_code_is_gone_while_it_is_to_leave_can_join_again() -> None:
+    world = session(Counting())
+    world.apply(hello())
+    (seat,) = (seat for seat in world.state.seats if seat.key == "Counting")
+    world.apply(DetachPluginSent("Counting"))
+    world.apply(back(world).but(seats=tuple(other for other in world.state.seats if other is not seat)))
+    step = world.apply(AttachPluginSent(world.teach("Counting", Counting())))
+    assert step.answer == DONE
+    assert [(change.kind, change.key) for change in world.state.changes] == [
+        ("detach", "Counting"),
+        ("attach", "Counting"),
+    ]
+    answered = answer(world, text="bye")
+    assert PluginDetached("Counting", success=False, error="it was never attached") in events(answered)
+    assert PluginAttached("Counting") in events(answered)
+
+
+@frozen
+class Limited(Plugin[str]):
+    """Notes the options that it is given."""
+
+    first: int = 1
+    second: int = 2
+
+    def init(self, ctx: Context) -> str:
+        return ""
+
+    def on_options(self, new: JsonObject, state: str) -> str:
+        if new == {"second": 0}:
+            raise PluginRefused("too low")  # noqa: TRY003 - the reason is the plugin's
+        return f"{dict(new)}"
+
+
+def test_a_plugin_is_given_the_options_that_are_others_than_before() -> None:
+    world = session(Limited())
+    for plugin, state, dropped in (
+        (Limited(first=5), "{'first': 5}", ("limit",)),
+        (Limited(first=5), "{'first': 5}", ()),
+        (Limited(second=7), "{'first': 1, 'second': 7}", ()),
+    ):
+        seat = world.teach("Limited", plugin)
+        step = world.apply(back(world).but(seats=(world.state.seats[0], seat), options=(("Limited", dropped),)))
+        assert world.state.plugin_states[1] == state
+        assert PluginOptsUpdated("Limited", success=True, dropped=dropped) in events(step)
+
+
+def test_a_session_does_not_come_back_if_a_plugin_does_not_take_its_options() -> None:
+    world = session(Limited())
+    before = world.state
+    seat = world.teach("Limited", Limited(second=0))
+    given = back(world).but(seats=(before.seats[0], seat), options=(("Limited", ()),))
+    done = make_step(before, Arrival(given, world.now), world.judge)
+    refused = PluginMismatch("s", "Limited", "it does not take its options: too low")
+    assert done == Step(before, answer=Refused.of(refused), rulings=done.rulings)
+
+
+def test_queued_options_are_those_that_the_code_leaves_open() -> None:
+    world = session(Limited())
+    world.apply(hello())
+    old = world.teach("Limited", Limited(first=5, second=6)).but(changed=FrozenObject(first=1, second=2))
+    world.apply(UpdatePluginSent(old, FrozenObject(first=5, second=6)))
+    now = old.but(changed=FrozenObject(second=2), options=FrozenObject(first=9, second=6))
+    world.apply(back(world).but(waiting=(now,)))
+    assert world.state.changes == (PluginChange("update", "Limited", now, FrozenObject(second=6)),)
+    world.apply(back(world).but(waiting=(now.but(changed=EMPTY),)))
+    assert world.state.changes == ()
+    joins = world.teach("Counting", Counting())
+    world.apply(AttachPluginSent(joins))
+    world.apply(back(world).but(waiting=(joins.but(version=3),)))
+    assert world.state.changes == (PluginChange("attach", "Counting", joins.but(version=3)),)
+    world.apply(back(world))
+    assert world.state.changes == (PluginChange("attach", "Counting", joins.but(version=3)),)
 
 
 # At rest until somebody decides
@@ -480,13 +594,16 @@ def test_a_turn_that_is_over_does_not_pause() -> None:
 
 
 def test_a_question_of_a_plugin_that_had_paused_is_asked_when_it_is_resumed() -> None:
-    world = session(Asker("before_request"))
+    world = session(Asker("before_request", deadline=7.5))
     world.apply(hello())
+    (ask_id,) = world.out.live_asks
     step = world.apply(back(world, pause=True))
     assert ("CarryOut" in kinds(step), world.state.timers) == (False, ())
     assert not world.state.at_work  # no supervisor that opens is to go on with it unasked
+    world.now += 60_000
     step = world.apply(ResumeSent())
     (again,) = (effect for effect in step.effects if isinstance(effect, CarryOut))
+    assert world.state.timers == ((f"ask:{ask_id}", world.now + 7_500),)
     world.apply(AskSettled(again.ask_id, Failed("no")))
     (request_id,) = world.out.live_requests
     world.apply(StreamBegan(request_id))

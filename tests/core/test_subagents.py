@@ -23,6 +23,7 @@ from agentrail.core.vocabulary.inputs import (
     SubagentEnded,
     SubagentReported,
     SubagentStarted,
+    TimerFired,
     ToolReturned,
 )
 from agentrail.core.vocabulary.options import Options
@@ -31,8 +32,15 @@ from agentrail.testing.probes import Holder, Scripted
 from agentrail.testing.world.plausible import World
 from agentrail.values.events.life import SessionRecovered
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
-from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart, ToolCalls, ToolUnknown
-from agentrail.values.json import EMPTY
+from agentrail.values.events.tools import (
+    SubagentEnd,
+    SubAgentEvent,
+    SubagentStart,
+    ToolCalls,
+    ToolExecutionStart,
+    ToolUnknown,
+)
+from agentrail.values.json import EMPTY, FrozenObject
 from agentrail.values.tools import Err, NotStarted, Ok, ToolSpec, Unknown, err, ok
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.core.driving import answer, apply_all, asked, back, begin, call, events, hello, names, results, session
@@ -99,6 +107,26 @@ def test_a_report_that_was_heard_already_changes_nothing() -> None:
     world.apply(SubagentReported(CHILD, (ToolCalls(1),), 5, Usage(8, 2)))
     before = world.state
     assert alone(world, SubagentReported(CHILD, (ToolCalls(1),), 4, Usage(6, 1))) == Step(before)
+
+
+def test_a_report_without_news_is_not_worth_a_record() -> None:
+    world = parent()
+    world.apply(SubagentReported(CHILD, (ToolCalls(1),), 5, Usage(8, 2)))
+    before = world.state
+    done = alone(world, SubagentReported(CHILD, (), 5, Usage(8, 2)))
+    assert (done, done.changes(before)) == (Step(before), False)
+    done = alone(world, SubagentReported(CHILD, (), 6, Usage(8, 2)))
+    assert (done.events, done.effects, done.changes(before)) == ((), (), True)
+
+
+def test_what_is_told_of_one_is_not_taken_for_another() -> None:
+    world = parent("talk")
+    world.apply(SubagentStarted("s.c4", "c4", "helper", "help too"))
+    world.apply(SubagentReported("s.c4", heard=3, used=Usage(8, 2)))
+    assert world.state.subagents == (
+        Subagent(CHILD, "c3", "helper"),
+        Subagent("s.c4", "c4", "helper", heard=3, used=Usage(8, 2)),
+    )
 
 
 @pytest.mark.parametrize("given", [SubagentReported("other", (ToolCalls(1),), 1), SubagentEnded("other", ok("done"))])
@@ -227,6 +255,7 @@ def test_the_end_of_one_whose_call_has_left_its_turn_is_the_outcome_of_that() ->
     assert names(done) == ["SubagentEnd", "ToolExecutionEnd", "ToolExecutionMetrics"]
     assert (world.state.lingering, world.state.timers) == ((), ())
     assert "has ended: done" in world.state.notices[0]
+    assert world.state.in_doubt == ()
 
 
 # Stopping
@@ -365,6 +394,31 @@ def test_it_rests_also_in_the_process_behind_that() -> None:
     done = world.apply(back(world))
     assert [effect for effect in done.effects if isinstance(effect, ResumeSubagents)] == [ResumeSubagents((CHILD,))]
     assert timers(world) == {"turn": 99_000, "call:c3": 2_000}
+
+
+def test_one_whose_time_was_over_when_it_came_back_has_none_left() -> None:
+    world = parent()
+    world.now += 10_000
+    world.apply(back(world, pause=True))
+    assert [agent.left for agent in world.state.subagents] == [0]
+    world.apply(ResumeSent())
+    assert timers(world)["call:c3"] == 0
+
+
+def test_one_whose_call_was_stopped_in_time_is_lost_and_the_call_has_the_result_that_it_had() -> None:
+    world = parent("read")
+    world.now += 3_000
+    world.apply(TimerFired("call:c3"))
+    stopped = world.state.batch.calls.find("c3") if world.state.batch is not None else None
+    assert stopped is not None
+    done = world.apply(back(world))
+    assert events(done) == [
+        SessionRecovered(5),
+        SubagentEnd("c3", CHILD, "the process ended while it ran", is_error=True),
+        ToolExecutionStart("c4", "read", FrozenObject(path="a"), 2),
+    ]
+    assert world.state.batch is not None
+    assert world.state.batch.calls.find("c3") == stopped
 
 
 def test_one_that_rests_and_waits_for_a_person_has_no_clock_when_it_comes_back() -> None:

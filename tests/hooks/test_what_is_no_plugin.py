@@ -764,7 +764,7 @@ def test_a_plugin_has_the_signature_of_its_init() -> None:
     behind = type("Behind", (Plugin, Mixin), {})
     assert str(inspect.signature(behind)) == "(limit: 'int') -> 'None'"
     with pytest.raises(UnknownField):
-        behind(limits=1)
+        behind(**{"limits": 1})
 
 
 def test_a_plugin_may_take_options_of_any_name() -> None:

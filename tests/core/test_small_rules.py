@@ -1,0 +1,159 @@
+"""Rules of the machine that are functions of their own: what they return, for what, and at the edges."""
+
+import re
+
+import pytest
+
+from agentrail.core.audit import Difference, differences
+from agentrail.core.compaction import drop_oldest_rounds
+from agentrail.core.machine.tool_results import limited
+from agentrail.core.vocabulary.commands import AbortSent, Refused
+from agentrail.core.vocabulary.errors_as_data import data_of, made_of
+from agentrail.core.vocabulary.folding import fold
+from agentrail.core.vocabulary.inputs import ToolReturned
+from agentrail.errors import AgentrailError, Busy, PluginRefused, RefusedError, UnknownPlugin
+from agentrail.hooks.plugin import Plugin
+from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.events.tools import TodoChange
+from agentrail.values.json import FrozenObject
+from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
+from agentrail.values.tools import Effect, SetTodos, Todo
+from tests.cells.bench import plug
+from tests.core.driving import asked, call, events, hello, results, session
+
+IMAGE = Image("image/png", "AAAA")
+
+
+@pytest.mark.parametrize(
+    ("parts", "most", "kept"),
+    [
+        ((Text("abc"), Text("def")), 6, (Text("abc"), Text("def"))),
+        ((Text("abc"), Text("def")), 5, (Text("abc"), Text("de"), Text("\n[cut: 5 of 6 characters shown]"))),
+        ((Text("abc"), Text("def")), 3, (Text("abc"), Text("\n[cut: 3 of 6 characters shown]"))),
+        ((Text("abc"), Text("def")), 2, (Text("ab"), Text("\n[cut: 2 of 6 characters shown]"))),
+        ((Text("abc"), IMAGE), 2, (Text("ab"), IMAGE, Text("\n[cut: 2 of 3 characters shown]"))),
+        ((Data(FrozenObject(a=1)),), 3, (Text('{"a'), Text("\n[cut: 3 of 7 characters shown]"))),
+    ],
+)
+def test_a_result_is_cut_at_its_limit(parts: tuple[Part, ...], most: int, kept: tuple[Part, ...]) -> None:
+    assert limited(parts, most) == kept
+
+
+# Compaction without a model
+
+PROMPT = UserMessage((Text("prompt"),), Origin.PROMPT)
+ANSWER = AssistantMessage((Text("answer"),))
+RESULT = ToolMessage("c1", "look", (Text("result"),))
+
+
+def notice(gone: int) -> UserMessage:
+    return UserMessage((Text(f"[{gone} older messages were dropped to make room]"),), Origin.NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("messages", "keep", "left", "gone"),
+    [
+        ((ANSWER, ANSWER, ANSWER), 0, (notice(2), ANSWER), 2),
+        ((PROMPT, ANSWER, PROMPT, ANSWER), 0, (notice(2), PROMPT, ANSWER), 2),
+        ((PROMPT, ANSWER, PROMPT, ANSWER), 18, (notice(1), ANSWER, PROMPT, ANSWER), 1),
+        ((PROMPT, ANSWER, RESULT, PROMPT), 12, (notice(3), PROMPT), 3),
+        ((RESULT, ANSWER, PROMPT), 100, (notice(1), ANSWER, PROMPT), 1),
+        ((PROMPT, ANSWER), 0, (PROMPT, ANSWER), 0),
+    ],
+)
+def test_the_oldest_rounds_are_dropped_until_the_rest_fits(
+    messages: tuple[Message, ...], keep: int, left: tuple[Message, ...], gone: int
+) -> None:
+    note = f"{gone} older messages were dropped to make room"
+    none = "nothing could be dropped: the newest prompt and what followed it must stay"
+    assert drop_oldest_rounds(messages, keep) == (left, gone, note if gone else none)
+
+
+# Errors as data
+
+
+def test_an_error_is_data_and_is_made_of_it_again() -> None:
+    for error, name, facts in (
+        (Busy("compact"), "Busy", ("compact",)),
+        (AgentrailError("one", "two"), "AgentrailError", ("one", "two")),
+        (RefusedError(), "RefusedError", ()),
+        (PluginRefused(object()), "PluginRefused", ("a `object`", "")),  # type: ignore[arg-type]  # a plugin's error
+        (type("Own", (PluginRefused,), {})("no", "P"), "PluginRefused", ("no", "P")),
+    ):
+        assert data_of(error) == (name, facts)
+        again = made_of(name, facts)
+        assert (type(again).__name__, again.args) == (name, facts)
+        assert Refused.of(error) == Refused(name, facts)
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "told"),
+    [
+        ("Nothing", (), "names no error of ours"),
+        ("Busy", (5,), "Expected `str`, got `int` - at `$.facts[0]`"),
+        ("Busy", (), "Expected `array` of length 1, got 0 - at `$.facts`"),
+    ],
+)
+def test_data_of_no_error_is_refused(name: str, facts: tuple[int, ...], told: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+        Refused(name, facts)
+
+
+# Aborts
+
+
+def test_an_abort_that_does_less_is_covered_and_two_are_joined() -> None:
+    less, more = AbortSent(kill_tools="none"), AbortSent("stop", "all", clear_queue=True)
+    assert more.covers(less)
+    assert more.covers(more)
+    assert not less.covers(more)
+    assert not AbortSent(kill_tools="all").covers(AbortSent(clear_queue=True))
+    assert not AbortSent(clear_queue=True).covers(AbortSent(kill_tools="all"))
+    assert less.joined(more) == AbortSent("stop", "all", clear_queue=True)
+    assert more.joined(less.but(reason="other")) == AbortSent("stop", "all", clear_queue=True)
+    assert less.joined(less) == less
+
+
+# What a session tells of itself
+
+
+def test_the_state_of_a_plugin_is_found_by_its_key_or_class() -> None:
+    class Counts(Plugin[int]):
+        def init(self, ctx: object) -> int:
+            return 7
+
+    world = session(plug("Other", first="state"), Counts())
+    assert world.state.plugin_state("Other") == "state"
+    assert world.state.plugin_state("Counts") == world.state.plugin_state(Counts) == 7
+    with pytest.raises(UnknownPlugin):
+        world.state.plugin_state("Count")
+
+
+def test_a_tool_may_replace_the_list_of_things_to_do() -> None:
+    world = session()
+    asked(world, call("read"))
+    todos = (Todo("look", "done"), Todo("tell"))
+    step = world.apply(ToolReturned("c3", 1, Effect(SetTodos(todos))))
+    assert (world.state.todos, events(step)[0]) == (todos, TodoChange(todos))
+    assert results(world.state) == ["the list was updated"]
+
+
+def test_a_session_without_tools_says_so() -> None:
+    world = session(tools=())
+    asked(world, call("read"))
+    assert results(world.state) == ["there is no tool `read`; the tools are: none"]
+
+
+def test_an_audit_shows_a_difference_from_where_it_begins() -> None:
+    world = session()
+    before = world.state
+    world.apply(hello())
+    record = world.records[-1]
+    long = int(f"{world.state.serial}" * 300)
+    changed = record.but(change=record.change.but(serial=long))
+    after = fold(before, changed.change)
+    found = [Difference(2, "state.serial", f"{long}", f"{world.state.serial}")]
+    assert list(differences(before, after, changed)) == found
+    after = after.but(serial=-1, title="a" * 100 + "b" * 500)
+    _, titled = differences(before, after, record)
+    assert titled == Difference(2, "state.title", "'" + "a" * 100 + "b" * 299, "''")
