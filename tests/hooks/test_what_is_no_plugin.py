@@ -761,10 +761,11 @@ def test_a_plugin_has_the_signature_of_its_init() -> None:
         def __init__(self, limit: int) -> None:
             pass
 
+    misspelt = {"limits": 1}
     behind = type("Behind", (Plugin, Mixin), {})
     assert str(inspect.signature(behind)) == "(limit: 'int') -> 'None'"
     with pytest.raises(UnknownField):
-        behind(**{"limits": 1})
+        behind(**misspelt)
 
 
 def test_a_plugin_may_take_options_of_any_name() -> None:
