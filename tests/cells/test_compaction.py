@@ -12,6 +12,7 @@ from agentrail.hooks.actions import Skip
 from agentrail.values.content import Text
 from agentrail.values.events import (
     AgentAbort,
+    AgentEnd,
     BeforeCompact,
     CompactEnd,
     CompactStart,
@@ -237,3 +238,22 @@ def test_a_compaction_never_splits_a_call_from_its_result(keep: int) -> None:
     assert left[-2:] == tuple(history[-2:]), "the newest prompt and what followed it stay"
     assert gone == len(history) - len(left) + (1 if gone else 0)
     assert str(gone) in note or not gone
+
+
+def test_a_turn_whose_past_was_compacted_reports_the_messages_that_are_its_own() -> None:
+    bench = idle()
+    bench.prompt()
+    bench.answers("hi")
+    bench.prompt("and then?")
+    bench.answers("", call("look", path="a"))
+    bench.send(CompactSent("make room"))
+    (asked,) = bench.state.batch.calls if bench.state.batch is not None else ()
+    bench.returns(asked.call_id)
+    assert bench.state.compaction is not None
+    own = tuple(bench.state.history)[2:]
+    assert [message.text for message in own] == ["and then?", "", "done"]
+    bench.send(CompactionEnded(bench.state.compaction.compaction_id, (*SHORTER, *own), 2, "shorter"))
+    bench.answers("bye")
+    (end,) = (event for event in bench.got[-1].events if isinstance(event, AgentEnd))
+    assert end.messages == tuple(bench.state.history)[1:]
+    assert [message.text for message in end.messages] == ["and then?", "", "done", "bye"]

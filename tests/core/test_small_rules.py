@@ -12,6 +12,7 @@ from agentrail.core.vocabulary.errors_as_data import data_of, made_of
 from agentrail.core.vocabulary.folding import fold
 from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.errors import AgentrailError, Busy, PluginRefused, RefusedError, UnknownPlugin
+from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.tools import TodoChange
@@ -91,10 +92,11 @@ def test_an_error_is_data_and_is_made_of_it_again() -> None:
     [
         ("Nothing", (), "names no error of ours"),
         ("Busy", (5,), "Expected `str`, got `int` - at `$.facts[0]`"),
+        ("ReplayDiffers", ("s", "x", "what"), "Expected `int`, got `str` - at `$.facts[1]`"),
         ("Busy", (), "Expected `array` of length 1, got 0 - at `$.facts`"),
     ],
 )
-def test_data_of_no_error_is_refused(name: str, facts: tuple[int, ...], told: str) -> None:
+def test_data_of_no_error_is_refused(name: str, facts: tuple[int | str, ...], told: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
         Refused(name, facts)
 
@@ -157,3 +159,9 @@ def test_an_audit_shows_a_difference_from_where_it_begins() -> None:
     after = after.but(serial=-1, title="a" * 100 + "b" * 500)
     _, titled = differences(before, after, record)
     assert titled == Difference(2, "state.title", "'" + "a" * 100 + "b" * 299, "''")
+
+
+def test_a_context_that_a_test_makes_is_that_of_a_session_before_its_first_turn() -> None:
+    context = Context()
+    assert (context.turn, context.round, context.now_ms, context.total_tokens) == (0, 0, 0, 0)
+    assert (context.cost_usd, context.budget_left, context.price_known) == (None, None, False)

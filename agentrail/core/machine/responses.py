@@ -148,11 +148,7 @@ def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
         s.batch = s.batch.but(texts=(*s.batch.texts, ("after_response", text)))
     s.phase = Phase.EXECUTING_TOOLS
     w.emit(_tool_calls(len(s.batch.calls)))
-    new = [Due("before_tool", call.call_id) for call in s.batch.calls if not call.done]
-    if new:
-        s.due = (*new, *s.due)
-    else:
-        w.next("advance_batch")
+    s.due = (*(Due("before_tool", call.call_id) for call in s.batch.calls if not call.done), *s.due)
 
 
 # The final answer

@@ -271,7 +271,7 @@ def begin_on_tool_error(w: StepDraft, call_id: str) -> Hook | None:
 def finish_on_tool_error(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -> None:
     """Run the call again, or take the failure as its answer if a plugin says so."""
     call = find(w, call_id)
-    if call is None or call.done:
+    if call is None:
         return
     if ruling.verdict is Verdict.ABORT:
         abort_by(w, ruling)

@@ -322,8 +322,7 @@ class State(Draftable):
     def at_work(self) -> bool:
         """Whether anything runs that ends without a person: a request, a call, a sub-agent, a plugin's request."""
         if self.phase is Phase.IDLE or self.phase is Phase.ENDED:
-            goes_on = not self.paused and (self.suspended or self.compaction is not None)
-            return bool(self.lingering or goes_on or any(not agent.rests for agent in self.subagents))
+            return bool(self.lingering) or any(not agent.rests for agent in self.subagents)
         return True
 
     @property
