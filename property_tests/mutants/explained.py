@@ -16,6 +16,31 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "(change.kind == 'attach')"
         ),
     ),
+    "It is for type checkers alone: what is due or paused goes with the turn, so what it is about is there.": (
+        (
+            "core/machine/flow.py ask_again: waiting is None or waiting.pause.request is None → "
+            "(waiting.pause.request is None)"
+        ),
+        "core/machine/steering.py begin_before_steering: text is None → False",
+        "core/machine/tool_checks.py where_before_tool: call is None → False",
+        (
+            "core/machine/tool_runs.py probe: "
+            "call is None or call.status is not CallStatus.SETTLING or call.spec is None → "
+            "(call.status is not CallStatus.SETTLING) or (call.spec is None)"
+        ),
+    ),
+    "It is for type checkers alone: a call that runs has a tool, one that waits without a hold has a question.": (
+        "core/machine/forking.py _wait_again: call.question is not None → True",
+        (
+            "core/vocabulary/tool_calls.py can_be_probed: "
+            'spec is not None and (spec.effect is EffectClass.CHECKABLE or "agents" in spec.requires) → '
+            "(spec.effect is EffectClass.CHECKABLE or 'agents' in spec.requires)"
+        ),
+    ),
+    "It is for type checkers alone: each hook that takes a choice of a model is about an open turn.": (
+        "core/machine/draft.py StepDraft.use_model: s.turn is not None → True",
+    ),
+    "Every negative number says that there is none.": ("hooks/ruling.py Gathered: 1 → 2",),
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "runtime/actor/loop.py Session._handle: self.traces → True",
         "runtime/shared/timers.py Timers._sweep: 2 → 3",

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.vocabulary.commands import DONE, Refused, StopSent
+from agentrail.core.vocabulary.commands import DONE, Refused, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart, StartCall, WriteLog
 from agentrail.core.vocabulary.inputs import HooksWereSlow, SessionOpened, ToolRaised
 from agentrail.core.vocabulary.state import Phase
@@ -40,6 +40,8 @@ from agentrail.values.events import (
 )
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import FrozenObject
+from agentrail.values.stream import Partial
+from agentrail.values.usage import Usage
 from tests.cells.bench import UNUSABLE, Bench, call, plug, usable
 from tests.cells.moments import MOMENTS, Refusal, probe, refused
 from tests.cells.registry import failure, figure
@@ -281,6 +283,21 @@ def test_a_critical_listener_that_breaks_at_the_start_of_a_call_lets_none_start(
         assert (bench.state.phase, bench.state.quarantined, bench.state.timers) == (Phase.IDLE, (), ())
         results = [message.text for message in list(bench.state.history)[-2:]]
         assert results == ["aborted before it ran: Listens: its `on_event` failed"] * 2
+
+
+def test_what_was_received_is_kept_once_if_steering_cuts_it_and_the_next_request_is_aborted() -> None:
+    class Breaks(Plugin[None]):
+        critical = True
+
+        def on_event(self, event: Envelope, state: None, ctx: object) -> None:
+            if isinstance(event.event, RequestStart) and event.round > 1:
+                raise ValueError("oops")
+
+    bench = streaming(Breaks())
+    bench.send(SteerSent("rather that", "now", Partial("so far", usage=Usage(7, 1))))
+    assert bench.got[-1].events[-1] == AgentAbort("p1", "critical", "Breaks: its `on_event` failed")
+    assert [message.text for message in bench.state.history] == ["hello", "so far", "rather that"]
+    assert bench.state.usage == Usage(7, 1)
 
 
 def test_a_call_that_had_run_before_is_not_told_as_one_that_had_not() -> None:

@@ -13,7 +13,9 @@ from agentrail.core.vocabulary.commands import (
     CompactSent,
     DetachPluginSent,
     Refused,
+    RejectSent,
     ResumeSent,
+    SteerSent,
     StopSent,
     UpdatePluginSent,
 )
@@ -616,3 +618,27 @@ def test_an_idle_session_comes_back_idle() -> None:
     step = world.apply(SessionReturned(1, before.seats, pause=True))
     assert (events(step), kinds(step)) == ([SessionRecovered(1)], ["ReportStart"])
     assert world.state == before.but(seq=before.seq + 1)
+
+
+def test_a_paused_turn_whose_calls_no_plugin_has_seen_yet_is_as_before_when_it_is_resumed() -> None:
+    world = session(Asker("after_response"))
+    asked(world, call("read"))
+    before = world.state.phase
+    world.apply(back(world, pause=True))
+    world.apply(ResumeSent())
+    assert (world.state.phase, before) == (Phase.RUNNING, Phase.RUNNING)
+    (ask_id,) = world.out.live_asks
+    world.apply(AskSettled(ask_id, Failed("no")))
+    assert world.state.phase is Phase.EXECUTING_TOOLS
+
+
+def test_steering_that_came_while_decided_calls_ended_is_answered() -> None:
+    world = session(Holder(frozenset({"write"})))
+    asked(world, call("write"), call("keep"))
+    (hold,) = (waiting.hold for waiting in world.state.waiting_calls)
+    assert hold is not None
+    world.apply(RejectSent(hold.approval_id, auto_resume=False))
+    world.apply(SteerSent("rather that"))
+    step = world.apply(ToolReturned("c4", 1, ok("kept")))
+    assert names(step)[-2:] == ["SteeringApplied", "RequestStart"]
+    assert world.state.history[-1].text == "rather that"

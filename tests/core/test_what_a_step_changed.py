@@ -117,6 +117,17 @@ def test_equal_numbers_and_texts_are_no_change_and_those_of_another_type_are() -
         assert type(changed.attempt) is type(now)
 
 
+def test_an_equal_number_or_text_of_a_state_is_no_change_and_one_of_another_type_is() -> None:
+    before = state().but(turns=BIG + 1, title="on", seq=1)
+    after = before.but(turns=BIG + 2 - 1, title=b"on".decode())
+    assert after.turns is not before.turns
+    assert change(before, after) == Change()
+    assert change(before, before.but(turns=BIG, seq=True)) == Change(turns=BIG, seq=True)
+    assert type(change(before, before.but(seq=True)).seq) is bool
+    assert type(change(before.but(opening=1), before.but(opening=True)).opening) is bool
+    assert type(change(before.but(seq=True), before).seq) is int
+
+
 def with_calls_of(before: State, changed: Call) -> State:
     assert before.batch is not None
     return before.but(batch=before.batch.but(calls=before.batch.calls.put(changed)))

@@ -135,3 +135,6 @@ def test_a_replay_knows_what_it_was_not_asked_for() -> None:
     assert judge.learn((), PluginRow((), ()), Context, {}).hook == "on_event"
     assert judge.upgrade(seat, None).hook == "upgrade"
     assert judge.left == 1
+    with pytest.raises(ReplayDiffers) as differs:
+        Recorded(()).init(seat, Context)
+    assert differs.value == ReplayDiffers("", 0, "its rulings: `init` is asked, nothing is recorded")

@@ -10,7 +10,7 @@ import pytest
 
 from agentrail.codec import storable
 from agentrail.errors import WrongType
-from agentrail.hooks.actions import ACTIONS, Action, CallModel
+from agentrail.hooks.actions import ACTIONS, Action, CallModel, Emission
 from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import PluginRow
@@ -67,6 +67,19 @@ def test_what_a_field_of_an_action_cannot_hold_is_told_with_the_action(
         told = getattr(error, "error", "")
         assert f"`{action.kind}`" in told or "it emits" in told or "it chose" in told
         assert field in ("emits", "name") or f"`{field}`" in told or "is given no JSON: " in told
+
+
+def test_there_are_thirteen_actions_and_each_can_also_emit() -> None:
+    kinds: list[str] = []
+    for action in ACTIONS:
+        needed = {name: GOOD[name] for name in action.__struct_fields__ if name not in defaults_of(action)}
+        made = action(**needed).emitting("one", 1)  # type: ignore[arg-type]  # made from tables
+        assert made.emits == (Emission("one", 1),)
+        kinds.append(made.kind)
+    assert kinds == [
+        *("continue", "intervene", "abort", "skip", "block_tool", "replace_tool_args", "emit", "switch_model"),
+        *("replace_messages", "replace_tool_result", "hold_tool", "set_section", "ask"),
+    ]
 
 
 def called(function: Callable[..., object], *args: object, **named: object) -> str:

@@ -25,7 +25,7 @@ def wake(w: StepDraft) -> None:
     Called after a decision of a person, after `resume`, and after a restart. Resting sub-agents are resumed.
     """
     s = w.s
-    s.phase = Phase.RUNNING if s.batch is None else Phase.EXECUTING_TOOLS
+    s.phase = Phase.RUNNING  # `advance_batch`, which is due if calls are open, says that tools are executed
     s.due, s.paused = (*s.paused, *s.due), ()
     start_clock(w)
     _reattach(w)

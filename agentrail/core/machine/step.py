@@ -187,7 +187,7 @@ def redo(state: State, arrival: Arrival, rulings: Sequence[Ruling], began: str |
     *began* is the id of the request whose response began before the step: that has no record of its own.
     """
     if began is not None:
-        state = step(state, Arrival(StreamBegan(began), arrival.at), Recorded(())).state
+        state = step(state, Arrival(StreamBegan(began), arrival.at), Recorded((), state.session_id, number)).state
     judge = Recorded(rulings, state.session_id, number)
     again = step(state, arrival, judge)
     if judge.left:

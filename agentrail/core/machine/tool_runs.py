@@ -263,9 +263,7 @@ def give_up(w: StepDraft, call: Call) -> None:
 def begin_on_tool_error(w: StepDraft, call_id: str) -> Hook | None:
     """Build the `on_tool_error` hook of a failed call that may be retried."""
     call = find(w, call_id)
-    if call is None or call.status is not CallStatus.FAILED:
-        return None
-    return OnToolError(call.name, call_id, call.error, call.attempt)
+    return None if call is None else OnToolError(call.name, call_id, call.error, call.attempt)
 
 
 def finish_on_tool_error(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -> None:

@@ -297,8 +297,6 @@ TOO_MANY = "it did not run: a response may make at most {limit} calls, and this 
 
 def first_calls(calls: Sequence[ToolCall], limit: int) -> CallList:
     """Return the initial `CallList` of a response; the calls beyond *limit* get an error result at once."""
-    if len(calls) <= limit:
-        return CallList(map(first_call, calls))
     refused = (Text(TOO_MANY.format(limit=limit, found=len(calls))),)
     over = (
         Call(
