@@ -48,14 +48,16 @@ class Reach:
     def tests(self, edit: Edit) -> tuple[list[str], bool]:
         """Return the tests that reach *edit*, the quick ones of many files first, and whether it runs at the import.
 
-        If it runs only then, these are all tests that reach its module, or all tests if none of its functions runs.
+        If it runs only then, these are all tests, those that reach its module first: a table may be read by others.
         """
         lines = self._lines(edit.module)
         reached = {test for line in edit.lines for test in lines.get(line, ())}
         imported = IMPORT in reached
+        others: set[str] = set()
         if reached == {IMPORT}:
-            reached = {test for tests in lines.values() for test in tests} - {IMPORT} or set(self.seconds)
-        return self._in_turn(reached & self.seconds.keys()), imported
+            reached = {test for tests in lines.values() for test in tests}
+            others = self.seconds.keys() - reached
+        return [*self._in_turn(reached & self.seconds.keys()), *self._in_turn(others)], imported
 
     def _lines(self, module: str) -> dict[int, list[str]]:
         if module not in self._known:
