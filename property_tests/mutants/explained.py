@@ -16,11 +16,12 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "(change.kind == 'attach')"
         ),
     ),
-    "It is for type checkers alone: what is due or paused goes with the turn, so what it is about is there.": (
+    "It is for type checkers alone: what is due or paused is dropped with what it is about, so that is there.": (
         (
             "core/machine/flow.py ask_again: waiting is None or waiting.pause.request is None → "
             "(waiting.pause.request is None)"
         ),
+        "core/machine/requests.py finish_before_compact: compaction is None → False",
         "core/machine/steering.py begin_before_steering: text is None → False",
         "core/machine/tool_checks.py where_before_tool: call is None → False",
         (

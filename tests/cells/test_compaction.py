@@ -247,7 +247,8 @@ def test_a_turn_whose_past_was_compacted_reports_the_messages_that_are_its_own()
     bench.prompt("and then?")
     bench.answers("", call("look", path="a"))
     bench.send(CompactSent("make room"))
-    (asked,) = bench.state.batch.calls if bench.state.batch is not None else ()
+    assert bench.state.batch is not None
+    (asked,) = bench.state.batch.calls
     bench.returns(asked.call_id)
     assert bench.state.compaction is not None
     own = tuple(bench.state.history)[2:]

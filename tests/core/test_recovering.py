@@ -502,7 +502,7 @@ def test_queued_options_are_those_that_the_code_leaves_open() -> None:
     world.apply(back(world).but(waiting=(now,)))
     assert world.state.changes == (PluginChange("update", "Limited", now, FrozenObject(second=6)),)
     world.apply(back(world).but(waiting=(now.but(changed=EMPTY),)))
-    assert world.state.changes == ()
+    assert not world.state.changes
     joins = world.teach("Counting", Counting())
     world.apply(AttachPluginSent(joins))
     world.apply(back(world).but(waiting=(joins.but(version=3),)))

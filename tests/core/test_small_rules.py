@@ -7,13 +7,16 @@ import pytest
 from agentrail.core.audit import Difference, differences
 from agentrail.core.compaction import drop_oldest_rounds
 from agentrail.core.machine.tool_results import limited
-from agentrail.core.vocabulary.commands import AbortSent, Refused
+from agentrail.core.vocabulary.commands import AbortSent, Refused, StopSent
+from agentrail.core.vocabulary.effects import ReportStart, StartCall
 from agentrail.core.vocabulary.errors_as_data import data_of, made_of
 from agentrail.core.vocabulary.folding import fold
-from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.errors import AgentrailError, Busy, PluginRefused, RefusedError, UnknownPlugin
+from agentrail.core.vocabulary.inputs import TimerFired, ToolReturned
+from agentrail.core.vocabulary.state import Phase
+from agentrail.errors import AgentrailError, Busy, PluginRefused, RefusedError, SessionRefused, UnknownPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
+from agentrail.testing.probes import Asker
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.tools import TodoChange
 from agentrail.values.json import FrozenObject
@@ -165,3 +168,25 @@ def test_a_context_that_a_test_makes_is_that_of_a_session_before_its_first_turn(
     context = Context()
     assert (context.turn, context.round, context.now_ms, context.total_tokens) == (0, 0, 0, 0)
     assert (context.cost_usd, context.budget_left, context.price_known) == (None, None, False)
+
+
+# What a phase allows
+
+
+def test_a_question_about_a_response_that_takes_too_long_lets_the_calls_start() -> None:
+    world = session(Asker("after_response"))
+    asked(world, call("read"))
+    (ask_id,) = world.out.live_asks
+    world.now += 10_000
+    step = world.apply(TimerFired(f"ask:{ask_id}"))
+    assert [effect.name for effect in step.effects if isinstance(effect, StartCall)] == ["read"]
+    assert world.state.phase is Phase.EXECUTING_TOOLS
+
+
+def test_a_session_that_is_stopped_while_a_plugin_asks_at_its_start_does_not_start() -> None:
+    world = session(Asker("session_start"))
+    assert (world.state.opening, world.state.phase) == (True, Phase.RUNNING)
+    step = world.apply(StopSent("enough"))
+    refused = SessionRefused("s", "an abort", "enough")
+    assert [effect for effect in step.effects if isinstance(effect, ReportStart)] == [ReportStart(Refused.of(refused))]
+    assert world.state.phase is Phase.ENDED

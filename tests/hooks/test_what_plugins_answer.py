@@ -11,16 +11,23 @@ import pytest
 from agentrail.codec import storable
 from agentrail.errors import PluginRefused
 from agentrail.hooks.actions import (
+    Abort,
     Action,
     Ask,
+    BlockTool,
     CallService,
     Continue,
     Emission,
     Emit,
     FindFiles,
+    HoldTool,
+    Intervene,
     ReplaceMessages,
     ReplaceToolArgs,
+    ReplaceToolResult,
     RunTool,
+    SetSection,
+    SwitchModel,
 )
 from agentrail.hooks.attachments import AttachedPlugin, seat_for, updated_seat
 from agentrail.hooks.context import Context, MoneyLimit
@@ -113,6 +120,24 @@ NAME = "which is neither a name nor pairs nor an event of its own to report"
         (Ask(FindFiles(("a",), folders="b")), "before_prompt", "its `ask` has a `FindFiles` for `request`"),  # type: ignore[arg-type]
         (Ask(FindFiles(("a",), ignored=1)), "before_prompt", "its `ask` has a `FindFiles` for `request`"),  # type: ignore[arg-type]
         (Ask(CallService("a", object())), "before_prompt", "its `ask` is given no JSON for `request`"),  # type: ignore[arg-type]
+        (Intervene(5), "before_prompt", "its `intervene` has 5 for `text`"),  # type: ignore[arg-type]
+        (Abort(5), "before_prompt", "its `abort` has 5 for `reason`"),  # type: ignore[arg-type]
+        (SetSection(5, "x"), "before_prompt", "its `set_section` has 5 for `key`"),  # type: ignore[arg-type]
+        (SetSection("x", 5), "before_prompt", "its `set_section` has 5 for `text`"),  # type: ignore[arg-type]
+        (Ask(5), "before_prompt", "its `ask` has 5 for `request`"),  # type: ignore[arg-type]
+        (Ask(CallService("a"), deadline="x"), "before_prompt", "its `ask` has 'x' for `deadline`"),  # type: ignore[arg-type]
+        (BlockTool(5), "before_tool", "its `block_tool` has 5 for `reason`"),  # type: ignore[arg-type]
+        (HoldTool(5), "before_tool", "its `hold_tool` has 5 for `hint`"),  # type: ignore[arg-type]
+        (HoldTool("h", timeout="x"), "before_tool", "its `hold_tool` has 'x' for `timeout`"),  # type: ignore[arg-type]
+        (HoldTool("h", family=5), "before_tool", "its `hold_tool` has 5 for `family`"),  # type: ignore[arg-type]
+        (ReplaceToolArgs(5), "before_tool", "its `replace_tool_args` is given no JSON for `args`: "),  # type: ignore[arg-type]
+        (ReplaceToolResult(5), "after_tool", "its `replace_tool_result` has 5 for `result`"),  # type: ignore[arg-type]
+        (SwitchModel(5), "before_request", "its `switch_model` has 5 for `model`"),  # type: ignore[arg-type]
+        (
+            SwitchModel("m", provider_options=5),  # type: ignore[arg-type]
+            "before_request",
+            "its `switch_model` is given no JSON for `provider_options`: ",
+        ),
         (Emit(5), "before_prompt", f"it emits 5, {NAME}"),  # type: ignore[arg-type]
         (Emit((5,)), "before_prompt", f"it emits a `tuple`, {NAME}"),  # type: ignore[arg-type]
         (Emit(("one",)), "before_prompt", f"it emits a `tuple`, {NAME}"),  # type: ignore[arg-type]

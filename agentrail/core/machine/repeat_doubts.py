@@ -69,6 +69,4 @@ def is_in_doubt(w: StepDraft, name: str, args: JsonObject) -> bool:
 
 def clear_up(w: StepDraft, name: str, args: JsonObject) -> None:
     """Forget the doubt about exactly this call, as it runs again or gets a new doubt; a merged doubt stays."""
-    doubts = w.s.in_doubt
-    if doubts:
-        w.s.in_doubt = tuple(one for one in doubts if one.args is None or not one.covers(name, args))
+    w.s.in_doubt = tuple(one for one in w.s.in_doubt if one.args is None or not one.covers(name, args))
