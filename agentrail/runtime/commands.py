@@ -23,11 +23,13 @@ from agentrail.errors import (
     SourceExists,
     TooManyLabels,
     UnknownCursor,
+    UnknownPlugin,
     UnknownTask,
     WrongType,
 )
 from agentrail.errors import SessionAsleep as SessionAsleep
 from agentrail.errors.branches import fresh as fresh
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.attachments import refuse_unknown_tools as refuse_unknown_tools
 from agentrail.hooks.attachments import seat_for as seat_for
 from agentrail.hooks.attachments import unkeyed as unkeyed
@@ -86,7 +88,7 @@ OVERHEAD = 64
 """How many bytes a message in the mailbox counts in addition to its content."""
 
 
-def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
+def letter(given: AnyInput, command: str | None, slot: Slot[Answer], by: str = "") -> Letter:
     """Return the mailbox letter for *given*; raise `BadMessage` or `BadChoice` if a field cannot be stored."""
     if command is not None:
         kept_text(command, "the command id")
@@ -102,7 +104,7 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
     elif isinstance(given, ApproveSent) and given.args is not None:
         size += weight(given.args)
     digest = b"" if command is None else digest_of(given)
-    return Letter(given, command=command, digest=digest, slot=slot, size=size)
+    return Letter(given, command=command, digest=digest, slot=slot, size=size, by=by)
 
 
 def check_flag(name: str, found: object) -> None:
@@ -235,6 +237,15 @@ def key_of(plugin: object) -> str:
     if isinstance(plugin, type):
         return plugin.__name__
     raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
+
+
+def attached_as(state: State, key: str) -> AttachedPlugin:
+    """Return the plugin of this key, as attached now or queued to be; raise `UnknownPlugin` if there is none."""
+    joining = [change.seat for change in state.changes if change.kind == "attach" and change.seat is not None]
+    for seat in (*state.seats, *joining):
+        if seat.key == key:
+            return seat
+    raise UnknownPlugin.among(key, (seat.key for seat in state.seats))
 
 
 def name_of(argument: str, found: object) -> str:

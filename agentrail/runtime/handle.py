@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin
+from agentrail.errors import AgentrailError, BadChoice, BadOptions
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import Failpoint, reach
@@ -52,12 +52,13 @@ WHEN = ("gap", "now")
 class SessionHandle:
     """Handle of one session. A command returns when it is accepted and journaled, or raises why it was refused."""
 
-    __slots__ = ("_as_tool", "_choose", "_session")
+    __slots__ = ("_as_tool", "_by", "_choose", "_session")
 
-    def __init__(self, session: Session, as_tool: AsTool, choose: Choose) -> None:
+    def __init__(self, session: Session, as_tool: AsTool, choose: Choose, by: str = "") -> None:
         self._session = session
         self._as_tool = as_tool
         self._choose = choose
+        self._by = by
 
     @in_brackets
     def __repr__(self) -> str:
@@ -67,6 +68,10 @@ class SessionHandle:
     def id(self) -> str:
         """The session's id."""
         return self._session.session_id
+
+    def by(self, who: str) -> SessionHandle:
+        """Return a handle whose commands say who gave them: in the records, and in the envelopes of their events."""
+        return SessionHandle(self._session, self._as_tool, self._choose, commands.name_of("who", who))
 
     # Talking
 
@@ -211,7 +216,7 @@ class SessionHandle:
         session = self._session
         source = commands.source_of(tools, session.sources.names, replace=replace)
         if source is not None:
-            await session.join_source(source, command)
+            await session.join_source(source, command, self._by)
             return
         names, closed = commands.told_apart(detach, session.state.tools, session.sources.names)
         made = tuple(self._as_tool(tool) for tool in tools)
@@ -234,9 +239,9 @@ class SessionHandle:
         commands.check_flag("pin", pin)
         await self._awake()
         key = commands.key_of(plugin)
-        old, attached = self._attached(key)
+        old = commands.attached_as(self._session.state, key)
         try:
-            new = commands.updated(attached, options)
+            new = commands.updated(self._session.code.judge.plugin(old), options)
         except Exception as error:
             raise BadOptions(key, commands.described(error)) from error
         seat = commands.updated_seat(old, self._seat(key, new), options, pin=pin)
@@ -278,15 +283,6 @@ class SessionHandle:
         seat = commands.seat_for(key, plugin, code.next_revision())
         commands.refuse_unknown_tools(key, plugin, self._session.state.tools, more=more)
         return seat
-
-    def _attached(self, key: str) -> tuple[AttachedPlugin, AnyPlugin]:
-        """Return the plugin of this key, as attached now or queued to be."""
-        state = self._session.state
-        joining = [change.seat for change in state.changes if change.kind == "attach" and change.seat is not None]
-        for seat in (*state.seats, *joining):
-            if seat.key == key:
-                return seat, self._session.code.judge.plugin(seat)
-        raise UnknownPlugin.among(key, (seat.key for seat in state.seats))
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
         """Remove a prompt from the queue, given its ref."""
@@ -383,7 +379,7 @@ class SessionHandle:
         if self._session.records.stuck is not None and not isinstance(given, commands.STOPPING):
             raise commands.fresh(self._session.records.stuck)
         slot: Slot[Answer] = Slot()
-        return commands.letter(given, command, slot), slot
+        return commands.letter(given, command, slot, self._by), slot
 
     async def _user(self, given: AnyInput, command: str | None, *, prepare: Prepare | None = None) -> Answer:
         letter, slot = self._letter(given, command)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import trio
 
+from agentrail.adapters.journals.auditing import PAGE
 from agentrail.core.machine.requests import rendered
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadRecord, SessionNotStored
@@ -13,9 +14,6 @@ from agentrail.ports.journal import Journal, Record, folded, opening_of
 from agentrail.values.foreign import crash
 from agentrail.values.spelling import checked
 from agentrail.values.stream import ModelRequest
-
-PAGE = 100
-"""How many records are read before other tasks may run."""
 
 
 def sent(before: State, after: State) -> ModelRequest | None:

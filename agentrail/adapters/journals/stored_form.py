@@ -28,7 +28,7 @@ from agentrail.values.value import Value, quick
 class StoredEvent(Value):
     """An event, and what of its envelope differs from the event before it; the other fields are `UNSET`.
 
-    The first event follows one of the record's session and time, with no path, and 0 in all other fields.
+    The first event follows one of the record's session, time and `Arrival.by`, with no path, and 0 in all other fields.
     """
 
     event: AnyStoredEvent
@@ -39,6 +39,7 @@ class StoredEvent(Value):
     n: int | UnsetType = UNSET
     at: int | UnsetType = UNSET
     path: tuple[str, ...] | UnsetType = UNSET
+    by: str | UnsetType = UNSET
     session_id: str | UnsetType = UNSET
 
 
@@ -81,7 +82,7 @@ def _stored_events(record: Record, places: MessagePlaces) -> Iterator[StoredEven
     before = _before_first(record.session_id, record.arrival)
     for envelope in record.events:
         differs: dict[str, object] = {} if envelope.seq == before.seq + 1 else {"seq": envelope.seq}
-        for name in ("turn", "round", "n", "at", "path", "session_id"):
+        for name in ("turn", "round", "n", "at", "path", "by", "session_id"):
             value: object = getattr(envelope, name)
             if value != getattr(before, name):
                 differs[name] = value
@@ -90,7 +91,7 @@ def _stored_events(record: Record, places: MessagePlaces) -> Iterator[StoredEven
 
 
 def _before_first(session_id: str, arrival: Arrival) -> Envelope:
-    return _envelope(session_id, 0, 0, arrival.at, 0, 0, Event())
+    return _envelope(session_id, 0, 0, arrival.at, 0, 0, Event(), (), arrival.by)
 
 
 def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf) -> Record:
@@ -121,4 +122,5 @@ def _whole_envelope(form: StoredEvent, before: Envelope, event: Event) -> Envelo
         before.round if form.round is UNSET else form.round,
         event,
         before.path if form.path is UNSET else form.path,
+        before.by if form.by is UNSET else form.by,
     )

@@ -36,6 +36,7 @@ class StepDraft:
     __slots__ = (
         "answer",
         "at",
+        "by",
         "effects",
         "events",
         "judge",
@@ -50,10 +51,13 @@ class StepDraft:
         "subjects",
     )
 
-    def __init__(self, draft: Draft, judge: Judge, at: int, random: float, partial: Partial = NOTHING_YET) -> None:
+    def __init__(
+        self, draft: Draft, judge: Judge, at: int, random: float, partial: Partial = NOTHING_YET, by: str = ""
+    ) -> None:
         self.s = draft
         self.judge = judge
         self.at = at
+        self.by = by
         self.random = random
         self.effects: list[AnyEffect] = []
         self.events: list[Envelope] = []
@@ -74,7 +78,7 @@ class StepDraft:
         turn = s.turns if s.turn is not None else 0
         for event in events:
             s.seq += 1
-            self.events.append(_envelope(s.session_id, s.seq, 0, self.at, turn, s.round, event, s.setup.path))
+            self.events.append(_envelope(s.session_id, s.seq, 0, self.at, turn, s.round, event, s.setup.path, self.by))
 
     def ask(self, effect: AnyEffect) -> None:
         """Ask the runtime to carry out *effect*."""

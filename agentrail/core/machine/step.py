@@ -108,7 +108,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
         raise IllegalInput(state.phase.value, type(given).__name__, rule.why)
     if state.phase is Phase.ENDED:
         return Step(state)
-    w = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial)
+    w = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial, arrival.by)
     HANDLERS[type(given)](w, given)
     drain(w)
     if w.subjects is not None:

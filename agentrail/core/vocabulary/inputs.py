@@ -306,3 +306,5 @@ class Arrival(Value):
     """A number between 0 and 1, for the jitter of back-offs."""
     partial: Partial = NOTHING_YET
     """Text and usage of the running response; set if the input has none and a critical plugin may abort the turn."""
+    by: str = ""
+    """Who gave the command, in the words of the caller (`SessionHandle.by`); empty if nobody said so."""

@@ -208,7 +208,7 @@ class Session:
             given = completed(letter, performer, self.mailbox, self.ties, self._slow)
         if letter.prepare is not None:
             letter.prepare()
-        arrival = inputs.Arrival(given, self._touched, shared.random.random())
+        arrival = inputs.Arrival(given, self._touched, shared.random.random(), by=letter.by)
         if self.state.request is not None and type(given) not in SAYS_PARTIAL:
             arrival = with_partial(arrival, self.state, performer)
         began = time.perf_counter()
@@ -289,12 +289,12 @@ class Session:
         for late in self.performer.late.release():
             self.performer.start_call(late)
 
-    async def join_source(self, source: ToolSource, command: str | None) -> None:
+    async def join_source(self, source: ToolSource, command: str | None, by: str = "") -> None:
         """Start one more source of tools; return when it has offered tools, or raise why it could not."""
         if command is not None and await self._answers.known(command, digest_of(ChangeToolsSent(source=source.name))):
             return
         parts = (self.shared, self.code, self.mailbox, lambda: self.state)
-        await self.sources.join(RunningSource(source, *parts, joins=True, command=command), self.shared.nursery)
+        await self.sources.join(RunningSource(source, *parts, joins=True, command=command, by=by), self.shared.nursery)
 
     # Sleep
 

@@ -41,6 +41,7 @@ class RunningSource:
     """
 
     __slots__ = (
+        "_by",
         "_code",
         "_command",
         "_failures",
@@ -69,9 +70,10 @@ class RunningSource:
         *,
         joins: bool = False,
         command: str | None = None,
+        by: str = "",
     ) -> None:
         self._joins = joins
-        self._command = command
+        self._command, self._by = command, by
         self._offered: tuple[Sequence[Tool], Sequence[str]] | None = None
         self.closing = False
         self.failure: AgentrailError | None = None
@@ -179,9 +181,9 @@ class RunningSource:
 
     async def _ask(self, given: ChangeToolsSent, prepare: Callable[[], None]) -> Answer:
         slot: Slot[Answer] = Slot()
-        command, self._command = self._command, None
+        command, by, self._command, self._by = self._command, self._by, None, ""
         digest = b"" if command is None else digest_of(given)
-        self._mailbox.post_result(Letter(given, command=command, digest=digest, slot=slot, prepare=prepare))
+        self._mailbox.post_result(Letter(given, command=command, digest=digest, slot=slot, prepare=prepare, by=by))
         # Shielded: a cancelled caller has to wait until it is known whether the tools were changed. If the session
         # ends, the slot is settled too:
         # tests/runtime/test_replaced_sources.py::test_a_caller_may_give_up_while_the_session_is_suspended

@@ -31,7 +31,7 @@ LETTERS_PER_PASS = 16
 class Letter:
     """An input in the mailbox, with the slots of the callers that wait for its answer."""
 
-    __slots__ = ("command", "digest", "given", "is_repeat", "number", "prepare", "size", "slots", "watch")
+    __slots__ = ("by", "command", "digest", "given", "is_repeat", "number", "prepare", "size", "slots", "watch")
 
     def __init__(
         self,
@@ -42,13 +42,12 @@ class Letter:
         slot: Slot[Answer] | None = None,
         prepare: Callable[[], None] | None = None,
         size: int = 0,
+        by: str = "",
     ) -> None:
-        self.given = given
-        self.command = command
-        self.digest = digest
+        self.given, self.by = given, by
+        self.command, self.digest = command, digest
         self.slots: list[Slot[Answer]] = [] if slot is None else [slot]
-        self.prepare = prepare
-        self.size = size
+        self.prepare, self.size = prepare, size
         self.number = 0
         self.is_repeat = False  # whether its command id was answered before
         self.watch: Callable[[str], None] | None = None
@@ -144,6 +143,7 @@ class Mailbox:
             serving = self._serving(letter)
             if serving is not None:
                 serving.slots += letter.slots
+                serving.by = serving.by or letter.by
                 return serving
             bounded = letter.command is not None or isinstance(letter.given, ActorCommand)
             if bounded and len(self._control) >= MAX_MESSAGES:

@@ -47,6 +47,8 @@ class Envelope(Authored):
     """The event itself."""
     path: tuple[str, ...] = ()
     """For a sub-agent's event: the ids of the parent session and call, outermost first; else empty."""
+    by: str = ""
+    """Who gave the command of the step that the event is part of, as the caller said; empty if nobody said so."""
 
     @property
     def cursor(self) -> Cursor:
