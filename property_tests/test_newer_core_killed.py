@@ -27,7 +27,7 @@ TOGETHER = 4
 HEARD = range(5, 150)
 """After how many events, heard from all sessions together, a process is killed."""
 
-SETTLED_WITHIN = within(10.0)
+SETTLED_WITHIN = within(30.0)
 """Seconds in which sessions that come back must come to rest."""
 
 MAY_BE = {
