@@ -86,7 +86,7 @@ DOINGS = st.lists(
     st.builds(
         Doing,
         st.sampled_from((0.0, 0.15, 0.3, 0.7, 1.5)),
-        st.sampled_from(("prompt", "prompt", "steer", "steer now", "abort", "approve", "reject")),
+        st.sampled_from(("prompt", "prompt", "steer", "steer now", "abort", "approve", "reject", "label")),
     ),
     min_size=1,
     max_size=6,
@@ -180,6 +180,8 @@ async def do(session: SessionHandle, what: str) -> None:
                 await session.steer("stop, this way", when="now")
             case "abort":
                 await session.abort("enough")
+            case "label":
+                await session.label([f"label-{session.inspect().seq}"], title="another")
             case "approve" if held:
                 await session.approve(held[0].id)
             case "reject" if held:
@@ -263,6 +265,9 @@ async def came_back(past: Past, cut: int, sayings: Sequence[Saying]) -> None:
     assert seqs == list(range(1, len(seqs) + 1))
     state = session.inspect()
     assert why_unfit(state.history, open_end=state.batch is not None) is None
+    (stored,) = await journal.sessions()
+    assert (stored.about.title, stored.about.labels) == (state.title, state.labels)
+    assert stored.head == len(records)
     check_runs(ran, kept, records)
     await check_records(journal, session)
 

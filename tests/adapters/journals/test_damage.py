@@ -7,7 +7,7 @@ beside a last record, and a bit of each other byte. What became of the sessions 
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -16,14 +16,15 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.packing import pack
+from agentrail.adapters.journals.redacting import redacted
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError, JournalUnusable
-from agentrail.ports.journal import Record, Snapshot
+from agentrail.ports.journal import Record, Redaction, Snapshot
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.conformance.journal_samples import prompted, silent
+from agentrail.testing.conformance.journal_samples import prompted, run_of, silent
 from agentrail.testing.scripted import Element
 from agentrail.values.events.life import SessionForked
 from tests.profiles import CAMPAIGN
@@ -40,6 +41,8 @@ Says = Callable[[str, object], None]
 """Keeps a property of a test."""
 
 NAMES = ("a", "b", "c")
+GONE = "a-deleted-session"
+NOTE = Redaction(7, "me")
 
 
 def records_of(name: str) -> tuple[Record, ...]:
@@ -55,15 +58,29 @@ def records_of(name: str) -> tuple[Record, ...]:
     )
 
 
+def stored_of(name: str) -> tuple[Record, ...]:
+    """The records of a session in a journal that was closed: two of the last one are redacted."""
+    marked = range(2, 4) if name == NAMES[-1] else ()
+    return tuple(redacted(each, NOTE) if each.number in marked else each for each in records_of(name))
+
+
 async def fill(path: Path, *, close: bool) -> SqliteJournal:
-    """Write three sessions by turns, so that the records of each stand between those of the others."""
+    """Write three sessions by turns, so that the records of each stand between those of the others.
+
+    One that is closed has had a fourth session, which was deleted, and records of the last one are redacted.
+    """
     journal = SqliteJournal(path, sync="normal")
+    if close:
+        gone = (prompted(GONE, 1, GONE * 9, opening=State(GONE, Setup(), "demo")), *run_of(GONE, 2, 20))
+        await journal.append(await journal.claim(GONE, "test"), 0, gone)
     claims = {name: await journal.claim(name, "test") for name in NAMES}
     for head in range(5):
         for name in NAMES:
             await journal.append(claims[name], head, records_of(name)[head : head + 1])
     await journal.keep(claims["a"], Snapshot("a", 5, State("a", Setup(), "demo")))
     if close:
+        assert await journal.redact(NAMES[-1], 2, 3, NOTE, "test") == 2
+        assert await journal.delete(GONE, "test", 0) == 1
         await journal.close()
     return journal
 
@@ -83,6 +100,8 @@ async def look(path: Path, data: bytes, log: bytes | None = None) -> dict[str, F
             found[name] = await journal.read(name)
         except JournalError as error:
             found[name] = error
+    with suppress(JournalError):
+        assert await journal.read(GONE) == ()
     await journal.close()
     return found
 
@@ -95,7 +114,7 @@ def kind(name: str, found: Found) -> str:
     if isinstance(found, JournalError):
         assert isinstance(found, JournalUnusable), found
         return "file refused"
-    assert found == records_of(name)[: len(found)], found
+    assert found in (records_of(name)[: len(found)], stored_of(name)[: len(found)]), found
     return "whole" if len(found) == len(records_of(name)) else "earlier state"
 
 
@@ -127,7 +146,7 @@ async def test_a_changed_bit_in_a_last_record_is_noticed_and_harms_nobody_else(
     flips = 0
     for name in NAMES:
         refusal = BadRecord(name, 5, "it has changed since it was written")
-        expected = {other: refusal if other == name else records_of(other) for other in NAMES}
+        expected = {other: refusal if other == name else stored_of(other) for other in NAMES}
         for at in places(whole, name)[:: 1 if CAMPAIGN else 7]:
             for bit in BITS:
                 found = await look(tmp_path / "damaged.db", flipped(whole, at, bit))
@@ -313,7 +332,7 @@ async def test_a_damaged_snapshot_is_none(tmp_path: Path, whole: bytes) -> None:
     path = tmp_path / "damaged.db"
     for place in range(at, at + 40, 1 if CAMPAIGN else 9):
         found = await look(path, flipped(whole, place, 1))
-        assert found == {name: records_of(name) for name in NAMES}
+        assert found == {name: stored_of(name) for name in NAMES}
         journal = SqliteJournal(path)
         assert (await journal.latest("a")).snapshot is None
         await journal.close()
@@ -325,7 +344,7 @@ async def test_without_any_snapshot_everything_is_as_before(tmp_path: Path, whol
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute("DELETE FROM snapshot")
     found = await look(tmp_path / "copy.db", path.read_bytes())  # noqa: ASYNC240
-    assert found == {name: records_of(name) for name in NAMES}
+    assert found == {name: stored_of(name) for name in NAMES}
 
 
 async def test_a_session_goes_on_in_a_fork_from_before_what_is_damaged(tmp_path: Path) -> None:
