@@ -96,14 +96,15 @@ class Watches(Replaces):
 async def bytes_of_turns(path: Path, plugin: Replaces) -> list[int]:
     """Return the bytes that the records of each turn of a session take."""
     chance = random.Random(1)
-    script = [say(text(chance, 200)) for _ in range(TURNS)]
+    model = ScriptedModel([say(text(chance, 200)) for _ in range(TURNS)])
     journal = SqliteJournal(path)
     heads = []
     async with open_supervisor(journal=journal) as supervisor:
-        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(script), plugins=[plugin]), "session-1")
+        session = await supervisor.spawn(SessionSpec(model=model, plugins=[plugin]), "session-1")
         for _ in range(TURNS):
             heads.append((await journal.sessions())[0].head)
             await session.ask(text(chance, 190))
+        assert plugin.shown(session.messages()[:-1]) in (None, tuple(model.requests[-1].messages))
     await journal.close()
     with closing(sqlite3.connect(path)) as file:
         size = dict(file.execute("SELECT number, length(body) FROM record").fetchall())
