@@ -14,6 +14,7 @@ from agentrail.core.vocabulary.folding import fold
 from agentrail.core.vocabulary.inputs import TimerFired, ToolReturned
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError, Busy, PluginRefused, RefusedError, SessionRefused, UnknownPlugin
+from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing.probes import Asker
@@ -23,7 +24,7 @@ from agentrail.values.json import FrozenObject
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from agentrail.values.tools import Effect, SetTodos, Todo
 from tests.cells.bench import plug
-from tests.core.driving import asked, call, events, hello, results, session
+from tests.core.driving import answer, asked, call, events, hello, results, session
 
 IMAGE = Image("image/png", "AAAA")
 
@@ -190,3 +191,18 @@ def test_a_session_that_is_stopped_while_a_plugin_asks_at_its_start_does_not_sta
     refused = SessionRefused("s", "an abort", "enough")
     assert [effect for effect in step.effects if isinstance(effect, ReportStart)] == [ReportStart(Refused.of(refused))]
     assert world.state.phase is Phase.ENDED
+
+
+def test_a_price_is_not_known_of_a_model_that_has_none() -> None:
+    known: list[bool] = []
+
+    def note(_hook: object, _state: object, ctx: Context) -> object:
+        known.append(ctx.price_known)
+        return Continue()
+
+    world = session(plug("Notes", before_prompt=note))
+    world.apply(hello())
+    answer(world, text="bye")
+    world.state = world.state.but(priced=frozenset({world.state.model}))
+    world.apply(hello("again"))
+    assert known == [False, True]

@@ -190,6 +190,10 @@ def test_a_request_is_asked_as_it_is(request_: FindFiles | RunTool) -> None:
     assert ruling.pause.request == request_
 
 
+def test_files_that_git_ignores_are_looked_at_unless_a_plugin_says_otherwise() -> None:
+    assert FindFiles(("a",)) == FindFiles(("a",), (), (), ignored=True)
+
+
 def test_messages_that_were_there_already_are_kept_as_ranges() -> None:
     live, seat = judge(plug("P", before_request=lambda hook, *_: ReplaceMessages(list(hook.messages)[-1:])))
     ruling = live.rule(HOOKS[1], PluginRow((seat,), (None,)), Context)
