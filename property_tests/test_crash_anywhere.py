@@ -160,11 +160,11 @@ def spec(sayings: Sequence[Saying], ran: list[str]) -> SessionSpec:
     )
 
 
-async def rested(session: SessionHandle) -> None:
-    """Wait until no work is under way that ends without a person's decision."""
+async def rested(session: SessionHandle, pause: float = 0.05) -> None:
+    """Wait until no work is under way that ends without a person's decision; look after each *pause*."""
     with trio.fail_after(100):
         while session.inspect().at_work:  # noqa: ASYNC110 - there is no event for it
-            await trio.sleep(0.05)
+            await trio.sleep(pause)
 
 
 async def do(session: SessionHandle, what: str) -> None:

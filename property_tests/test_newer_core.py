@@ -98,12 +98,12 @@ async def comes_back(written: Written, cut: int, packed: Sequence[Packed]) -> No
     before = [envelope for record in kept for envelope in record.events]
 
     async def script(_: World, session: SessionHandle) -> None:
-        await rested(session)
+        await rested(session, 0.5)
         with suppress(AgentrailError):
             await session.prompt("and now?")
-        await rested(session)
+        await rested(session, 0.5)
 
-    session = await live(World(journal, heard=before[-1:]), spec(written.sayings, ran), script)
+    session = await live(World(journal, heard=before[-1:], is_known=True), spec(written.sayings, ran), script)
     assert session is not None
     assert journal.starts_with(packed)
     records = await journal.read(SESSION, cut, 10_000)

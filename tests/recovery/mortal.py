@@ -50,6 +50,8 @@ class World:
     full: int = 0
     failures: int = 0
     dead: bool = False
+    is_known: bool = False
+    """Whether the session is stored before the first life."""
 
     async def alive(self) -> None:
         """Return if the process is alive; otherwise never return."""
@@ -167,7 +169,7 @@ async def _bury(died: trio.Event, life: trio.CancelScope) -> None:
 
 
 async def _use(world: World, supervisor: Supervisor, spec: SessionSpec, script: Script) -> SessionHandle:
-    session = await supervisor.open(SESSION, spec)
+    session = await (supervisor.resume(SESSION, spec) if world.is_known else supervisor.open(SESSION, spec))
     async with trio.open_nursery() as nursery:
         await nursery.start(_listen, world, session)
         await script(world, session)
