@@ -7,6 +7,7 @@ from functools import cache
 from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.state import Draft, Due, Spare, Steering, Turn
+from agentrail.core.vocabulary.tool_calls import CallList
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Judge
@@ -37,6 +38,7 @@ class StepDraft:
         "answer",
         "at",
         "by",
+        "calls",
         "effects",
         "events",
         "judge",
@@ -69,6 +71,7 @@ class StepDraft:
         self.partial = partial
         self.response: AssistantMessage | None = None
         self.subjects: tuple[str, dict[str, int]] | None = None
+        self.calls: CallList | None = None  # the calls of the open batch, once this step has copied them
 
     # Saying and asking
 

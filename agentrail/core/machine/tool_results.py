@@ -45,10 +45,15 @@ def doubt(spec: ToolSpec | None) -> str:
 
 
 def put(w: StepDraft, call: Call) -> None:
-    """Replace the call of this id in the open batch."""
+    """Replace the call of this id in the open batch; the first one that a step replaces copies the list of calls."""
     batch = w.s.batch
-    if batch is not None:
-        w.s.batch = Batch(batch.calls.put(call), batch.decisions, batch.texts)
+    if batch is None:
+        return
+    calls = batch.calls
+    if calls is not w.calls:
+        w.calls = calls = calls.drafted()
+        w.s.batch = batch.but(calls=calls)
+    calls.replace(call)
 
 
 def find(w: StepDraft, call_id: str) -> Call | None:

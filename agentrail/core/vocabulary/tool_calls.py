@@ -139,13 +139,14 @@ class CallList(Sequence[Call]):
     statuses are bytes, which are searched and copied without a loop.
     """
 
-    __slots__ = ("_pages", "_places", "_statuses")
+    __slots__ = ("_own", "_pages", "_places", "_statuses")
 
     def __init__(self, calls: Iterable[Call] = ()) -> None:
         whole = list(calls)
         self._places = {call.call_id: place for place, call in enumerate(whole)}
         starts = range(0, len(whole), PAGE)
         self._pages = [whole] if len(starts) == 1 else [whole[start : start + PAGE] for start in starts]
+        self._own = bytearray(len(self._pages))
         self._statuses = bytearray([_CODES[call.status] for call in whole])
 
     def find(self, call_id: str) -> Call | None:
@@ -155,20 +156,28 @@ class CallList(Sequence[Call]):
 
     def put(self, changed: Call) -> CallList:
         """Return a new list in which *changed* replaces the call of the same id."""
+        made = self.drafted()
+        made.replace(changed)
+        return made
+
+    def drafted(self) -> CallList:
+        """Return a list of the same calls for one step, which may change it with `replace` until the step is done."""
         made = _NEW(CallList)
         made._places = self._places  # noqa: SLF001  # another list of the same calls
-        place = self._places[changed.call_id]
-        pages = self._pages
-        if len(pages) == 1:
-            page = pages[0].copy()
-            made._pages = [page]  # noqa: SLF001
-        else:
-            made._pages = pages = pages.copy()  # noqa: SLF001
-            pages[place // PAGE] = page = pages[place // PAGE].copy()
-        page[place % PAGE] = changed
-        made._statuses = statuses = self._statuses.copy()  # noqa: SLF001
-        statuses[place] = _CODES[changed.status]
+        made._pages = self._pages.copy()  # noqa: SLF001
+        made._own = bytearray(len(self._own))  # noqa: SLF001
+        made._statuses = self._statuses.copy()  # noqa: SLF001
         return made
+
+    def replace(self, changed: Call) -> None:
+        """Replace the call of the same id by *changed*, in a list that no state has yet."""
+        place = self._places[changed.call_id]
+        at = place // PAGE
+        if not self._own[at]:  # other lists share the page
+            self._own[at] = True
+            self._pages[at] = self._pages[at].copy()
+        self._pages[at][place % PAGE] = changed
+        self._statuses[place] = _CODES[changed.status]
 
     def changed_since(self, before: CallList) -> tuple[tuple[Call, Call], ...] | None:
         """Return each call that is another object than in the list *before*, after its old one.
