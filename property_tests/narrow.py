@@ -17,7 +17,9 @@ from agentrail.core.vocabulary.inputs import (
     AnyInput,
     AskSettled,
     CallProbed,
+    CallsEnded,
     CompactionEnded,
+    ElsewhereUsed,
     SleepDue,
     SubagentEnded,
     SubagentReported,
@@ -34,6 +36,7 @@ from agentrail.testing.world.plausible import Tally, World
 from agentrail.testing.world.scenes import TOOLS
 from agentrail.values.json import FrozenObject
 from agentrail.values.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
+from agentrail.values.usage import Usage
 from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, session
 
 
@@ -257,6 +260,16 @@ def narrow_paths(tally: Tally) -> None:
         _a_probe_at_the_end(tally)
         _a_compaction_that_nobody_waits_for(tally)
         _a_branch_of_what_rests(tally)
+        streaming = _something_goes_on_while_the_next_response_streams
+        streaming(tally).apply(CallsEnded((ToolReturned("c3", 1, ok("late")),)))
+        parent = streaming(tally)
+        for given in (
+            SubagentStarted("child.c3.1", "c3", "helper", "help", background=True),
+            SubagentReported("child.c3.1"),
+            ElsewhereUsed(Usage(8, 2)),
+            SubagentEnded("child.c3.1", ok("found")),
+        ):
+            parent.apply(given)
     _a_branch_whose_plugin_is_another(tally)
     _a_plugin_aborts_for_what_a_probe_found(tally)
     _a_plugin_asks_about_what_a_probe_found(tally)

@@ -1,6 +1,7 @@
 """The calls of one response: they run side by side, and the model gets their results in order."""
 
 import logging
+from collections.abc import Sequence
 
 import pytest
 import trio
@@ -9,6 +10,7 @@ from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin
+from agentrail.ports.journal import Record
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
@@ -20,8 +22,9 @@ from agentrail.values.json import FrozenObject, JsonObject, freeze_object
 from agentrail.values.messages import ToolMessage
 from agentrail.values.tools import Ok, ToolResult, ok
 from agentrail.values.usage import Usage
+from tests.runtime.journals import TestJournal
 from tests.runtime.tools import Fake, fake, quick, raising, slow
-from tests.runtime.world import World, until
+from tests.runtime.world import World, open_world, until
 
 
 @tool
@@ -181,3 +184,18 @@ async def test_a_job_that_one_call_has_started_is_there_for_the_next(world: Worl
     await session.ask("go")
     assert there == [[], ["sleep 1"]]
     assert session.inspect().jobs == ("job-1 `sleep 1`", "job-2 `sleep 2`")
+
+
+def kinds(records: Sequence[Record]) -> list[str]:
+    return [type(record.arrival.input).__name__ for record in records]
+
+
+async def test_results_that_come_at_once_are_one_record() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn([say(calls=[call("quick")] * 8), "next"], tools=[quick()])
+        commits = journal.commits
+        assert (await session.ask("go")).text == "next"
+        told = kinds(await journal.read(session.id, 1))
+        assert told == ["PromptSent", "StreamEnded", "CallsEnded", "StreamEnded"]
+        assert journal.commits == commits + len(told)

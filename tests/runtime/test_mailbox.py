@@ -16,12 +16,13 @@ from agentrail.core.vocabulary.commands import (
     SuspendSent,
     WithdrawSent,
 )
-from agentrail.core.vocabulary.inputs import AnyInput, TimerFired
+from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, TimerFired, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import MailboxFull, SessionNotAlive
-from agentrail.runtime.inbox.mailbox import MAX_BYTES, MAX_MESSAGES, PATIENCE, Letter, Mailbox
+from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, MAX_BYTES, MAX_MESSAGES, PATIENCE, Letter, Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Text
+from agentrail.values.tools import ok
 
 
 @pytest.fixture
@@ -440,3 +441,64 @@ async def test_what_callers_say_beside_the_results_is_bounded_in_bytes_too(mailb
         mailbox.post_said(Letter(SteerSent("short"), slot=Slot(), size=1))
     await mailbox.receive()
     mailbox.post_said(Letter(SteerSent("short"), slot=Slot(), size=1))
+
+
+async def test_ends_of_calls_that_follow_one_another_are_one_letter(mailbox: Mailbox) -> None:
+    ends = ToolReturned("c1", 1, ok("one")), ToolRaised("c2", 1, "Oops"), ToolStopped("c3", 1)
+    for given in (*ends, TimerFired("t"), ends[0], TimerFired("u"), *ends[1:]):
+        mailbox.post(given)
+    assert await take(mailbox, 5) == [
+        CallsEnded(ends),
+        TimerFired("t"),
+        ends[0],
+        TimerFired("u"),
+        CallsEnded(ends[1:]),
+    ]
+    assert mailbox.is_empty
+
+
+async def test_as_many_ends_of_calls_are_one_letter_as_are_handled_in_a_pass(mailbox: Mailbox) -> None:
+    ends = [ToolStopped(f"c{number}", 1) for number in range(2 * LETTERS_PER_PASS + 1)]
+    for given in ends:
+        mailbox.post(given)
+    assert await take(mailbox, 3) == [
+        CallsEnded(tuple(ends[:LETTERS_PER_PASS])),
+        CallsEnded(tuple(ends[LETTERS_PER_PASS:-1])),
+        ends[-1],
+    ]
+
+
+async def test_other_tasks_run_before_the_letter_after_a_full_one(mailbox: Mailbox) -> None:
+    for number in range(LETTERS_PER_PASS + 1):
+        mailbox.post(ToolStopped(f"c{number}", 1))
+    with trio.testing.assert_no_checkpoints():
+        await mailbox.receive()
+    with trio.testing.assert_checkpoints():
+        await mailbox.receive()
+
+
+async def test_ends_of_calls_that_are_put_back_come_one_by_one_in_their_order(mailbox: Mailbox) -> None:
+    ends = [ToolStopped(f"c{number}", 1) for number in range(4)]
+    for given in ends[:3]:
+        mailbox.post(given)
+    first = await mailbox.receive()
+    assert first.number == 1
+    mailbox.put_back(first)
+    mailbox.post(ends[3])
+    letters = [await mailbox.receive() for _ in ends]
+    assert [letter.given for letter in letters] == ends
+    assert [letter.number for letter in letters] == [1, 2, 3, 4]
+    for given in ends[:2]:
+        mailbox.post(given)
+    assert await take(mailbox, 1) == [CallsEnded(tuple(ends[:2]))]
+
+
+async def test_ends_of_calls_wait_for_their_session_to_resume(mailbox: Mailbox) -> None:
+    ends = ToolStopped("c1", 1), ToolStopped("c2", 1)
+    mailbox.suspend()
+    for given in ends:
+        mailbox.post(given)
+    mailbox.post_control(Letter(ResumeSent()))
+    assert await take(mailbox, 1) == [ResumeSent()]
+    mailbox.resume()
+    assert await take(mailbox, 1) == [CallsEnded(ends)]

@@ -17,9 +17,11 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted
+from agentrail.values.events.tools import ToolExecutionEnd
+from agentrail.values.messages import ToolMessage
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
 from tests.runtime.poison import POISONED, Poison, crash_this_step
-from tests.runtime.tools import slow
+from tests.runtime.tools import quick, slow
 from tests.runtime.world import World, check_records, open_world, settle, spec_of
 
 
@@ -108,6 +110,51 @@ async def test_plugins_remember_what_they_knew_also_if_it_was_written_and_read()
         assert world.heard(session).of(SessionRestarted) == [SessionRestarted(BROKEN_CAUSE)]
         with pytest.raises(TurnAborted, match="max_rounds=2 is used up"):
             await session.ask("once more")
+
+
+async def kinds(journal: TestJournal, session: SessionHandle) -> list[str]:
+    """Return the kinds of the inputs that are journaled, after the first."""
+    return [type(record.arrival.input).__name__ for record in await journal.read(session.id, 1)]
+
+
+async def test_results_whose_commit_fails_are_handled_one_by_one() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(
+            [say(calls=[call("quick", {"n": number}) for number in range(3)]), "next"], tools=[quick()]
+        )
+        journal.failing = times(1, "CallsEnded")
+        reply = await session.ask("go")
+        assert [message.text for message in reply.messages if isinstance(message, ToolMessage)] == ["done"] * 3
+        told = await kinds(journal, session)
+        assert told == [
+            *("PromptSent", "StreamEnded", "ActorRestarted"),
+            *("ToolReturned", "ToolReturned", "ToolReturned"),
+            "StreamEnded",
+        ]
+        heard = world.heard(session)
+        assert len(heard.of(ToolExecutionEnd)) == 3
+        assert heard.of(SessionRestarted) == [SessionRestarted(BROKEN_CAUSE)]
+
+
+async def test_results_that_were_written_before_a_crash_are_shown_once() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(
+            [say(calls=[call("quick", {"n": number}) for number in range(3)]), "next"], tools=[quick()]
+        )
+        journal.fails_after = times(1, "CallsEnded")
+        assert (await session.ask("go")).text == "next"
+        assert await kinds(journal, session) == [
+            "PromptSent",
+            "StreamEnded",
+            "CallsEnded",
+            "ActorRestarted",
+            "StreamEnded",
+        ]
+        heard = world.heard(session)
+        assert sorted(event.call_id for event in heard.of(ToolExecutionEnd)) == ["c3", "c4", "c5"]
+        assert heard.of(SessionRestarted) == [SessionRestarted(BROKEN_CAUSE)]
 
 
 async def test_what_runs_in_the_world_goes_on() -> None:

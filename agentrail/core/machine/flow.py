@@ -19,7 +19,7 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.repeat_doubts import REPEAT_HINT, is_in_doubt
 from agentrail.core.machine.tool_results import doubt, tell_of_asked
 from agentrail.core.vocabulary.effects import CarryOut
-from agentrail.core.vocabulary.inputs import AskSettled
+from agentrail.core.vocabulary.inputs import AskSettled, CallsEnded, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.vocabulary.state import Due, Suspension
 from agentrail.hooks.actions import Answered, AskAnswer, AskRequest, Failed, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
@@ -193,6 +193,19 @@ def ask_again(w: StepDraft, ask_id: str) -> None:
         w.set_timer(timer, w.at + int(waiting.pause.deadline * 1000))
     s.suspended = tuple(other.but(asked=True) if other is waiting else other for other in s.suspended)
     w.ask(CarryOut(ask_id, waiting.plugin, request, w.context().model))
+
+
+def on_calls_ended(w: StepDraft, several: CallsEnded) -> None:
+    """Handle the ends of several calls as if each came in a step of its own."""
+    for one in several.ended:
+        match one:
+            case ToolReturned():
+                tool_runs.on_returned(w, one)
+            case ToolRaised():
+                tool_runs.on_raised(w, one)
+            case ToolStopped():
+                tool_runs.on_stopped(w, one)
+        drain(w)
 
 
 STATUS: Final[Mapping[type[AskAnswer], str]] = {Answered: "ok", Failed: "failed", TimedOut: "timed_out"}

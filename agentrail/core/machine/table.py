@@ -35,6 +35,7 @@ from agentrail.core.vocabulary.inputs import (
     ActorRestarted,
     AskSettled,
     CallProbed,
+    CallsEnded,
     CompactionEnded,
     CompactionFailed,
     CrashedTooOften,
@@ -73,7 +74,7 @@ DECISIONS: Final = (commands.ApproveSent, commands.RejectSent, commands.RespondS
 SETTINGS: Final = (commands.SwitchModelSent, commands.ChangeToolsSent)
 PLUGIN_CHANGES: Final = (commands.UpdatePluginSent, commands.AttachPluginSent, commands.DetachPluginSent)
 STREAM: Final = (StreamBegan, StreamEnded, StreamCut, StreamStalled)
-CALLS: Final = (ToolReturned, ToolRaised, ToolStopped, CallProbed)
+CALLS: Final = (ToolReturned, ToolRaised, ToolStopped, CallsEnded, CallProbed)
 COMPACTIONS: Final = (CompactionEnded, CompactionFailed)
 COMMANDS: Final[Kinds] = (*get_args(commands.Command), *WATCHED)
 SUBAGENTS: Final = (SubagentStarted, SubagentReported, SubagentEnded, ElsewhereUsed)
@@ -339,7 +340,7 @@ _EXECUTING: Rows = {
     ),
     SessionReturned: goes(*_BATCH_GOES_ON, may=(ReportStart, *AGAIN), why=BACK),
     **each(
-        (ToolReturned, ToolRaised, ToolStopped),
+        (ToolReturned, ToolRaised, ToolStopped, CallsEnded),
         goes(
             *_BATCH_GOES_ON,
             may=(StartCall, *LEAVE, *ON),

@@ -160,6 +160,13 @@ class ToolStopped(Value, tag_field=TAG):
     """Number of the attempt."""
 
 
+class CallsEnded(Value, tag_field=TAG):
+    """Several tool calls had ended before the session handled the end of the first: one step handles all of them."""
+
+    ended: tuple[ToolReturned | ToolRaised | ToolStopped, ...]
+    """How each call ended, in the order in which they did."""
+
+
 class CallProbed(Value, tag_field=TAG):
     """Result of a `ProbeCall`: what became of a call that was running when an earlier process ended."""
 
@@ -270,7 +277,7 @@ class ElsewhereUsed(Value, tag_field=TAG):
 
 SubagentInput: TypeAlias = SubagentStarted | SubagentReported | SubagentEnded | ElsewhereUsed
 StreamInput: TypeAlias = StreamBegan | StreamEnded | StreamCut | StreamStalled
-CallInput: TypeAlias = ToolReturned | ToolRaised | ToolStopped | CallProbed
+CallInput: TypeAlias = ToolReturned | ToolRaised | ToolStopped | CallsEnded | CallProbed
 
 AnyInput: TypeAlias = (
     SessionOpened

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import trio
 
 from agentrail.core.vocabulary.commands import AbortSent, ActorCommand, Answer, PromptSent, StopSent
-from agentrail.core.vocabulary.inputs import AnyInput
+from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import MailboxFull
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.reprs import in_brackets, listed, some
@@ -26,12 +26,14 @@ PATIENCE = 64
 """How many letters of other lanes are handled in a row while the user lane has letters; then one of those is next."""
 LETTERS_PER_PASS = 16
 """How many letters, of 0.1 to 0.3 ms each, are received without a wait; after them, all other tasks run once."""
+ENDS_OF_CALLS = (ToolReturned, ToolRaised, ToolStopped)
+"""Inputs of which several that follow one another are received as one letter, and so journaled by one commit."""
 
 
 class Letter:
     """An input in the mailbox, with the slots of the callers that wait for its answer."""
 
-    __slots__ = ("by", "command", "digest", "given", "is_repeat", "number", "prepare", "size", "slots", "watch")
+    __slots__ = ("by", "command", "digest", "given", "is_repeat", "number", "parts", "prepare", "size", "slots", "watch")
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class Letter:
         self.prepare, self.size = prepare, size
         self.number = 0
         self.is_repeat = False  # whether its command id was answered before
+        self.parts: tuple[Letter, ...] = ()  # the letters that were joined to this one
         self.watch: Callable[[str], None] | None = None
 
     @in_brackets
@@ -70,6 +73,7 @@ class Mailbox:
 
     __slots__ = (
         "_admitted",
+        "_apart",
         "_at_gate",
         "_bytes",
         "_control",
@@ -98,6 +102,7 @@ class Mailbox:
         self._suspended = False
         self._bytes = 0
         self._number = 0
+        self._apart = 0  # letters up to this number are not joined
         self._urgent = 0
         self._unbroken = 0
         self._admitted = False
@@ -271,7 +276,7 @@ class Mailbox:
                 await trio.lowlevel.checkpoint()
             letter = self._take()
             if letter is not None:
-                self._unbroken += 1
+                self._unbroken += len(letter.parts) or 1
                 reach(Failpoint.MESSAGE_TAKEN)
                 return letter
             if self._user and not self._suspended:
@@ -298,12 +303,30 @@ class Mailbox:
             if urgent:
                 self._urgent = self._urgent + 1 if self._user else 0
                 self._lane = urgent
-                return urgent.pop(0)
+                return self._joined() if urgent is self._results else urgent.pop(0)
         if self._user and (self._admitted or user_is_due):
             self._admitted = False
             self._urgent = 0
             return self._take_user(0)
         return None
+
+    def _joined(self) -> Letter:
+        """Take the first result; if it is the end of a call, take those that follow it too, as one letter."""
+        results = self._results
+        ended: list[ToolReturned | ToolRaised | ToolStopped] = []
+        if len(results) > 1 and results[0].number > self._apart:
+            for letter in results[:LETTERS_PER_PASS]:
+                given = letter.given
+                if not isinstance(given, ENDS_OF_CALLS):
+                    break
+                ended.append(given)
+        if len(ended) <= 1:
+            return results.pop(0)
+        joined = Letter(CallsEnded(tuple(ended)))
+        joined.parts = tuple(results[: len(ended)])
+        joined.number = results[0].number
+        del results[: len(ended)]
+        return joined
 
     def _take_user(self, place: int) -> Letter:
         letter = self._user.pop(place)
@@ -333,8 +356,14 @@ class Mailbox:
         self._unbroken = LETTERS_PER_PASS
 
     def put_back(self, letter: Letter) -> None:
-        """Put the last received letter back at the front of its lane."""
-        self._lane.insert(0, letter)
+        """Put the last received letter back at the front of its lane.
+
+        If it was joined of several, they come one by one from now on: one that crashes the actor must not take the
+        others with it.
+        """
+        self._lane[:0] = letter.parts or (letter,)
+        if letter.parts:
+            self._apart = letter.parts[-1].number
         if self._lane is self._user:
             self._bytes += letter.size
 

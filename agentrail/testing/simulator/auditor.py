@@ -30,6 +30,7 @@ from agentrail.core.vocabulary.folding import fold
 from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,
+    CallsEnded,
     SessionReturned,
     StreamBegan,
     SubagentStarted,
@@ -264,6 +265,8 @@ def _due(state: State) -> int | None:
 
 def _closed(out: Outstanding, given: AnyInput) -> None:
     """Remove from *out* the work that the input *given* ends, if it is still in there."""
+    if isinstance(given, CallsEnded):
+        out.answered(CallsEnded(tuple(one for one in given.ended if one.call_id in out.calls)))
     known = {*out.requests, *out.calls, *out.asks, *out.compactions, *out.agents}
     names = [getattr(given, name) for name in IDS if hasattr(given, name)]
     if isinstance(given, SubagentStarted) or (names and names[0] in known):

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final, cast
 
 from agentrail.core.vocabulary.effects import StartCall
-from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, StreamEnded, TimerFired, ToolReturned
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CallsEnded, StreamEnded, TimerFired, ToolReturned
 from agentrail.hooks.actions import UNCHANGED, Continue, Emit
 from agentrail.hooks.moments import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
 from agentrail.testing.as_code import CodeSource
@@ -155,6 +155,8 @@ def _input(given: AnyInput) -> str:
             return f"the model says {text_of(response.parts)!r:.60}"
         case ToolReturned(call_id=call_id):
             return f"call {call_id} returns"
+        case CallsEnded(ended=ended):
+            return f"calls {', '.join(one.call_id for one in ended)} end"
         case AskSettled():
             return "a plugin's question fails"
         case TimerFired(timer=timer):

@@ -33,6 +33,7 @@ from agentrail.core.vocabulary.inputs import (
     AnyInput,
     AskSettled,
     CallProbed,
+    CallsEnded,
     CompactionEnded,
     CompactionFailed,
     CrashedTooOften,
@@ -168,6 +169,26 @@ def _of_calls(out: Outstanding) -> Iterator[Move]:
         yield Move(
             LATE if call.cancelled else BUSY // 2, ToolRaised, partial(_given, ToolRaised(call_id, attempt, "Oops"))
         )
+    started = [call for call_id, call in out.calls.items() if out.asked_for(call_id) is None]
+    several = [call.start for call in started if isinstance(call.start, StartCall)]
+    if several:
+        yield Move(BUSY // 2 if len(several) > 1 else LATE, CallsEnded, partial(_ended_at_once, several))
+
+
+def _ended_at_once(several: list[StartCall], choose: Choose) -> AnyInput:
+    """Let some of *several* calls end, in any order, each in any way."""
+    left = list(several)
+    ended: list[ToolReturned | ToolRaised | ToolStopped] = []
+    while left and (not ended or choose.percent(70)):
+        start = choose.pick(left)
+        left.remove(start)
+        ways: tuple[ToolReturned | ToolRaised | ToolStopped, ...] = (
+            ToolReturned(start.call_id, start.attempt, draw_result(choose, start.name)),
+            ToolRaised(start.call_id, start.attempt, "Oops"),
+            ToolStopped(start.call_id, start.attempt),
+        )
+        ended.append(ways[0] if choose.percent(60) else choose.pick(ways))
+    return CallsEnded(tuple(ended))
 
 
 def _of_agents(out: Outstanding) -> Iterator[Move]:

@@ -32,6 +32,7 @@ from agentrail.core.vocabulary.inputs import (
     AnyInput,
     AskSettled,
     CallProbed,
+    CallsEnded,
     CompactionEnded,
     CompactionFailed,
     StreamBegan,
@@ -121,6 +122,8 @@ class Outstanding:
     fired_late: list[str] = attrs.Factory(list[str])
     reports: list[ReportStart] = attrs.Factory(list[ReportStart])
     closed: bool = False
+    ended_at_once: tuple[str, ...] = ()
+    """Ids of the calls that the last `CallsEnded` ended: the end of one may have the machine cancel those after it."""
 
     def copy(self) -> Outstanding:
         """Return a copy that can be changed without changing this one."""
@@ -134,6 +137,7 @@ class Outstanding:
             list(self.fired_late),
             list(self.reports),
             self.closed,
+            self.ended_at_once,
         )
 
     def perform(self, effect: AnyEffect, now: int) -> None:
@@ -178,6 +182,10 @@ class Outstanding:
                 del self.requests[request_id]
             case ToolReturned() | ToolRaised() | ToolStopped() | CallProbed():
                 del self.calls[given.call_id]
+            case CallsEnded():
+                self.ended_at_once = tuple(one.call_id for one in given.ended)
+                for call_id in self.ended_at_once:
+                    del self.calls[call_id]
             case AskSettled(ask_id=ask_id):
                 del self.asks[ask_id]
             case CompactionEnded(compaction_id=name) | CompactionFailed(compaction_id=name):
@@ -219,6 +227,8 @@ class Outstanding:
     def _cancel_calls(self, call_ids: tuple[str, ...]) -> None:
         for call_id in call_ids:
             out = self.calls.get(call_id)
+            if out is None and call_id in self.ended_at_once:
+                continue
             demand(out is not None and not out.cancelled, f"the call {call_id} is cancelled and does not run")
             if out is not None:
                 out.cancelled = True
