@@ -2,9 +2,11 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import Ask, Continue, ReadFile
+from agentrail.hooks.actions import Abort, Ask, Continue, ReadFile, RunTool
 from agentrail.hooks.moments import BeforeTool, Hook
+from agentrail.hooks.plugin import Priority
 from agentrail.testing.probes import Answering, Asker
+from agentrail.values.json import FrozenObject
 from agentrail.values.tools import ok
 from tests.core.driving import asked, call, session
 
@@ -31,3 +33,17 @@ def test_a_slot_is_used_again_while_a_plugin_looks_at_the_result() -> None:
     world = session(Asker("after_tool"), options=Options(max_parallel_tools=1))
     asked(world, call("read", "a"), call("read", "b"))
     assert started(world.apply(ToolReturned("c3", 1, ok("done")))) == ["c4"]
+
+
+class GuardsAsked(Answering):
+    """Aborts at a call on `a`, which only another plugin asks for."""
+
+    priority = Priority.SECURITY
+
+    def answer(self, hook: Hook, state: int) -> object:
+        return Abort("not that") if isinstance(hook, BeforeTool) and hook.args["path"] == "a" else Continue(state)
+
+
+def test_calls_start_in_the_step_in_which_a_guard_aborts_what_a_plugin_asks_to_run() -> None:
+    world = session(GuardsAsked(), Asker("after_response", RunTool("read", FrozenObject({"path": "a"}))))
+    assert started(asked(world, call("read", "b"))) == ["c3"]

@@ -27,9 +27,11 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus
+from agentrail.hooks.actions import RunTool
 from agentrail.hooks.ruling import Verdict
 from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.outstanding import demand
+from agentrail.values.events.plugins import AskStarted
 from agentrail.values.events.response import ModelSwitched, Retry, StreamError
 from agentrail.values.events.tools import ToolExecutionEnd, ToolKilled, ToolSkippedForSteering, ToolUnknown
 from agentrail.values.json import is_same
@@ -46,9 +48,9 @@ def _batches(seen: Seen) -> None:
     """
     before, after = seen.before, seen.after
     starts = [effect for effect in seen.step.effects if isinstance(effect, StartCall)]
-    if isinstance(seen.given, StreamEnded) and any(
-        ruling.hook == "before_tool" and ruling.verdict is Verdict.ABORT for ruling in seen.step.rulings
-    ):
+    asked = any(isinstance(event, AskStarted) and event.request == RunTool.__name__ for event in seen.events)
+    aborts = [one for one in seen.step.rulings if one.hook == "before_tool" and one.verdict is Verdict.ABORT]
+    if isinstance(seen.given, StreamEnded) and aborts and not asked:  # a tool that a plugin asks for is ruled on too
         demand(not starts, f"{starts} run though a plugin has aborted the turn at a call")
     if after.batch is not None:
         busy = [call for call in after.batch.calls if call.status in (CallStatus.RUNNING, CallStatus.SETTLING)]
