@@ -73,9 +73,11 @@ def close_batch(w: StepDraft) -> None:
     batch, w.s.batch = w.s.batch, None
     if batch is not None:
         lingering = {stray.call_id for stray in w.s.lingering}
-        for call in batch.calls:
-            if call.call_id not in lingering:
-                w.clear_timer(call_timer(call.call_id))
+        known = dict(w.s.timers)
+        for call in batch.calls if known else ():
+            timer = call_timer(call.call_id)
+            if timer in known and call.call_id not in lingering:
+                w.clear_timer(timer)
             if call.hold is not None:
                 w.clear_timer(hold_timer(call.hold.approval_id))
         w.say(*results_of(batch))

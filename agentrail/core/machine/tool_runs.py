@@ -125,7 +125,12 @@ def _start_ready(w: StepDraft, batch: Batch) -> CallList:
 
 
 def _has_loner(calls: CallList) -> bool:
-    """Whether a call that runs or is probed belongs to a tool that must not run in parallel with others."""
+    """Whether the call that runs or is probed belongs to a tool that must not run in parallel with others.
+
+    Beside such a call no other one starts, and it starts beside no other: if several run, none is one.
+    """
+    if calls.busy != 1:
+        return False
     busy = calls.among(CallStatus.RUNNING), calls.among(CallStatus.SETTLING)
     return any(call.spec is not None and not call.spec.parallel for some in busy for call in some)
 
