@@ -83,3 +83,31 @@ async def test_the_gate_opens_again_after_a_quiet_time() -> None:
             gate.enter(lambda number=number: admitted.append(number))  # type: ignore[misc]  # binds early
             assert admitted[-1] == number
         nursery.cancel_scope.cancel()
+
+
+class Steps(trio.abc.Instrument):
+    """Counts the steps of one task."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.count += task.name == self.name
+
+
+async def test_the_task_of_the_gate_wakes_only_when_there_is_no_more_room() -> None:
+    gate = Gate(4)
+    steps = Steps("gate")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(gate.run, name="gate")
+        await trio.testing.wait_all_tasks_blocked()
+        trio.lowlevel.add_instrument(steps)
+        for visitors, woken in ((3, 0), (1, 1), (3, 0), (1, 1)):
+            steps.count = 0
+            for _ in range(visitors):
+                gate.enter(lambda: None)
+            await trio.testing.wait_all_tasks_blocked()
+            assert steps.count == woken
+        trio.lowlevel.remove_instrument(steps)
+        nursery.cancel_scope.cancel()

@@ -31,7 +31,10 @@ class Gate:
         self._parked: trio.lowlevel.Task | None = None
 
     def enter(self, admit: Callable[[], None]) -> None:
-        """Call *admit* in this pass if there is room, else in a later one."""
+        """Call *admit* in this pass if there is room, else in a later one.
+
+        The gate's task is woken when there is no room left, in this pass or one before, and makes room in the next one.
+        """
         if self._width is math.inf:
             admit()
             return
@@ -42,7 +45,7 @@ class Gate:
             admit()
         else:
             self._waiting.append(admit)
-        if self._parked is not None:
+        if self._admitted >= self._width and self._parked is not None:
             task, self._parked = self._parked, None
             trio.lowlevel.reschedule(task)
 
