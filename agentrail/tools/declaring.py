@@ -10,7 +10,6 @@ from typing_extensions import Unpack
 
 from agentrail.errors import BadTool, NotJson
 from agentrail.errors.branches import listed, meant
-from agentrail.tools.json_schema.validation import schema_problem
 from agentrail.values.fitting import MAX_TEXT
 from agentrail.values.foreign import is_time
 from agentrail.values.json import JsonObject
@@ -80,6 +79,8 @@ def check_schema(spec: ToolSpec) -> None:
         return
     if parameters.get("type") != "object":
         raise BadTool(spec.name, 'its schema must say `"type": "object"`: arguments come by name')
+    from agentrail.tools.json_schema.validation import schema_problem  # noqa: PLC0415 - only who has tools needs it
+
     problem = schema_problem(parameters)
     if problem is not None:
         raise BadTool(spec.name, f"its schema will not do: {problem}")

@@ -15,7 +15,6 @@ from typing_extensions import Unpack
 from agentrail.errors import BadArguments, BadTool, NotJson, ToolError
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.declaring import ToolOptions, declare
-from agentrail.tools.json_schema.validation import validator_for
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.foreign import items_of
 from agentrail.values.json import JsonObject, freeze
@@ -96,6 +95,8 @@ class Made(Generic[P, R]):
         try:
             given = self._read(args)
         except self._misfits as why:
+            from agentrail.tools.json_schema.validation import validator_for  # noqa: PLC0415 - only who has tools needs it
+
             return err(str(BadArguments(self.spec.name, validator_for(self.spec)(args) or str(why))))
         if self._context is not None:
             given[self._context] = ctx

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import trio
 
-from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.commands import Answer, TraceSent
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
@@ -18,6 +17,9 @@ from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered
 from agentrail.reprs import in_brackets, listed
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.value import Value
+
+if TYPE_CHECKING:
+    from agentrail.core.machine.step import Step
 
 CAPACITY: Final = 256
 """How many steps are buffered for one reader, unless it gives a `capacity`; further ones are dropped and counted."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call
 from agentrail.errors import AgentrailError, PromptWasDropped, PromptWasRejected, TurnAborted
@@ -17,6 +16,9 @@ from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value
+
+if TYPE_CHECKING:
+    from agentrail.core.machine.step import Step
 
 
 class HeldCall(Value):
