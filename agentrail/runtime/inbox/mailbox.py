@@ -33,7 +33,19 @@ ENDS_OF_CALLS = (ToolReturned, ToolRaised, ToolStopped)
 class Letter:
     """An input in the mailbox, with the slots of the callers that wait for its answer."""
 
-    __slots__ = ("by", "command", "digest", "given", "is_repeat", "number", "parts", "prepare", "size", "slots", "watch")
+    __slots__ = (
+        "by",
+        "command",
+        "digest",
+        "given",
+        "is_repeat",
+        "number",
+        "parts",
+        "prepare",
+        "size",
+        "slots",
+        "watch",
+    )
 
     def __init__(
         self,
