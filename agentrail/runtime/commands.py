@@ -42,7 +42,7 @@ from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import CAPACITY, POLICIES, Subscription
 from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.known_commands import digest_of
-from agentrail.runtime.inbox.mailbox import Letter
+from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.replies import outcome_of as outcome_of
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.ids import new_id as new_id

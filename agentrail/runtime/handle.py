@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.actor.tool_sources import RunningSource
     from agentrail.runtime.events.subscription import Subscription
     from agentrail.runtime.events.tracing import ActorTrace
-    from agentrail.runtime.inbox.mailbox import Letter
+    from agentrail.runtime.inbox.letter import Letter
     from agentrail.runtime.inbox.replies import Outcome, Reply
     from agentrail.runtime.status import Monitor, Status
     from agentrail.values.messages import Message

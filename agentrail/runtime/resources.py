@@ -23,7 +23,8 @@ from agentrail.ports.web import Web
 from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import Watchdog
-from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock

@@ -24,7 +24,8 @@ from agentrail.errors import MailboxFull, TransientModelError
 from agentrail.hooks.live import Live
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.model import EmitChunk
-from agentrail.runtime.inbox.mailbox import MAX_MESSAGES, PATIENCE, Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import MAX_MESSAGES, PATIENCE, Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits

@@ -24,7 +24,8 @@ from agentrail.runtime.actor.slow_hooks import SlowHooks
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.inbox.known_commands import Answers
-from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import HeldCall, Waiters
 from agentrail.runtime.shared.timers import Key, Timers
 from agentrail.runtime.supervision import children

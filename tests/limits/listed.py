@@ -632,7 +632,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "ports.sandbox.Edited.size",
         "ports.sandbox.Entry.size",
         "ports.sandbox.Written.size",
-        "runtime.inbox.mailbox.Letter.__init__.size",
+        "runtime.inbox.letter.Letter.__init__.size",
         "tools.bounds.Length.max",
         "tools.bounds.Length.min",
         "tools.builtin.file_lines.Lines.size",

@@ -9,7 +9,8 @@ import trio.testing
 from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
 from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.errors import MailboxFull
-from agentrail.runtime.inbox.mailbox import MAX_BYTES, Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import MAX_BYTES, Mailbox
 from agentrail.runtime.shared.admission import WIDTH, Gate
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Text

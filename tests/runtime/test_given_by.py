@@ -16,7 +16,8 @@ from agentrail.errors import WrongType
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Record
 from agentrail.runtime.commands import LONGEST_NAME
-from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.testing import ScriptedModel, call, say

@@ -18,7 +18,8 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, TimerFired, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import MailboxFull, SessionNotAlive
-from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, MAX_BYTES, MAX_MESSAGES, PATIENCE, Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, MAX_BYTES, MAX_MESSAGES, PATIENCE, Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Text

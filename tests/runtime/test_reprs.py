@@ -35,7 +35,8 @@ from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import SteadyJournal

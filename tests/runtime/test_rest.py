@@ -11,7 +11,8 @@ from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.runtime.actor import loop as session_module
-from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentAbort, SessionHibernated, SessionWoken

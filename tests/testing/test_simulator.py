@@ -25,7 +25,7 @@ from agentrail.hooks.moments import BeforeRequest
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Snapshot
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.inbox.mailbox import Letter
+from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.supervision.supervisor import SupervisorNode

@@ -23,7 +23,8 @@ from agentrail.hooks.plugin import ON_EVENT
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.slow_hooks import SlowHooks
-from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import Mailbox
 
 COMPLETED: Final = frozenset(
     {AbortSent, ElsewhereUsed, HooksWereSlow, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired}

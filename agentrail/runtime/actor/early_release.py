@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Refused, StopSent
 from agentrail.errors import AgentrailError, NotWrittenYet
-from agentrail.runtime.inbox.mailbox import Letter
+from agentrail.runtime.inbox.letter import Letter
 
 
 def relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -> None:

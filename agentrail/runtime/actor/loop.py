@@ -29,7 +29,8 @@ from agentrail.runtime.actor.tool_sources import RunningSource, Sources
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.tracing import Traces
 from agentrail.runtime.inbox.known_commands import Answers, digest_of
-from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import Waiters
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import Slot

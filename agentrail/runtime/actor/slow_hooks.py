@@ -9,7 +9,8 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, HooksWereSlow
 from agentrail.core.vocabulary.state import State
 from agentrail.runtime.diagnosis.watchdog import BLOCKED
-from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import Mailbox
 
 log = logging.getLogger("agentrail.session")
 

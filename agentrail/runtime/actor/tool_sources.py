@@ -15,7 +15,8 @@ from agentrail.errors.branches import fresh
 from agentrail.ports.tool import Tool, ToolSource
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.inbox.known_commands import digest_of
-from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import Contained, tell

@@ -11,10 +11,11 @@ from collections.abc import Callable
 import trio
 
 from agentrail.core.vocabulary.commands import AbortSent, ActorCommand, Answer, PromptSent, StopSent
-from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import MailboxFull
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.reprs import in_brackets, listed, some
+from agentrail.runtime.inbox.letter import Letter, joined
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 
@@ -26,58 +27,6 @@ PATIENCE = 64
 """How many letters of other lanes are handled in a row while the user lane has letters; then one of those is next."""
 LETTERS_PER_PASS = 16
 """How many letters, of 0.1 to 0.3 ms each, are received without a wait; after them, all other tasks run once."""
-ENDS_OF_CALLS = (ToolReturned, ToolRaised, ToolStopped)
-"""Inputs of which several that follow one another are received as one letter, and so journaled by one commit."""
-
-
-class Letter:
-    """An input in the mailbox, with the slots of the callers that wait for its answer."""
-
-    __slots__ = (
-        "by",
-        "command",
-        "digest",
-        "given",
-        "is_repeat",
-        "number",
-        "parts",
-        "prepare",
-        "size",
-        "slots",
-        "watch",
-    )
-
-    def __init__(
-        self,
-        given: AnyInput,
-        *,
-        command: str | None = None,
-        digest: bytes = b"",
-        slot: Slot[Answer] | None = None,
-        prepare: Callable[[], None] | None = None,
-        size: int = 0,
-        by: str = "",
-    ) -> None:
-        self.given, self.by = given, by
-        self.command, self.digest = command, digest
-        self.slots: list[Slot[Answer]] = [] if slot is None else [slot]
-        self.prepare, self.size = prepare, size
-        self.number = 0
-        self.is_repeat = False  # whether its command id was answered before
-        self.parts: tuple[Letter, ...] = ()  # the letters that were joined to this one
-        self.watch: Callable[[str], None] | None = None
-
-    @in_brackets
-    def __repr__(self) -> str:
-        said = f"{type(self.given).__name__} {self.number}"
-        return listed(said, "" if self.command is None else f"command {self.command!r}", some(self.size, "byte"))
-
-    def settle(self, answer: Answer) -> None:
-        """Give the answer to all callers that wait for it."""
-        for slot in self.slots:
-            reach(Failpoint.ANSWER)
-            slot.settle(answer)
-            reach(Failpoint.ANSWERED)
 
 
 class Mailbox:
@@ -315,30 +264,21 @@ class Mailbox:
             if urgent:
                 self._urgent = self._urgent + 1 if self._user else 0
                 self._lane = urgent
-                return self._joined() if urgent is self._results else urgent.pop(0)
+                return self._taken() if urgent is self._results else urgent.pop(0)
         if self._user and (self._admitted or user_is_due):
             self._admitted = False
             self._urgent = 0
             return self._take_user(0)
         return None
 
-    def _joined(self) -> Letter:
+    def _taken(self) -> Letter:
         """Take the first result; if it is the end of a call, take those that follow it too, as one letter."""
         results = self._results
-        ended: list[ToolReturned | ToolRaised | ToolStopped] = []
-        if len(results) > 1 and results[0].number > self._apart:
-            for letter in results[:LETTERS_PER_PASS]:
-                given = letter.given
-                if not isinstance(given, ENDS_OF_CALLS):
-                    break
-                ended.append(given)
-        if len(ended) <= 1:
+        if len(results) == 1 or results[0].number <= self._apart:
             return results.pop(0)
-        joined = Letter(CallsEnded(tuple(ended)))
-        joined.parts = tuple(results[: len(ended)])
-        joined.number = results[0].number
-        del results[: len(ended)]
-        return joined
+        letter = joined(results[:LETTERS_PER_PASS])
+        del results[: len(letter.parts) or 1]
+        return letter
 
     def _take_user(self, place: int) -> Letter:
         letter = self._user.pop(place)

@@ -18,7 +18,7 @@ from agentrail.runtime.actor.hibernation import husk
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.mailbox import Letter
+from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.reply_slot import Slot
 
 Service: TypeAlias = Callable[..., Awaitable[None]]

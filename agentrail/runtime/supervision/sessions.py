@@ -28,7 +28,7 @@ from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.diagnosis.stacks import threads_among
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.mailbox import Letter
+from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.resources import FindCode, Found, SessionCode
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.reply_slot import Slot

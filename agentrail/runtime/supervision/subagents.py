@@ -20,7 +20,8 @@ from agentrail.runtime.actor.parent_link import Link, Run
 from agentrail.runtime.commands import letter
 from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.inbox.known_commands import Answers
-from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import HeldCall, Outcome, held_calls, told
 from agentrail.runtime.resources import Recipe
 from agentrail.runtime.shared.ids import MAX_ID

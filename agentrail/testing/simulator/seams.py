@@ -19,7 +19,7 @@ from agentrail.runtime.actor.early_release import relieve
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.perform import Performer
-from agentrail.runtime.inbox.mailbox import Letter
+from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.timers import Key, Timers
 from agentrail.runtime.supervision.children import Child
 from agentrail.runtime.supervision.supervisor import SupervisorNode

@@ -1,0 +1,79 @@
+"""`Letter`: an input on its way through the mailbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from agentrail.core.vocabulary.commands import Answer
+from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, ToolRaised, ToolReturned, ToolStopped
+from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.reprs import in_brackets, listed, some
+from agentrail.runtime.shared.reply_slot import Slot
+
+ENDS_OF_CALLS = (ToolReturned, ToolRaised, ToolStopped)
+"""Inputs of which several that follow one another are received as one letter, and so journaled by one commit."""
+
+
+class Letter:
+    """An input in the mailbox, with the slots of the callers that wait for its answer."""
+
+    __slots__ = (
+        "by",
+        "command",
+        "digest",
+        "given",
+        "is_repeat",
+        "number",
+        "parts",
+        "prepare",
+        "size",
+        "slots",
+        "watch",
+    )
+
+    def __init__(
+        self,
+        given: AnyInput,
+        *,
+        command: str | None = None,
+        digest: bytes = b"",
+        slot: Slot[Answer] | None = None,
+        prepare: Callable[[], None] | None = None,
+        size: int = 0,
+        by: str = "",
+    ) -> None:
+        self.given, self.by = given, by
+        self.command, self.digest = command, digest
+        self.slots: list[Slot[Answer]] = [] if slot is None else [slot]
+        self.prepare, self.size = prepare, size
+        self.number = 0
+        self.is_repeat = False  # whether its command id was answered before
+        self.parts: tuple[Letter, ...] = ()  # the letters that were joined to this one
+        self.watch: Callable[[str], None] | None = None
+
+    @in_brackets
+    def __repr__(self) -> str:
+        said = f"{type(self.given).__name__} {self.number}"
+        return listed(said, "" if self.command is None else f"command {self.command!r}", some(self.size, "byte"))
+
+    def settle(self, answer: Answer) -> None:
+        """Give the answer to all callers that wait for it."""
+        for slot in self.slots:
+            reach(Failpoint.ANSWER)
+            slot.settle(answer)
+            reach(Failpoint.ANSWERED)
+
+
+def joined(waiting: Sequence[Letter]) -> Letter:
+    """Return the first of *waiting*; if it and those that follow are ends of calls, one letter with all these ends."""
+    ended: list[ToolReturned | ToolRaised | ToolStopped] = []
+    for letter in waiting:
+        given = letter.given
+        if not isinstance(given, ENDS_OF_CALLS):
+            break
+        ended.append(given)
+    if len(ended) <= 1:
+        return waiting[0]
+    whole = Letter(CallsEnded(tuple(ended)))
+    whole.number, whole.parts = waiting[0].number, tuple(waiting[: len(ended)])
+    return whole
