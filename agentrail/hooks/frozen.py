@@ -14,7 +14,7 @@ from agentrail.values.foreign import names_of
 from agentrail.values.json import FrozenObject
 
 FROZEN: Final = "decorate the class with `@attrs.frozen`, and keep what it remembers in its state"
-_PLAIN: Final = frozenset({NoneType, bool, int, float, complex, str, bytes, object})
+_PLAIN: Final = frozenset({NoneType, bool, int, float, str, bytes, object})
 _BETTER: Final[tuple[tuple[type, str], ...]] = (
     (bytearray, "bytes"),
     (MutableSequence, "a tuple"),

@@ -739,6 +739,7 @@ def test_options_are_told_as_far_as_they_are_json() -> None:
         (frozenset({MoneyLimit(1.0)}), {}),
         (MoneyLimit(1.0), {}),
         (Table(), {}),
+        (1j, {}),
         (None, {"option": None}),
     ):
         assert seat_for("p", Optional(option)).options == told

@@ -37,10 +37,17 @@ from agentrail.hooks.moments import AfterTool, AfterTurn, BeforePrompt, BeforeRe
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
 from agentrail.hooks.ruling import Gathered, PluginAnswer, Ruling, Verdict
 from agentrail.values.content import Text
-from agentrail.values.events.context import MemoryFlushed, PlanGenerated, PlanStepCompleted
+from agentrail.values.events.context import (
+    ContentPolicyViolated,
+    MemoryFlushed,
+    PlanGenerated,
+    PlanStepCompleted,
+    SecurityAudit,
+)
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import SessionWoken
 from agentrail.values.events.plugins import PluginError, PluginEvent, PluginSlow
+from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.messages import History, Message, Range, Rearranged, UserMessage
 from agentrail.values.tools import ok
@@ -173,6 +180,9 @@ def test_a_wrong_answer_is_told_and_nothing_comes_of_it(answer: object, moment: 
         MemoryFlushed(("a", "b"), 1),
         PluginEvent("P", "one", freeze_object({"a": 1})),
         PlanGenerated(()),
+        ContentPolicyViolated("an address", ("privacy",)),
+        LargeResultOffloaded("c1", "look", "a.txt", 100_000),
+        SecurityAudit("c1", "look", "allowed", "it only reads"),
     ],
 )
 def test_an_event_of_the_catalogue_is_emitted_as_it_is(event: Event) -> None:
