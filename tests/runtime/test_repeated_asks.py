@@ -6,8 +6,11 @@ from agentrail import open_supervisor
 from agentrail.ports.journal import Record
 from agentrail.runtime.inbox.replies import Reply
 from agentrail.testing import ScriptedModel, say
+from tests.profiles import CAMPAIGN
 from tests.runtime.journals import TestJournal
 from tests.runtime.world import spec_of
+
+TURNS = 1_500 if CAMPAIGN else 300
 
 
 class Reads(TestJournal):
@@ -53,3 +56,35 @@ async def test_records_are_read_only_for_a_repeated_id_whose_turn_is_over() -> N
         assert journal.reads == 0
         assert (await session.ask("b", command="b")).text == "two"
         assert journal.reads == 1
+
+
+class Fetched(Reads):
+    """A journal that notes how many records it has returned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records = 0
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        found = await super().read(session_id, after, limit)
+        self.records += len(found)
+        return found
+
+
+async def test_a_new_id_costs_no_record_however_long_the_session_is() -> None:
+    journal = Fetched()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["fine"], repeat_last=True)), "s")
+        await session.ask("first", command="first")
+        for _ in range(TURNS):
+            await session.ask("go on")
+        journal.records = 0
+        assert (await session.ask("new", command="new")).text == "fine"
+        assert journal.records == 0
+        for name in ("first", "new"):  # the answers of these came from the journal
+            assert (await session.ask(name, command=name)).text == "fine"
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s", spec_of(ScriptedModel(["well"], repeat_last=True)))
+        journal.records = 0
+        assert (await session.ask("newer", command="newer")).text == "well"
+        assert journal.records == 0
