@@ -2,25 +2,33 @@
 
 import pytest
 
+from agentrail.codec import encode_text
 from agentrail.core.vocabulary.changes import (
     Appended,
     Change,
     ChangedCall,
     ChangedCalls,
     ChangedStates,
+    ChangedTimers,
     ChangedTools,
+    ChangedTurn,
     ResultOf,
     SpecOfTool,
+    Suspended,
 )
 from agentrail.core.vocabulary.folding import change, fold
 from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.state import Attached, Setup, State
+from agentrail.core.vocabulary.state import Attached, Setup, State, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
+from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
 from agentrail.testing.world.scenes import TOOLS
 from agentrail.values.content import Text
 from agentrail.values.json import EMPTY
 from agentrail.values.messages import History, Message, Origin, Range, Rearranged, UserMessage
 from agentrail.values.tools import ok
+from agentrail.values.usage import NOTHING_USED
+from agentrail.values.value import Value
 from tests.core.driving import asked, call, session
 
 READ, OTHER, *_ = TOOLS
@@ -174,3 +182,119 @@ def test_of_tools_those_that_came_and_went_are_written() -> None:
     for other in (after, turned):
         folded = fold(before, change(before, other))
         assert list(folded.tools.items()) == list(other.tools.items())
+
+
+TURN = Turn("p1", 5, 2, NOTHING_USED, "m", EMPTY, 1)
+
+
+@pytest.mark.parametrize(("part", "whole"), [(ChangedTurn, Turn), (ChangedCall, Call), (Change, State)])
+def test_what_can_change_is_all_there_is(part: type[Value], whole: type[Value]) -> None:
+    assert part.__struct_fields__ == whole.__struct_fields__
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "form"),
+    [
+        (None, TURN, ChangedTurn(ref="p1", started_at=5, mark=2, model="m", attempt=1)),
+        (TURN, TURN.but(repeats=1, stop="end"), ChangedTurn(repeats=1)),
+        (TURN, TURN.but(overflowed=0), ChangedTurn(overflowed=0)),  # type: ignore[arg-type]  # `0 == False`
+        (TURN, TURN.but(ref="p2", attempt=0), ChangedTurn(ref="p2", attempt=0)),
+        (TURN, None, None),
+    ],
+    ids=["begins", "changes", "of another type", "is another", "ends"],
+)
+def test_of_a_turn_only_what_has_changed_is_written(
+    old: Turn | None, new: Turn | None, form: ChangedTurn | None
+) -> None:
+    before = state().but(turn=old)
+    after = before.but(turn=new)
+    assert repr(change(before, after)) == repr(Change(turn=form))
+    assert repr(fold(before, change(before, after)).turn) == repr(new)
+
+
+def test_a_turn_that_is_made_anew_and_equal_is_no_change() -> None:
+    before = state().but(turn=TURN)
+    assert change(before, before.but(turn=TURN.but(attempt=1))) == Change()
+
+
+def timers_of(said: str) -> tuple[tuple[str, int], ...]:
+    return tuple((each[0], int(each[1])) for each in said.split())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "form"),
+    [
+        ("", "a5", ChangedTimers((), (("a", 5),))),
+        ("a5 b6 c7", "a5 c7", ChangedTimers(("b",))),
+        ("a5 b6 c7", "a5 c7 b8", ChangedTimers((), (("b", 8),))),
+        ("a5 b6 c7", "c7 d8 a9", ChangedTimers(("b",), (("d", 8), ("a", 9)))),
+        ("a5 b6 c7", "", ChangedTimers(("a", "b", "c"))),
+        ("a5 b6 c7", "a5 c7 d8", ChangedTimers(("b",), (("d", 8),))),
+        ("a5 b6 c7 d8", "b6 d8 e9", ChangedTimers(("a", "c"), (("e", 9),))),
+        ("a5 b6", "b6 a5", ChangedTimers((), (("a", 5),))),
+        ("a5 b6 c7", "c7 b6 a5", ChangedTimers((), (("c", 7), ("b", 6), ("a", 5)))),
+        ("a5 b6", "c7 b6", ChangedTimers(("a",), (("c", 7), ("b", 6)))),
+    ],
+)
+def test_of_timers_those_that_were_set_and_cleared_are_written(old: str, new: str, form: ChangedTimers) -> None:
+    before = state().but(timers=timers_of(old))
+    after = before.but(timers=timers_of(new))
+    assert change(before, after) == Change(timers=form)
+    assert fold(before, change(before, after)) == after
+
+
+PROMPTED = BeforePrompt("hello")
+
+
+def messages_in(run: Suspension) -> object:
+    assert isinstance(run.hook, BeforeRequest | BeforeCompaction)
+    return run.hook.messages
+
+
+def paused(hook: Hook) -> Suspension:
+    return Suspension("k1", hook, "", "a plugin", Pause(START), NOTHING_GATHERED)
+
+
+def about(kind: type[BeforeRequest | BeforeCompaction], messages: History) -> Hook:
+    return BeforeRequest(messages) if kind is BeforeRequest else BeforeCompaction(messages, "it grew")
+
+
+@pytest.mark.parametrize("kind", [BeforeRequest, BeforeCompaction])
+def test_of_messages_in_a_paused_hook_ranges_are_written(kind: type[BeforeRequest | BeforeCompaction]) -> None:
+    """The hook has messages of the history after the step: all of it, or not, as a plugin may have replaced them."""
+    first, second, third, other = said("first", "second", "third", "other")
+    before = state(first, second)
+    history = before.history.and_(third)
+    cases: tuple[tuple[History, tuple[Range | Message, ...]], ...] = (
+        (history, (Range(0, 3),)),
+        (History((second, third)), (Range(1, 3),)),
+        (History((first, other, third)), (Range(0, 1), other, Range(2, 3))),
+        (History(), ()),
+    )
+    for messages, pieces in cases:
+        after = before.but(history=history, suspended=(paused(about(kind, messages)), paused(PROMPTED)))
+        forms = (Suspended(paused(about(kind, History())), Rearranged(pieces)), Suspended(paused(PROMPTED)))
+        assert change(before, after).suspended == forms
+        folded = fold(before, change(before, after))
+        assert folded == after
+        assert isinstance(messages_in(folded.suspended[0]), History)
+    again = fold(before, change(before, before.but(suspended=(paused(about(kind, before.history)),))))
+    assert messages_in(again.suspended[0]) is before.history
+
+
+def test_of_the_messages_of_a_turn_that_has_ended_ranges_are_written() -> None:
+    before = state(*said("first", "second", "third"))
+    hook = AfterTurn("finished", None, None, before.history[1:], NOTHING_USED, 1, 2)
+    after = before.but(suspended=(paused(hook),))
+    kept = Suspended(paused(hook.but(messages_diff=())), Rearranged((Range(1, 3),)))
+    assert change(before, after).suspended == (kept,)
+    assert fold(before, change(before, after)) == after
+
+
+def test_a_paused_hook_over_a_long_history_takes_no_more_bytes() -> None:
+    sizes = []
+    for count in (10, 1_000):
+        before = state(*said(*map(str, range(count))))
+        after = before.but(suspended=(paused(BeforeRequest(before.history)),))
+        sizes.append(len(encode_text(change(before, after))))
+    assert sizes[1] - sizes[0] == len("1000") - len("10")

@@ -37,6 +37,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "ChangedCall": "args refusal error notes approved",
         "ChangedCalls": "texts",
         "ChangedStates": "put",
+        "ChangedTurn": "last_error last_call subjects abort_reason",
         "CompactEnd": "note",
         "CompactNow": "reason",
         "CompactSent": "reason",
@@ -160,13 +161,14 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "CallProbed": "call_id",
         "CallService": "name",
         "Change": (
-            "session_id model model_options used_model deafness approved_always timers priced "
-            "gone_tools gone_plugins labels"
+            "session_id model model_options used_model deafness approved_always priced gone_tools gone_plugins labels"
         ),
         "ChangeToolsSent": "detach source closed",
         "ChangedCall": "call_id name holders",
         "ChangedCalls": "decisions",
+        "ChangedTimers": "gone put",
         "ChangedTools": "gone put",
+        "ChangedTurn": "ref model options stop ended abort_kind",
         "Compaction": "compaction_id",
         "CompactionEnded": "compaction_id",
         "CompactionFailed": "compaction_id",

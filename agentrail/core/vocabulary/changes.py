@@ -33,10 +33,10 @@ from agentrail.core.vocabulary.tool_calls import (
 )
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.ruling import Gathered, Place
-from agentrail.values.json import JsonObject
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import Message, Rearranged, ToolMessage
 from agentrail.values.tools import Err, Ok, Todo, ToolSpec
-from agentrail.values.usage import Usage
+from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Value
 
 
@@ -113,11 +113,59 @@ class ChangedTools(Value):
     """The attached and replaced tools, by name."""
 
 
+class ChangedTurn(Value):
+    """The fields of the open turn that a step changed; of a turn that it began, those that differ from `NO_TURN`."""
+
+    ref: str | UnsetType = UNSET
+    started_at: int | UnsetType = UNSET
+    mark: int | UnsetType = UNSET
+    used: Usage | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    options: JsonObject | UnsetType = UNSET
+    attempt: int | UnsetType = UNSET
+    last_error: str | UnsetType | None = UNSET
+    overflowed: bool | UnsetType = UNSET
+    empty: bool | UnsetType = UNSET
+    interventions: int | UnsetType = UNSET
+    last_call: tuple[str, JsonObject] | UnsetType | None = UNSET
+    repeats: int | UnsetType = UNSET
+    subjects: tuple[tuple[str, int], ...] | UnsetType = UNSET
+    stop: str | UnsetType = UNSET
+    ended: str | UnsetType | None = UNSET
+    abort_kind: str | UnsetType | None = UNSET
+    abort_reason: str | UnsetType | None = UNSET
+    deadline_left: int | UnsetType | None = UNSET
+    spares: tuple[Spare, ...] | UnsetType = UNSET
+    failed_over: int | UnsetType = UNSET
+
+
+NO_TURN: Final = Turn("", 0, 0, NOTHING_USED, "", EMPTY)
+"""The turn that one that begins is compared with."""
+
+
+class ChangedTimers(Value):
+    """Timers that a step set or cleared; those that it set come last, in this order."""
+
+    gone: tuple[str, ...] = ()
+    """Names of the cleared timers."""
+    put: tuple[tuple[str, int], ...] = ()
+    """The timers that were set: pairs of name and time."""
+
+
+class Suspended(Value):
+    """A paused run of a hook; messages in the hook are written as ranges of the history after the step."""
+
+    run: Suspension
+    """The paused run; its hook has no messages, if they are in `messages`."""
+    messages: Rearranged | None = None
+    """The messages of the hook; `None` if it is about none."""
+
+
 class Change(Value):
     """The fields of a state that one step changed, with their new values; the others are `UNSET`.
 
-    The fields are those of `State`, in the same order. Four of them grow with the session, so what is written of them
-    is only what the step changed.
+    The fields are those of `State`, in the same order. Of those that are large, or grow with the session, only what the
+    step changed is written.
     """
 
     session_id: str | UnsetType = UNSET
@@ -145,18 +193,18 @@ class Change(Value):
     queue: tuple[Prompt, ...] | UnsetType = UNSET
     steering: tuple[Steering, ...] | UnsetType = UNSET
     taking: Prompt | UnsetType | None = UNSET
-    turn: Turn | UnsetType | None = UNSET
+    turn: ChangedTurn | UnsetType | None = UNSET
     batch: Batch | ChangedCalls | UnsetType | None = UNSET
     request: Request | UnsetType | None = UNSET
     compaction: Compaction | UnsetType | None = UNSET
     compact_wanted: str | UnsetType | None = UNSET
     due: tuple[Due, ...] | UnsetType = UNSET
-    suspended: tuple[Suspension, ...] | UnsetType = UNSET
+    suspended: tuple[Suspended, ...] | UnsetType = UNSET
     quarantined: tuple[Stray, ...] | UnsetType = UNSET
     lingering: tuple[Stray, ...] | UnsetType = UNSET
     notices: tuple[str, ...] | UnsetType = UNSET
     in_doubt: tuple[Doubt, ...] | UnsetType = UNSET
-    timers: tuple[tuple[str, int], ...] | UnsetType = UNSET
+    timers: ChangedTimers | UnsetType = UNSET
     stopping: str | UnsetType | None = UNSET
     crashed: str | UnsetType | None = UNSET
     spares: tuple[Spare, ...] | UnsetType = UNSET

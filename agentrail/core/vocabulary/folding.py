@@ -6,9 +6,9 @@ code reads older sessions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from itertools import compress, repeat
-from operator import is_not
+from collections.abc import Callable, Mapping, Sequence
+from itertools import compress, count, filterfalse, repeat
+from operator import is_, is_not
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
@@ -17,30 +17,39 @@ from msgspec.structs import astuple, replace
 
 from agentrail.core.vocabulary.changes import (
     NO_CHANGE,
+    NO_TURN,
     Appended,
     Change,
     ChangedCall,
     ChangedCalls,
     ChangedStates,
+    ChangedTimers,
     ChangedTools,
+    ChangedTurn,
     ResultOf,
     SpecOfTool,
+    Suspended,
 )
-from agentrail.core.vocabulary.state import (
-    Attached,
-    State,
+from agentrail.core.vocabulary.state import Attached, State, Suspension, Turn
+from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
+from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforeRequest
+from agentrail.values.messages import (
+    EMPTY_HISTORY,
+    AssistantMessage,
+    History,
+    Message,
+    Rearranged,
+    ToolMessage,
+    rearranged,
 )
-from agentrail.core.vocabulary.tool_calls import (
-    Batch,
-    Call,
-    CallList,
-    first_call,
-)
-from agentrail.values.messages import AssistantMessage, History, Message, Rearranged, ToolMessage, rearranged
+from agentrail.values.value import Value
 
 _SPEC_OF_TOOL: Final = SpecOfTool()
+_SAME_TURN: Final = ChangedTurn()
 _CALL_NAMES: Final = Call.__struct_fields__
 _CALL_PLACES: Final = range(len(_CALL_NAMES))
+_TURN_NAMES: Final = Turn.__struct_fields__
+_TURN_PLACES: Final = range(len(_TURN_NAMES))
 
 Changed: TypeAlias = dict[str, object]
 """Fields of a state with their new values."""
@@ -136,25 +145,36 @@ def _begun(history: History) -> Batch:
     return Batch(CallList(map(first_call, last.calls if isinstance(last, AssistantMessage) else ())))
 
 
-def _changed_call(old: Call, new: Call, tools: Mapping[str, Attached]) -> ChangedCall:
+def _differing(old: Value, new: Value, names: Sequence[str], places: range) -> dict[str, object]:
+    """Return the fields of *new* that *old* does not have, as `change` compares them; their class has *names*."""
     before, after = astuple(old), astuple(new)
     changed: dict[str, object] = {}
-    for place in compress(_CALL_PLACES, map(is_not, before, after)):
+    for place in compress(places, map(is_not, before, after)):
         was: object = before[place]
         now: object = after[place]
         kind = type(now)
         if not ((kind is int or kind is str) and kind is type(was) and was == now):
-            changed[_CALL_NAMES[place]] = now
+            changed[names[place]] = now
+    return changed
+
+
+def _written(form: Value) -> dict[str, object]:
+    """Return the fields of *form* that are not `UNSET`."""
+    names, fields = form.__struct_fields__, astuple(form)
+    return {names[at]: fields[at] for at in compress(range(len(names)), map(is_not, fields, repeat(UNSET)))}
+
+
+def _changed_call(old: Call, new: Call, tools: Mapping[str, Attached]) -> ChangedCall:
+    changed = _differing(old, new, _CALL_NAMES, _CALL_PLACES)
     if "spec" in changed and (attached := tools.get(new.name)) is not None and attached.spec is new.spec:
         changed["spec"] = _SPEC_OF_TOOL
     return replace(ChangedCall(new.call_id), **changed)
 
 
 def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, Attached]) -> Call:
-    fields = astuple(form)
-    changed = {_CALL_NAMES[at]: fields[at] for at in compress(_CALL_PLACES, map(is_not, fields, repeat(UNSET)))}
+    changed = _written(form)
     if isinstance(form.spec, SpecOfTool):
-        changed["spec"] = tools[changed.get("name", call.name)].spec
+        changed["spec"] = tools[cast("str", changed.get("name", call.name))].spec
     return call.but(**changed)
 
 
@@ -212,6 +232,69 @@ def _change_tools(before: State, form: ChangedTools, _: Changed) -> Mapping[str,
     return kept | dict(form.put)
 
 
+def _changed_turn(before: State, after: State) -> ChangedTurn | UnsetType | None:
+    if after.turn is None:
+        return None
+    differing = _differing(before.turn or NO_TURN, after.turn, _TURN_NAMES, _TURN_PLACES)
+    return UNSET if before.turn and not differing else replace(_SAME_TURN, **differing)
+
+
+def _change_turn(before: State, form: ChangedTurn | None, _: Changed) -> Turn | None:
+    return None if form is None else (before.turn or NO_TURN).but(**_written(form))
+
+
+def _changed_timers(before: State, after: State) -> ChangedTimers:
+    old, new = before.timers, after.timers
+    if not old:
+        return ChangedTimers((), new)
+    place = next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))
+    cleared, rest = old[place : place + 1], old[place + 1 :]
+    stop = place + len(rest)
+    if new[place:stop] != rest:  # more than one was cleared
+        has = set(new)
+        rest = tuple(filter(has.__contains__, old))
+        cleared, stop = tuple(filterfalse(has.__contains__, old)), len(rest)
+        if new[:stop] != rest:  # the others are in another order
+            cleared, stop = old, 0
+    put = new[stop:]
+    names = dict(put)
+    return ChangedTimers(tuple([name for name, _ in cleared if name not in names]), put)
+
+
+def _change_timers(before: State, form: ChangedTimers, _: Changed) -> tuple[tuple[str, int], ...]:
+    gone = {*form.gone, *(name for name, _ in form.put)}
+    return (*[each for each in before.timers if each[0] not in gone], *form.put)
+
+
+def _suspended(_: State, after: State) -> tuple[Suspended, ...]:
+    return tuple([_without_messages(run, after.history) for run in after.suspended])
+
+
+def _without_messages(run: Suspension, history: History) -> Suspended:
+    match run.hook:
+        case BeforeRequest() | BeforeCompaction() as hook:
+            return Suspended(run.but(hook=hook.but(messages=EMPTY_HISTORY)), rearranged(history, hook.messages))
+        case AfterTurn() as hook:
+            return Suspended(run.but(hook=hook.but(messages_diff=())), rearranged(history, hook.messages_diff))
+        case _:
+            return Suspended(run)
+
+
+def _suspend(before: State, form: tuple[Suspended, ...], changed: Changed) -> tuple[Suspension, ...]:
+    history = cast("History", changed.get("history", before.history))
+    return tuple([_with_messages(each, history) for each in form])
+
+
+def _with_messages(form: Suspended, history: History) -> Suspension:
+    if form.messages is None:
+        return form.run
+    found = form.messages.of(history)
+    if isinstance(form.run.hook, AfterTurn):
+        return form.run.but(hook=form.run.hook.but(messages_diff=found))
+    whole = len(found) == len(history) and all(map(is_, found, history))
+    return form.run.but(hook=form.run.hook.but(messages=history if whole else History(found)))
+
+
 # Of each field that is not written whole: the function that makes its form of the states before and after the step,
 # and the one that makes its value of the state before, the form, and the fields that are changed already.
 _FORMS: Final = cast(
@@ -222,6 +305,9 @@ _FORMS: Final = cast(
             "batch": (_changed_batch, _change_batch),
             "plugin_states": (_changed_states, _change_states),
             "tools": (_changed_tools, _change_tools),
+            "turn": (_changed_turn, _change_turn),
+            "suspended": (_suspended, _suspend),
+            "timers": (_changed_timers, _change_timers),
         }
     ),
 )

@@ -51,7 +51,7 @@ async def stored(path: Path, turns: int, calls: int, size: int) -> tuple[int, in
     return said, records, apart
 
 
-@pytest.mark.parametrize(("calls", "most"), [(0, 1_850), (2, 6_000), (8, 15_600)])
+@pytest.mark.parametrize(("calls", "most"), [(0, 1_800), (2, 5_800), (8, 15_600)])
 async def test_the_records_of_a_turn_take_so_many_bytes_and_no_more_later(
     tmp_path: Path, calls: int, most: int
 ) -> None:
