@@ -11,10 +11,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "doubtful is not None and letter is not None and head == records.head + len(records.unwritten) → "
             "(doubtful is not None) and (head == records.head + len(records.unwritten))"
         ),
-        (
-            'runtime/handle.py SessionHandle._attached: change.kind == "attach" and change.seat is not None → '
-            "(change.kind == 'attach')"
-        ),
     ),
     "It is for type checkers alone: what is due or paused is dropped with what it is about, so that is there.": (
         (
