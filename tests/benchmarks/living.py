@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import os
 import sys
 import time
@@ -81,6 +82,7 @@ async def _sizes(sessions: int, turns: int, journal: Journal | None = None, *, a
         if asleep:
             await _fallen_asleep(supervisor)
         gc.collect()
+        linecache.clearcache()  # on a busy machine the watchdog has read source for its log
         after, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     return (after - before) / sessions
