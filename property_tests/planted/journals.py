@@ -66,6 +66,7 @@ class Kept:
     marks: dict[int, Redaction] = field(factory=dict)
     labels: tuple[str, ...] = ()
     snapshot: int | None = None
+    has_ended: bool = False
     secrets: list[str] = field(factory=list)
 
 
@@ -147,7 +148,7 @@ class Shelf:
         if number == 1:
             opening = State(name, Setup(owner=self.choose.pick(("", "ann"))), "demo", labels=self.choose.pick(LABELS))
             return record.but(opening=opening)
-        return with_event(record, SessionEnded("stopped")) if self.choose.percent(20) else record
+        return record
 
     async def append(self) -> str | None:
         """Write records under a claim, of whatever age, after the last record or another one."""
@@ -156,6 +157,8 @@ class Shelf:
         place = len(self.claims) - 1 if self.choose.percent(60) else self.choose.below(len(self.claims))
         name, claim = self.claims[place]
         known = self.kept[name]
+        if known.has_ended:  # a session writes nothing after its end
+            return None
         expected = len(known.records) if self.choose.percent(90) else self.choose.below(len(known.records) + 2)
         fits = self.is_last(place) and expected == len(known.records)
         before = len(known.secrets)
@@ -163,12 +166,16 @@ class Shelf:
         for number in range(expected + 1, expected + 2 + self.choose.below(3)):
             self.now += 1
             records.append(self.record(name, number))
+        ends = self.choose.percent(15)
+        if ends:
+            records[-1] = with_event(records[-1], SessionEnded("stopped"))
         written = await outcome(self.journal.append(claim, expected, records), Fenced)
         if not fits:
             self.gone += known.secrets[before:]
             del known.secrets[before:]
             return None if isinstance(written, Fenced) else "fenced"
         known.records += records
+        known.has_ended = ends
         for record in records:
             if record.opening is not None:
                 known.labels = record.opening.labels
