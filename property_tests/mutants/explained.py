@@ -27,6 +27,11 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "It is for type checkers alone: a call that runs has a tool, one that waits without a hold has a question.": (
+        (
+            "core/machine/tool_runs.py on_call_timer: "
+            "call is not None and call.status is CallStatus.RUNNING and call.spec is not None → "
+            "(call is not None) and (call.status is CallStatus.RUNNING)"
+        ),
         "core/machine/forking.py _wait_again: call.question is not None → True",
         (
             "core/vocabulary/tool_calls.py can_be_probed: "
@@ -34,11 +39,26 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "(spec.effect is EffectClass.CHECKABLE or 'agents' in spec.requires)"
         ),
     ),
+    "It is for type checkers alone: a request has a turn, and a ruling that holds a call says how it goes on.": (
+        (
+            "core/machine/responses.py on_stalled: "
+            "not _is_current(w, stalled.request_id) or s.turn is None or s.request is None → "
+            "(not _is_current(w, stalled.request_id)) or (s.request is None)"
+        ),
+        (
+            "core/machine/tool_checks.py finish_before_tool: "
+            "ruling.verdict is Verdict.HOLD and ruling.pause is not None → (ruling.verdict is Verdict.HOLD)"
+        ),
+    ),
+    "It is for type checkers alone: attrs gives each field an alias when it makes the class.": (
+        "hooks/attachments.py options_of: field.alias or field.name → (field.alias)",
+    ),
     "It is for type checkers alone: each hook that takes a choice of a model is about an open turn.": (
         "core/machine/draft.py StepDraft.use_model: s.turn is not None → True",
     ),
     "Every negative number says that there is none.": ("hooks/ruling.py Gathered: 1 → 2",),
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
+        "core/machine/flow.py _run: unheard is not None → False",
         "runtime/actor/loop.py Session._handle: self.traces → True",
         "runtime/shared/timers.py Timers._sweep: 2 → 3",
         "runtime/supervision/subagents.py Family.spread: self._spread = (state.usage, state.elsewhere) → pass",

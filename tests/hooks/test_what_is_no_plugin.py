@@ -329,6 +329,12 @@ def test_an_attribute_of_a_wrong_type_is_refused_wherever_it_is_read_first(name:
             attempt()
 
 
+@pytest.mark.parametrize("name", ["priority", "critical", "version", "tools_named"])
+def test_an_attribute_that_is_a_wrong_constant_is_refused_with_its_class(name: str) -> None:
+    with pytest.raises(BadPlugin, match=rf"its `{name}` is 1\.5, which is not valid; it must be (a|True)"):
+        made(**{name: 1.5})
+
+
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_an_attribute_that_cannot_be_read_says_so(name: str) -> None:
     def fails(self: object) -> object:
