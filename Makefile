@@ -17,7 +17,8 @@ WHEEL_PY := $(CURDIR)/build/wheel/env/bin/python
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-BENCHMARKS := tests.benchmarks tests.benchmarks.aborts tests.benchmarks.living tests.benchmarks.kit tests.benchmarks.journal tests.benchmarks.recovery
+BENCHMARKS := tests.benchmarks tests.benchmarks.aborts tests.benchmarks.living tests.benchmarks.kit \
+  tests.benchmarks.journal tests.benchmarks.recovery tests.benchmarks.listing
 # Tests whose figures are smaller in CI than in the campaign.
 FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_sdks.py \
   tests/adapters/models/test_streams.py tests/adapters/models/test_unpacking.py tests/cli/test_many_runs.py tests/mcp \

@@ -31,7 +31,7 @@ from agentrail.values.events.response import RequestStart
 
 SECONDS = 1.0
 REPEATS = 9
-FIGURE = 0.6
+FIGURE = 0.7
 """Of what bare sqlite3 does, with the most sessions."""
 EVENTS = 3
 

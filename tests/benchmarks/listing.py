@@ -38,21 +38,29 @@ async def pages(journal: SqliteJournal, wanted: SessionFilter) -> list[float]:
     return taken
 
 
-async def main(count: int) -> None:
-    """Print the median and the longest page for each condition."""
+async def main(count: int) -> int:
+    """Print the median and the longest page for each condition, and for several at once; return 1 if one is missed."""
+    longest = 0.0
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal" / "agentrail.db"
         fill(path, count)
         journal = SqliteJournal(path)
         for name, wanted in WANTED.items():
             taken = await pages(journal, wanted)
-            held = "" if max(taken) <= FIGURE else f", more than {FIGURE} ms"
-            print(f"{name:8} median {statistics.median(taken):6.2f} ms, longest {max(taken):6.2f} ms{held}")
+            longest = max(longest, shown(name, taken))
         taken = [statistics.median([(await pages(journal, wanted))[0] for _ in range(3)]) for wanted in COMBINED]
-        held = "" if max(taken) <= FIGURE else f", more than {FIGURE} ms"
-        print(f"combined median {statistics.median(taken):6.2f} ms, longest {max(taken):6.2f} ms{held}")
+        longest = max(longest, shown("combined", taken))
         await journal.close()
+    return int(longest > FIGURE)
+
+
+def shown(name: str, taken: list[float]) -> float:
+    """Print the figures of a row, and return the longest."""
+    longest = max(taken)
+    missed = "" if longest <= FIGURE else "  MISSED"
+    print(f"{name:10} median {statistics.median(taken):6.2f} ms, longest {longest:6.2f} ms of {FIGURE:.0f}{missed}")
+    return longest
 
 
 if __name__ == "__main__":
-    trio.run(main, int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    sys.exit(trio.run(main, int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000))

@@ -456,7 +456,9 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "tools.builtin.web_fetch.web_fetch.tool(timeout=45)",
     ),
     "a factor, a weight or an estimate": (
+        "adapters.journals.sqlite.summaries.listing.SIZES[]",
         "ports.snapshots.OF_A_MESSAGE",
+        "adapters.journals.sqlite.summaries.about_table.SEALED",
         "adapters.journals.sqlite.tables.PAGE_SIZE",
         "adapters.journals.sqlite.writing.PAGE",
         "adapters.models.anthropic.thinking.USUAL_TEMPERATURE",
@@ -562,7 +564,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.journals.sqlite.tables.FACTS",
         "adapters.journals.sqlite.tables.RecordRow.outside[:9]",
         "adapters.journals.sqlite.tables.SCHEMA",
-        "adapters.journals.sqlite.writing.LATEST",
+        "adapters.journals.sqlite.tables.LATEST",
         "adapters.launcher.PR_SET_CHILD_SUBREAPER",
         "adapters.launcher.PR_SET_PDEATHSIG",
         "adapters.models.gemini.requests.LEAST_BUDGET",
