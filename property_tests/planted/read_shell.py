@@ -123,8 +123,8 @@ CHANGES: Final = (
         "put_back_at_the_end",
         "the message in hand goes to the end of its lane when the actor crashes",
         Mailbox.put_back,
-        "self._lane.insert(0, letter)",
-        "self._lane.append(letter)",
+        "self._lane[:0] = letter.parts or (letter,)",
+        "self._lane += letter.parts or (letter,)",
         "mailbox",
     ),
     Change(
