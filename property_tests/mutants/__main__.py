@@ -25,7 +25,15 @@ from property_tests.mutants.operators import AREAS, ROOT, Edit, edits_of
 from property_tests.mutants.reach import BUILD, Reach, reach
 from property_tests.mutants.server import Fate, Job, needs_import, work
 
-TESTS: Final = ("tests/cells", "tests/core", "tests/hooks", "tests/limits", "tests/recovery", "tests/runtime")
+TESTS: Final = (
+    "tests/cells",
+    "tests/core",
+    "tests/hooks",
+    "tests/limits",
+    "tests/recovery",
+    "tests/runtime",
+    "tests/tools/test_threads.py",
+)
 """The tests that may notice."""
 
 STALE: Final = 2

@@ -11,6 +11,20 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "doubtful is not None and letter is not None and head == records.head + len(records.unwritten) → "
             "(doubtful is not None) and (head == records.head + len(records.unwritten))"
         ),
+        'runtime/actor/end_reason.py why_gone: state.stopping or "stopped" → (state.stopping)',
+        (
+            "runtime/diagnosis/watchdog.py Watchdog.close: "
+            "alarm is not None and self._thread is not None → (alarm is not None)"
+        ),
+        (
+            "runtime/diagnosis/watchdog.py Watchdog._still: "
+            "step is self._suspected and self.step is None and rounds is not None and rounds.asked → "
+            "(step is self._suspected) and (self.step is None) and (rounds.asked)"
+        ),
+        (
+            'runtime/commands.py attached_as: change.kind == "attach" and change.seat is not None → '
+            "(change.kind == 'attach')"
+        ),
     ),
     "It is for type checkers alone: what is due or paused is dropped with what it is about, so that is there.": (
         (
@@ -57,9 +71,20 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/machine/draft.py StepDraft.use_model: s.turn is not None → True",
     ),
     "Every negative number says that there is none.": ("hooks/ruling.py Gathered: 1 → 2",),
+    "It is the quick way of what the lines after it do too, with an envelope or a call more.": (
+        "runtime/events/subscription.py Subscription.squeeze: n <= self.room_to → False",
+        "runtime/work/model_stream.py Stream.emit: self._held_back → False",
+        "runtime/work/model_stream.py Stream.emit: self._open → False",
+    ),
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "core/machine/flow.py _run: unheard is not None → False",
         "runtime/actor/loop.py Session._handle: self.traces → True",
+        (
+            "runtime/events/bus.py Bus.publish: "
+            "self._buffered and any(isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes) → "
+            "(any((isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes)))"
+        ),
+        "runtime/inbox/replies.py : 1000 → 1001",
         "runtime/shared/timers.py Timers._sweep: 2 → 3",
         "runtime/supervision/subagents.py Family.spread: self._spread = (state.usage, state.elsewhere) → pass",
     ),
@@ -74,12 +99,16 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "runtime/diagnosis/watchdog.py Watchdog._look: late >= LATE → late > LATE",
         "runtime/diagnosis/watchdog.py Watchdog._name_keeper: late - collecting >= LATE → late - collecting > LATE",
     ),
+    "A share of objects that was counted is never equal to twice another one, but by chance.": (
+        "runtime/shared/collector.py _Process._collected: kept > 2 * self._kept → kept >= 2 * self._kept",
+    ),
     "The supervisor is left as soon as it is said, and leaving it does the same.": (
         "runtime/supervision/tree.py Tree.doom: True → False",
         "runtime/supervision/tree.py Tree.doom: True → False #2",
     ),
     "Of these numbers only the order counts, not the first one.": ("runtime/shared/timers.py Timers.__init__: 0 → 1",),
     "Trio has another checkpoint on the same way.": (
+        "runtime/actor/journal_log.py Records.place: await trio.lowlevel.checkpoint() → pass",
         "runtime/shared/threads.py CallThreads.acquire_on_behalf_of: await trio.lowlevel.checkpoint() → pass",
     ),
     "It is read once, when the source has been tried for the first time, and no failure came before that.": (

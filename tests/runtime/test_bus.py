@@ -151,6 +151,36 @@ async def test_deltas_that_are_gone_are_one_gap() -> None:
     assert cursors(rest) == [(1, 4), (1, 5)]
 
 
+async def test_each_delta_is_heard_as_soon_as_it_comes() -> None:
+    session = Session()
+    got: list[Event] = []
+
+    async def listen(task_status: trio.TaskStatus[None]) -> None:
+        async with session.subscribe() as events:
+            task_status.started()
+            while len(got) < 3:
+                got.append((await events.__anext__()).event)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(listen)
+        for text in "abc":
+            await trio.testing.wait_all_tasks_blocked()
+            session.whisper(MessageDelta(text))
+            await trio.testing.wait_all_tasks_blocked()
+            assert got[-1:] == [MessageDelta(text)]
+        session.bus.close()
+
+
+async def test_what_comes_at_once_takes_no_more_room_than_there_is() -> None:
+    session = Session(buffer_size=3)
+    session.publish(start())
+    session.whisper(MessageDelta("a"))
+    session.burst("b", "c", "d")
+    async with session.subscribe(since=Cursor(1)) as events:
+        got = await drain(events)
+    assert [envelope.event for envelope in got] == [Gap(1, 0, 1, 1), *map(MessageDelta, "bcd")]
+
+
 async def test_deltas_that_are_gone_are_a_gap_for_who_wants_deltas_alone() -> None:
     session = Session(buffer_size=1)
     session.publish(start())

@@ -110,6 +110,16 @@ async def test_the_first_of_two_may_be_left_first() -> None:
         assert gc.get_threshold() == (700, 10, 10)
 
 
+def test_one_that_has_ended_changes_nothing_when_it_ends_again() -> None:
+    asking = collector.FewerCollections()
+    asking.begin()
+    chosen = gc.get_threshold()
+    asking.end()
+    gc.set_threshold(*chosen)  # as somebody else may choose
+    asking.end()
+    assert gc.get_threshold() == chosen
+
+
 async def test_a_higher_threshold_is_kept() -> None:
     gc.set_threshold(700, 10, 1000)
     async with open_supervisor():

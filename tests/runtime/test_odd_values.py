@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import SimpleNamespace
@@ -783,6 +784,40 @@ class Leaping(trio.abc.Clock):
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         return self.inner.deadline_to_sleep_time(deadline)
+
+
+class Steps(trio.abc.Instrument):
+    """Counts how often each task runs."""
+
+    def __init__(self) -> None:
+        self.of: Counter[trio.lowlevel.Task] = Counter()
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.of[task] += 1
+
+
+def test_no_task_spins_while_a_clock_shows_infinity() -> None:
+    clock = Leaping()
+    steps = Steps()
+    fired = trio.Event()
+
+    async def main() -> None:
+        async with open_supervisor(stop_within=None) as supervisor:
+            await trio.testing.wait_all_tasks_blocked()
+            clock.shown = math.inf
+            supervisor._sessions.shared.timers.set(("s", "due"), 0.0, fired.set)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            for _ in range(20):
+                await trio.lowlevel.checkpoint()
+            trio.lowlevel.add_instrument(steps)
+            for _ in range(20):
+                await trio.lowlevel.checkpoint()
+            trio.lowlevel.remove_instrument(steps)
+            clock.shown = None
+            steps.of.pop(trio.lowlevel.current_task())
+            assert fired.is_set()
+
+    trio.run(main, clock=clock)
+    assert not steps.of
 
 
 class FailsOnce:

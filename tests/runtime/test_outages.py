@@ -41,7 +41,7 @@ from agentrail.ports.retention import Retention
 from agentrail.ports.snapshots import MOST_KEPT
 from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.journal_retry import LONGEST_PAUSE, SteadyJournal, meaning
+from agentrail.runtime.shared.journal_retry import LOG_EVERY, LONGEST_PAUSE, SteadyJournal, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.life import SessionStarted
@@ -503,6 +503,30 @@ async def test_a_job_that_cannot_run_ends_no_session(world: World, levels: int, 
     assert problem in job.problem
     assert await asked(session, "hi") == "one"
     assert world.supervisor.crashes() == ()
+
+
+async def test_a_line_about_an_outage_counts_the_failures_since_the_line_before(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Away(TestJournal):
+        async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+            raise OSError(5, "away")
+
+    steady = SteadyJournal(Away(), Clock())
+
+    async def lines(count: int) -> list[str]:
+        caplog.clear()
+        for _ in range(count):
+            with pytest.raises(JournalUnavailable):
+                await steady.read("s")
+        return [record.getMessage() for record in caplog.records]
+
+    (line,) = await lines(3)
+    assert "away" in line
+    assert "more failures" not in line
+    await trio.sleep(2 * LOG_EVERY)
+    (line,) = await lines(1)
+    assert "(2 more failures since the line before)" in line
 
 
 # What a journal's errors mean

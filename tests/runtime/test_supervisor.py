@@ -5,6 +5,7 @@ import trio
 import trio.testing
 
 from agentrail import open_supervisor
+from agentrail.app.spec import SessionSpec
 from agentrail.errors import (
     BadId,
     JournalFailed,
@@ -25,6 +26,7 @@ from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, say, stall
 from agentrail.values.json import Json
 from tests.runtime.journals import TestJournal
+from tests.runtime.poison import crash_this_step
 from tests.runtime.world import World, open_world, settle, spec_of, until
 
 
@@ -164,6 +166,20 @@ async def test_a_session_that_starts_is_not_there_yet(world: World) -> None:
         assert world.supervisor.sessions() == ()
         await trio.sleep(1)
         assert world.supervisor.session("mine").id == "mine"
+
+
+async def test_a_session_that_crashes_while_it_starts_is_not_started_again() -> None:
+    class Late(Plugin):
+        def session_start(self, hook: SessionStart, state: None, ctx: Context) -> Continue[None]:
+            crash_this_step()
+            return Continue()
+
+    async with open_supervisor() as supervisor:
+        with pytest.raises(SessionCrashed, match="poison"):
+            await supervisor.spawn(SessionSpec(model=ScriptedModel([]), plugins=[Late()]), "s")
+        assert supervisor.tree().children == ()
+        assert supervisor.crashes() == ()
+        await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "s")
 
 
 async def test_a_spawn_that_is_cancelled_leaves_nothing_and_frees_the_id(world: World) -> None:

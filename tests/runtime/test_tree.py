@@ -327,6 +327,21 @@ async def test_a_service_that_raises_a_cancellation_that_it_kept_is_started_agai
         assert [crash.reason.kind for crash in supervisor.crashes()] == ["Cancelled"]
 
 
+async def test_an_interrupt_in_a_service_ends_the_program_and_starts_nothing_again() -> None:
+    runs: list[bool] = []
+
+    async def service() -> None:
+        runs.append(True)
+        await trio.sleep(1)
+        raise KeyboardInterrupt
+
+    with pytest.RaisesGroup(KeyboardInterrupt, flatten_subgroups=True, allow_unwrapped=True):
+        async with open_supervisor() as supervisor:
+            await supervisor.start_service(service, "mine")
+            await trio.sleep(10)
+    assert runs == [True]
+
+
 async def test_whoever_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFixture) -> None:
     async def stubborn() -> None:
         with trio.CancelScope(shield=True):

@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import math
 import re
 import threading
 import time
@@ -268,6 +269,69 @@ def test_a_loop_is_asked_to_come_round_once_until_it_is_woken() -> None:
             await trio.testing.wait_all_tasks_blocked()
             assert woken == [True]
             nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+class Asked:
+    """Stands for a loop in which one task runs, and that has not come round since it was asked."""
+
+    rests = False
+    asked = True
+
+    def __init__(self) -> None:
+        self.task: trio.lowlevel.Task | None = None
+
+    def running(self) -> trio.lowlevel.Task | None:
+        return self.task
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> tuple[Watchdog, Asked]:
+    """Return a watchdog without a thread that counts everything as blocking, and the loop that it looks at."""
+    monkeypatch.setattr(watchdog, "SLOW", 1e-9)
+    monkeypatch.setattr(watchdog, "BLOCKED", 0.0)
+    dog, loop = Watchdog(), Asked()
+    dog._rounds = loop  # type: ignore[assignment]  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
+    return dog, loop
+
+
+def test_a_task_is_not_named_for_the_time_before_a_step(
+    asked: tuple[Watchdog, Asked], caplog: pytest.LogCaptureFixture
+) -> None:
+    dog, loop = asked
+
+    async def main() -> None:
+        loop.task = trio.lowlevel.current_task()
+        with watchdog.Scratch() as scratch:
+            for step in (None, ("s", "PromptSent", math.inf, 0.0), None):
+                dog.step = step
+                dog._look(scratch)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # what its thread does
+                await trio.lowlevel.checkpoint()
+            assert caplog.records == []
+            dog._look(scratch)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            assert "the task" in caplog.text
+
+    trio.run(main)
+
+
+def test_a_task_that_keeps_the_interpreter_is_named_unless_it_is_looked_at_already(
+    asked: tuple[Watchdog, Asked], caplog: pytest.LogCaptureFixture
+) -> None:
+    dog, loop = asked
+
+    async def main() -> None:
+        loop.task = trio.lowlevel.current_task()
+        with watchdog.Scratch() as scratch:
+            dog._due = time.perf_counter() - 100  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            dog._look(scratch)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            assert "has kept the interpreter" in caplog.text
+            caplog.clear()
+            dog._due = time.perf_counter() - 100  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            dog._look(scratch)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            assert "has held up the loop" in caplog.text
+            assert "has kept the interpreter" not in caplog.text
+        await trio.lowlevel.checkpoint()
 
     trio.run(main)
 
