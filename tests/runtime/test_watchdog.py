@@ -18,6 +18,7 @@ from agentrail.ports.tool import ToolContext
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.diagnosis.alarms import Alarm
 from agentrail.runtime.diagnosis.loop_probe import Rounds
+from agentrail.runtime.diagnosis.stacks import Scratch
 from agentrail.runtime.diagnosis.watchdog import Watchdog
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.json import JsonObject
@@ -303,7 +304,7 @@ def test_a_task_is_not_named_for_the_time_before_a_step(
 
     async def main() -> None:
         loop.task = trio.lowlevel.current_task()
-        with watchdog.Scratch() as scratch:
+        with Scratch() as scratch:
             for step in (None, ("s", "PromptSent", math.inf, 0.0), None):
                 dog.step = step
                 dog._look(scratch)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # what its thread does
@@ -322,7 +323,7 @@ def test_a_task_that_keeps_the_interpreter_is_named_unless_it_is_looked_at_alrea
 
     async def main() -> None:
         loop.task = trio.lowlevel.current_task()
-        with watchdog.Scratch() as scratch:
+        with Scratch() as scratch:
             dog._due = time.perf_counter() - 100  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             dog._look(scratch)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             assert "has kept the interpreter" in caplog.text
