@@ -139,7 +139,7 @@ async def test_a_damaged_record_harms_no_event_of_another(tmp_path: Path) -> Non
         lost = UserMessage((Text(LOST.format(damaged)),)).text
         pairs = list(zip(event.messages, found.messages, strict=True))
         assert all(was == now or now.text == lost for was, now in pairs)
-        assert len([now for was, now in pairs if was != now]) in {0, 1, 2}
+        assert len([now for was, now in pairs if was != now]) in {0, 1, 3}  # three results have one record
         await journal.close()
 
 
