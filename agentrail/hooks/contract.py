@@ -150,7 +150,7 @@ def _check_method(cls: type, name: str, member: object, wanted: tuple[str, ...])
     if isinstance(member, staticmethod | classmethod):
         function = cast("staticmethod[..., object]", member).__func__
         bound = (cls, *wanted) if isinstance(member, classmethod) else wanted
-    elif isinstance(member, partialmethod) or inspect.isfunction(member):
+    elif inspect.isfunction(member):
         bound = (cls, *wanted)
     if isinstance(member, partialmethod):
         given = cast("partialmethod[object]", member)
@@ -190,7 +190,7 @@ def indirect(function: object) -> str:
     while True:
         while isinstance(function, partial):
             function = cast("object", function.func)
-        if not inspect.isroutine(function) and not isinstance(function, type):
+        if not isinstance(function, type):
             call: object = getattr(type(function), "__call__", None)  # noqa: B004 - the function that calling it would run
             function = call if inspect.isfunction(call) else function
         if inspect.iscoroutinefunction(function):

@@ -421,6 +421,15 @@ def test_one_whose_call_was_stopped_in_time_is_lost_and_the_call_has_the_result_
     assert world.state.batch.calls.find("c3") == stopped
 
 
+def test_the_end_of_one_whose_call_was_stopped_in_time_changes_no_result() -> None:
+    world = parent("read")
+    world.now += 3_000
+    world.apply(TimerFired("call:c3"))
+    batch = world.state.batch
+    assert names(world.apply(SubagentEnded(CHILD, ok("done")))) == ["SubagentEnd"]
+    assert (world.state.batch, world.state.subagents) == (batch, ())
+
+
 def test_one_that_rests_and_waits_for_a_person_has_no_clock_when_it_comes_back() -> None:
     world = parent()
     world.apply(SubagentReported(CHILD, waits=True))

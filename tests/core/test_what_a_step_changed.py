@@ -1,6 +1,7 @@
 """What is written of a step: the changed parts alone, whole values of them; and what no session may be changed by."""
 
 import pytest
+from msgspec import UNSET
 
 from agentrail.codec import encode_text
 from agentrail.core.vocabulary.changes import (
@@ -109,6 +110,17 @@ def test_of_calls_only_what_has_changed_is_written() -> None:
     for record in (sent, answered, world.records[-1]):
         before = fold(before, record.change)
     assert before == world.state
+
+
+def test_of_a_batch_decisions_and_texts_are_written_if_they_changed() -> None:
+    before = with_calls(Call("c1", "look", EMPTY))
+    assert before.batch is not None
+    decisions, texts = (("tool_approved", True),), (("after_tool", "look again"),)
+    for changed in (ChangedCalls((), decisions=decisions), ChangedCalls((), texts=texts)):
+        batch = before.batch if changed.decisions is UNSET else before.batch.but(decisions=decisions)
+        after = before.but(batch=batch if changed.texts is UNSET else batch.but(texts=texts))
+        assert change(before, after) == Change(batch=changed)
+        assert fold(before, change(before, after)) == after
 
 
 def test_equal_numbers_and_texts_are_no_change_and_those_of_another_type_are() -> None:

@@ -31,7 +31,7 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.attachments import AttachedPlugin, seat_for, updated_seat
 from agentrail.hooks.context import Context, MoneyLimit
-from agentrail.hooks.judge import PluginRow
+from agentrail.hooks.judge import Consent, PluginRow
 from agentrail.hooks.live import Live
 from agentrail.hooks.moments import AfterTool, AfterTurn, BeforePrompt, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
@@ -50,6 +50,7 @@ from agentrail.values.events.plugins import PluginError, PluginEvent, PluginSlow
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.messages import History, Message, Range, Rearranged, UserMessage
+from agentrail.values.meter import Meter
 from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.cells.bench import plug
@@ -324,6 +325,35 @@ def test_a_refusal_is_told_as_text_whatever_its_reason_is(reason: str, told: str
 
     live, seat = judge(Refuses())
     assert live.init(seat, Context) == Ruling("init", Verdict.ABORT, "P", told)
+
+
+def test_a_state_that_is_the_same_is_not_recorded() -> None:
+    live, seat = judge(plug("P", before_prompt=lambda _hook, state, _ctx: Intervene("look", state)))
+    ruling = live.rule(HOOKS[0], PluginRow((seat,), ("state",)), Context)
+    assert (ruling.states, ruling.gathered, ruling.errors) == ((), Gathered(texts=("look",)), ())
+
+
+def test_a_plugin_sees_whether_a_person_has_approved_the_arguments() -> None:
+    seen: list[bool] = []
+
+    def note(hook: BeforeTool, *_: object) -> object:
+        seen.append(hook.approved)
+        return Continue()
+
+    live, seat = judge(plug("P", before_tool=note))
+    args = freeze_object({"path": "a"})
+    for approved in (None, args, freeze_object({"path": "b"})):
+        live.rule(BeforeTool("look", args, "c1"), PluginRow((seat,), (None,)), Context, consent=Consent(approved))
+    assert seen == [False, True, False]
+
+
+def test_arguments_that_no_adapter_could_read_are_told_so() -> None:
+    live, _ = judge(plug("P"))
+    live.tool("look", 0, lambda *_: None)
+    meter = Meter(1)
+    unread = live.check("look", 0, freeze_object({"": "{"}), meter, 100, 100)
+    assert unread.reason.startswith("they are no JSON object, or one of more than ")
+    assert live.check("look", 0, freeze_object({"": 1, "a": 2}), meter, 100, 100).verdict is Verdict.PASS
 
 
 def test_code_that_is_not_kept_is_let_go() -> None:
