@@ -49,7 +49,7 @@ def drawn(seed: int) -> tuple[list[Saying], list[Doing]]:
         for _ in range(chance.randint(1, 6))
     ]
     what = ("prompt", "prompt", "steer", "steer now", "abort", "approve", "reject", "label")
-    doings = [Doing(chance.choice((0.0, 0.15, 0.3, 0.7, 1.5)), chance.choice(what)) for _ in range(5)]
+    doings = [Doing(chance.choice((0.0, 0.15, 0.3, 0.7, 1.5)), chance.choice(what)) for _ in range(6)]
     return sayings, [Doing(0.0, "prompt"), *doings]
 
 
