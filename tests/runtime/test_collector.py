@@ -207,6 +207,19 @@ async def test_a_session_that_is_frozen_and_stopped_is_freed() -> None:
         assert gone() is None
 
 
+async def test_a_session_that_waits_to_sleep_and_is_stopped_is_freed() -> None:
+    async with open_supervisor() as supervisor:
+        model = Littering(1)
+        session = await supervisor.spawn(SessionSpec(model=model, hibernate_after=1000.0), "x")
+        await session.ask("go")
+        gone = weakref.ref(model)
+        gc.disable()
+        await session.stop()
+        del session, model
+        gc.enable()
+        assert gone() is None
+
+
 @pytest.mark.usefixtures("_few_are_many")
 async def test_when_few_sessions_are_left_everything_is_looked_at_again() -> None:
     async with open_supervisor() as supervisor:

@@ -335,6 +335,16 @@ async def test_whatever_a_plugin_does_is_reported_and_the_turn_goes_on(world: Wo
     assert world.heard(session).of(PluginError)
 
 
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
+async def test_a_line_for_the_log_has_its_level(world: World, level: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "agentrail.plugin")
+    session = await world.spawn(
+        ["fine"], plugins=[Odd(lambda: Continue(None), lambda: Log(level, "well", EMPTY, None))]
+    )
+    await session.ask("go")
+    assert {record.levelname for record in caplog.records if record.getMessage() == "well"} == {level.upper()}
+
+
 @pytest.mark.parametrize(
     "line", [(42, "well", EMPTY), ("info", object(), EMPTY), ("info", "\ud800", EMPTY), (EMPTY, "well", EMPTY)]
 )
