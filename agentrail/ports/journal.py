@@ -220,7 +220,7 @@ class Snapshot(Authored):
     """
 
 
-class Latest(NamedTuple):
+class Latest(Authored):
     """What a session comes back from: its snapshot, and the records after it, read in one call."""
 
     snapshot: Snapshot | None

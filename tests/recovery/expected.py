@@ -12,7 +12,7 @@ class Told(NamedTuple):
 
     `worked`: the tool's own result. `found`: the result that its probe found. `unknown`: an error that says that the
     effect is unknown. `stopped`: an error after an abort. `-`: there was no call. `None`: a tool of this class does not
-    reach the failpoint.
+    reach the failpoint. ` or `: it depends on which of two tasks Trio runs first.
     """
 
     point: Failpoint
@@ -107,7 +107,7 @@ TOLD: Final = (
     Told(Failpoint.RECORDS_FOLDED, "come back", 1, "1 worked", "1 worked", "0 unknown"),
     Told(Failpoint.REBUILT, "come back", 1, "1 worked", "1 worked", "0 unknown"),
     Told(Failpoint.CODE_FOUND, "come back", 1, "1 worked", "1 worked", "0 unknown"),
-    Told(Failpoint.RETURNED, "come back", 1, "2 worked", "1 worked", "0 unknown"),
+    Told(Failpoint.RETURNED, "come back", 1, "1 worked or 2 worked", "1 worked", "0 unknown"),
     Told(Failpoint.SNAPSHOT_KEPT, "sleep", 1, "1 worked", "1 worked", "1 worked"),
     Told(Failpoint.ASLEEP, "sleep", 1, "1 worked", "1 worked", "1 worked"),
     Told(Failpoint.AWAKE, "sleep", 1, "1 worked", "1 worked", "1 worked"),

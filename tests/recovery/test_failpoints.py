@@ -106,7 +106,7 @@ async def check(world: World, session: SessionHandle, effect: EffectClass) -> No
 def test_a_crash_leaves_what_the_table_says(row: Told, effect: EffectClass) -> None:
     wanted = {EffectClass.CHECKABLE: row.checkable, EffectClass.UNSAFE: row.unsafe}.get(effect, row.repeatable)
     if wanted is not None:
-        assert in_virtual_time(partial(told, Place(row.story, effect, row.point, row.times))) == wanted
+        assert in_virtual_time(partial(told, Place(row.story, effect, row.point, row.times))) in wanted.split(" or ")
 
 
 async def reached(name: str, effect: EffectClass) -> Counter[Failpoint]:
