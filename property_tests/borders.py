@@ -398,10 +398,10 @@ class OddJournal:
                 made: Sequence[object] = (claim.but(head=number), claim.but(session_id=odd), claim.but(epoch=number))
             case Latest(snapshot, records):
                 part = self._odd(records)
-                made = (found._replace(records=cast("tuple[Record, ...]", part)),)
+                made = (found.but(records=cast("tuple[Record, ...]", part)),)
                 if snapshot is not None:
                     others = (snapshot.but(number=number), snapshot.but(session_id=odd), snapshot.but(state=odd), odd)
-                    made += tuple(found._replace(snapshot=cast("Snapshot", other)) for other in others)
+                    made += tuple(found.but(snapshot=cast("Snapshot", other)) for other in others)
             case (Record() as record, *rest):
                 made = ((record.but(number=number), *rest), (record.but(session_id=odd), *rest), (odd, *rest))
                 made = (*made, *(_other_records(source, cast("Sequence[Record]", found)) for _ in range(4)))

@@ -449,9 +449,9 @@ class OddJournal(MemoryJournal):
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         found = await super().latest(session_id, upto, limit)
         if self.method == "snapshot":
-            return found._replace(snapshot=self.odd)  # type: ignore[arg-type]
+            return found.but(snapshot=self.odd)
         if self.method == "read":
-            return found._replace(records=self.odd)  # type: ignore[arg-type]
+            return found.but(records=self.odd)
         return self.odd if self.method == "latest" else found  # type: ignore[return-value]
 
     async def sessions(
@@ -528,8 +528,8 @@ class OtherInside(MemoryJournal):
         return self._changed(await super().read(session_id, after, limit))
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
-        snapshot, records = await super().latest(session_id, upto, limit)
-        return Latest(snapshot, self._changed(records))
+        latest = await super().latest(session_id, upto, limit)
+        return latest.but(records=self._changed(latest.records))
 
     def _changed(self, found: tuple[Record, ...]) -> tuple[Record, ...]:
         name, odd, first = self.change

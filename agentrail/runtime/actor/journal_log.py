@@ -45,7 +45,8 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
 
     Returns the state, the number of the last record that it includes, and the stem of its history.
     """
-    snapshot, records = await journal.latest(session_id, upto, PAGE)
+    latest = await journal.latest(session_id, upto, PAGE)
+    snapshot, records = latest.snapshot, latest.records
     reach(Failpoint.SNAPSHOT_READ)
     state, number, stem = None, 0, NO_STEM
     if snapshot is not None:

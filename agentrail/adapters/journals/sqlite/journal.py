@@ -128,13 +128,14 @@ class SqliteJournal:
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
-        latest = partial(JournalReader.latest, session_id=session_id, upto=upto, limit=min(limit, READ_AT_ONCE))
-        snapshot, records = await self._reading.do(latest, session_id)
+        read = partial(JournalReader.latest, session_id=session_id, upto=upto, limit=min(limit, READ_AT_ONCE))
+        latest = await self._reading.do(read, session_id)
+        records = latest.records
         if len(records) < READ_AT_ONCE or limit == READ_AT_ONCE:
-            return Latest(snapshot, records)
+            return latest
         last = records[-1].number
         left = limit - READ_AT_ONCE if upto is None else min(limit - READ_AT_ONCE, upto - last)
-        return Latest(snapshot, (*records, *await self.read(session_id, last, left)))
+        return latest.but(records=(*records, *await self.read(session_id, last, left)))
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         """Delete all that is stored of a session and of its sub-agents; return how many sessions that were.
