@@ -7,6 +7,7 @@ import logging
 import pytest
 from attrs import frozen
 
+from agentrail.errors import AgentrailError
 from agentrail.hooks.attachments import AttachedPlugin, seat_for
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
@@ -95,6 +96,24 @@ async def test_a_listener_that_breaks_is_logged(world: World, caplog: pytest.Log
     await settle()
     (record,) = complaints(caplog)
     assert "`on_event` of the plugin `Deaf` broke: KeyError: 'ear'" in record.getMessage()
+
+
+class NeverBegins(Plugin[int]):
+    """A plugin whose `init` raises."""
+
+    def init(self, ctx: Context) -> int:
+        raise KeyError("first")
+
+
+async def test_that_a_plugin_cannot_begin_is_logged_as_a_refusal(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(AgentrailError, match="first"):
+        await world.spawn([], plugins=[NeverBegins()])
+    (record,) = complaints(caplog)
+    assert "`init` of the plugin `NeverBegins` broke: KeyError: 'first'; what was asked of it is refused" in (
+        record.getMessage()
+    )
 
 
 async def test_sessions_of_one_supervisor_do_not_say_it_twice(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@ from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
     Answer,
+    ApproveSent,
     PromptSent,
     Refused,
     ResumeSent,
@@ -18,12 +19,22 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, TimerFired, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import MailboxFull, SessionNotAlive
+from agentrail.runtime.commands import letter as made_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, MAX_BYTES, MAX_MESSAGES, PATIENCE, Mailbox
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Text
+from agentrail.values.json import freeze_object
 from agentrail.values.tools import ok
+
+
+def test_the_arguments_that_a_person_gives_with_an_approval_count_for_its_size() -> None:
+    sizes = [
+        made_of(ApproveSent("c1", args=args), None, Slot()).size
+        for args in (None, freeze_object({}), freeze_object({"text": "x" * 1000}))
+    ]
+    assert sizes[0] < sizes[1] < sizes[2] - 1000
 
 
 @pytest.fixture

@@ -291,6 +291,25 @@ async def test_what_is_left_of_a_budget_is_known_to_any_plugin_also_in_a_sub_age
     assert seen(session.inspect()) == [5.0, 5.0, 2.0, 3.0]
 
 
+async def test_a_sub_agent_is_told_again_and_again_what_those_beside_it_have_used(world: World) -> None:
+    price, million = Price(1.0, 1.0), Usage(1_000_000, 0)
+
+    def spender(name: str, seconds: float) -> object:
+        script = [*(say(calls=[call("slow")], usage=million) for _ in range(3)), say("done", usage=million)]
+        return agent(script, name, tools=[slow(seconds=seconds)], prices={name: price})
+
+    session = await world.spawn(
+        [tasks("a", "b"), say("fine")],
+        "p",
+        agents={"a": spender("a", 3.0), "b": spender("b", 4.0)},
+        plugins=[BudgetGuard(max_usd=20.0), Looking()],
+        prices={"scripted": price},
+    )
+    await session.ask("go")
+    left = [seen(await rebuilt(world.journal, child)) for child in ("p.c3", "p.c4")]
+    assert left == [[20.0, 20.0, 18.0, 16.0, 14.0], [20.0, 20.0, 17.0, 15.0, 13.0]]
+
+
 async def test_without_a_limit_or_a_price_nobody_knows_what_is_left(world: World) -> None:
     for plugins in ([Looking()], [BudgetGuard(max_usd=5.0, unknown_price="allow"), Looking()]):
         script = [say(calls=[call("quick")], usage=TEN), say("done", usage=TEN)]
