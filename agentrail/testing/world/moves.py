@@ -211,7 +211,7 @@ def _agent_started(out: Outstanding, free: list[str], choose: Choose) -> AnyInpu
 
 def _reported(child: str, agent: AgentOut, choose: Choose) -> AnyInput:
     held = ApprovalRequired(f"{child}:a1", "c1", "write", EMPTY, "may it?", "A", 0, None, path=("s", agent.call_id))
-    events = choose.pick(((), (ToolCalls(1),), (AgentStart("p1"), ToolCalls(2)), (held,)))
+    events = choose.pick(((), (ToolCalls(1),), (AgentStart("p1"), held), (held,)))
     used = agent.used if choose.percent(50) else agent.used.plus(draw_usage(choose))
     return SubagentReported(child, events, agent.heard + len(events), used, choose.percent(40))
 
