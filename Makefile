@@ -36,7 +36,7 @@ test: .venv/test ## run the tests
 	$(PY) -m pytest tests --numprocesses 2 --dist worksteal
 
 properties: .venv/test ## run the property tests, the same examples each time
-	$(PY) -m pytest property_tests
+	$(PY) -m pytest property_tests --numprocesses 2 --dist worksteal
 
 campaign: .venv/test ## run the property tests for long, with new examples each time, and every figure at full size
 	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests $(FULL_SIZE)
