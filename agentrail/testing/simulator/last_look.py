@@ -157,7 +157,7 @@ async def _rests(handle: SessionHandle, janitor: SimulatedCaller, view: ChildVie
         await janitor.do(RESUME, handle)
     if handle.status().held:
         await janitor.do(DECIDE, handle)
-    return not _busy(handle) and not view.suspended
+    return not _busy(handle) and not view.suspended and not any(view.mailbox)
 
 
 def _check_idle(stage: Stage, supervisor: Supervisor, handle: SessionHandle) -> None:
