@@ -63,6 +63,7 @@ class StoredRecord(Value):
 
 _CHANGED: Final = ("events", "rulings")
 _AS_THEY_ARE: Final = tuple(name for name in StoredRecord.__struct_fields__ if name not in _CHANGED)
+_OF_ENVELOPE: Final = tuple(name for name in StoredEvent.__struct_fields__ if name not in {"event", "seq"})
 _envelope = quick(Envelope)
 
 
@@ -82,7 +83,7 @@ def _stored_events(record: Record, places: MessagePlaces) -> Iterator[StoredEven
     before = _before_first(record.session_id, record.arrival)
     for envelope in record.events:
         differs: dict[str, object] = {} if envelope.seq == before.seq + 1 else {"seq": envelope.seq}
-        for name in ("turn", "round", "n", "at", "path", "by", "session_id"):
+        for name in _OF_ENVELOPE:
             value: object = getattr(envelope, name)
             if value != getattr(before, name):
                 differs[name] = value
