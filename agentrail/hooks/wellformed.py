@@ -134,9 +134,7 @@ def answer_of(plugin: str, action: Action[object], given: Sequence[Message], sho
     """
     kind = action.kind
     match action:
-        case Intervene(text=text):
-            return PluginAnswer(plugin, kind, text)
-        case Abort(reason=text) | BlockTool(reason=text):
+        case Intervene(text=text) | Abort(reason=text) | BlockTool(reason=text):
             return PluginAnswer(plugin, kind, text)
         case SetSection(key=name, text=text):
             return PluginAnswer(plugin, kind, text, name)
