@@ -101,11 +101,12 @@ def check_specs(found: object) -> None:
 
 def check_retain(found: object) -> None:
     """Raise `WrongType` if *found* is no list or tuple of `Retention`."""
-    said = shown(found)
-    given = cast("Sequence[object] | None", found if isinstance(found, Sequence) else None)
-    if given is None or not all(type(each) is Retention for each in given):
-        wanted = "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`"
-        raise WrongType("retain", said, wanted)
+    if not _are_retentions(found):
+        raise WrongType("retain", shown(found), "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`")
+
+
+def _are_retentions(found: object) -> bool:
+    return isinstance(found, Sequence) and all(type(each) is Retention for each in cast("Sequence[object]", found))
 
 
 def check_service(found: object) -> None:
