@@ -166,7 +166,7 @@ class MemoryJournal:
         """Store a snapshot of a session in place of the previous one."""
         shelf = self._claimed(claim)
         check_snapshot(claim, snapshot, len(shelf.records))
-        shelf.snapshot = _packed(snapshot, shelf) if self._encode else snapshot
+        shelf.snapshot = _packed(snapshot) if self._encode else snapshot
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
