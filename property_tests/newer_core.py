@@ -17,8 +17,8 @@ from agentrail.adapters.journals import packing
 from agentrail.adapters.journals.message_places import MessagePlaces
 from agentrail.adapters.journals.packing import Packed, pack
 from agentrail.adapters.journals.stored_form import StoredRecord
-from agentrail.codec import FORMAT, upcast, write
-from agentrail.codec.upcasting import Upcaster
+from agentrail.codec.upcasting import FORMAT, Upcaster, upcast
+from agentrail.codec.values import write
 from agentrail.core.machine import (
     due_timers,
     endings,

@@ -2,8 +2,8 @@
 
 import random
 
-from agentrail.codec import decode, encode_text, from_text
-from agentrail.codec.values import check_same
+from agentrail.codec.text import from_text
+from agentrail.codec.values import check_same, decode, write
 from agentrail.core.audit import differences
 from agentrail.core.vocabulary.changes import Change
 from agentrail.core.vocabulary.folding import fold
@@ -28,7 +28,7 @@ def test_random_sessions_are_the_fold_of_what_is_written_and_an_audit_finds_noth
             record = world.records[-1]
             assert differences(live, world.state, record) == (), seed
             live = world.state
-            folded = fold(folded, decode(Change, from_text(encode_text(record.change))))
+            folded = fold(folded, decode(Change, from_text(write(record.change))))
             check_same(world.state, folded)
             steps += 1
             if steps % LENGTH:

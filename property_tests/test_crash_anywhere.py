@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from agentrail import SessionHandle, SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.codec import data_of, to_text
+from agentrail.codec.states import data_of
+from agentrail.codec.text import to_text
 from agentrail.codec.values import check_same
 from agentrail.core.audit import differences
 from agentrail.core.vocabulary.state import State

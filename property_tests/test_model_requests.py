@@ -10,7 +10,8 @@ import trio
 from agentrail import Continue, Intervene, Plugin, ReplaceMessages, SessionSpec, SetSection, open_supervisor, tool
 from agentrail.adapters.journals.model_requests import model_requests, sent
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec import decode, encode_text, from_text
+from agentrail.codec.text import from_text
+from agentrail.codec.values import decode, write
 from agentrail.core.vocabulary.changes import Change
 from agentrail.core.vocabulary.effects import CancelRequest, StartRequest
 from agentrail.core.vocabulary.folding import fold
@@ -40,7 +41,7 @@ def test_each_request_of_a_random_session_is_rendered_from_what_is_written() -> 
         before = world.state
         done = world.open()
         for _ in range(LENGTH):
-            change = decode(Change, from_text(encode_text(world.records[-1].change)))
+            change = decode(Change, from_text(write(world.records[-1].change)))
             after = fold(before, change)
             cut = {effect.request_id for effect in done.effects if isinstance(effect, CancelRequest)}
             wanted = [effect.request for effect in done.effects if isinstance(effect, StartRequest)]

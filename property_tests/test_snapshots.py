@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from agentrail.codec import read, write
+from agentrail.codec.values import read, write
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.stems import NO_STEM, Results, Stem, stem_after
 from agentrail.ports import snapshots

@@ -20,7 +20,8 @@ from agentrail.app.session_code import (
 )
 from agentrail.app.spec import SessionSpec
 from agentrail.app.subagent_code import Build, recipes
-from agentrail.codec import decode_state, hints_of, readable
+from agentrail.codec.plugin_types import decode_state
+from agentrail.codec.type_hints import hints_of, readable
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import PluginMismatch

@@ -178,7 +178,7 @@ class LateValidator:
 
 
 def _data(state: object) -> Json:
-    from agentrail.codec import data_of  # noqa: PLC0415 - only needed if a plugin's version has changed
+    from agentrail.codec.states import data_of  # noqa: PLC0415 - only needed if a plugin's version has changed
 
     return data_of(state)
 
@@ -186,6 +186,6 @@ def _data(state: object) -> Json:
 def _storable(state: object) -> str | None:
     if state is None:
         return None
-    from agentrail.codec import storable  # noqa: PLC0415 - only needed if a plugin has state
+    from agentrail.codec.states import storable  # noqa: PLC0415 - only needed if a plugin has state
 
     return storable(state)

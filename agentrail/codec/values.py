@@ -95,11 +95,6 @@ def write(value: object) -> bytes:
         raise BadValue(type(value).__name__, "it", "is nested too deep") from None
 
 
-def encode_text(value: object) -> str:
-    """Return *value* as JSON text, as `write` does."""
-    return write(value).decode()
-
-
 def encode(value: object) -> Json:
     """Return *value* as JSON data from which `decode` makes an equal value; raise `BadValue` as `write` does."""
     return from_own_text(write(value))

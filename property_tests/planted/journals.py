@@ -21,7 +21,8 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec import FORMAT, from_own_text, to_text, upcast
+from agentrail.codec.text import from_own_text, to_text
+from agentrail.codec.upcasting import FORMAT, upcast
 from agentrail.core.vocabulary.changes import Appended, Change
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State

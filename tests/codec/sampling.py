@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from agentrail.adapters.journals.stored_form import StoredRecord
-from agentrail.codec import encode
+from agentrail.codec.values import encode
 from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
 from agentrail.core.vocabulary.tool_calls import Call, CallList

@@ -1,7 +1,8 @@
 import pytest
 
 from agentrail.adapters.journals.stored_form import StoredRecord
-from agentrail.codec import decode, decode_envelope, encode, encode_envelope, from_text, read, to_text, write
+from agentrail.codec.text import from_text, to_text
+from agentrail.codec.values import decode, decode_envelope, encode, encode_envelope, read, write
 from agentrail.core.vocabulary.inputs import Arrival, SubagentReported
 from agentrail.errors import BadData, BadValue
 from agentrail.values.events import AgentStart, AnyEvent, Envelope, SubAgentEvent, ToolCalls, UnknownEvent

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.codec import decode, encode, from_text, to_text
+from agentrail.codec.text import from_text, to_text
+from agentrail.codec.values import decode, encode
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import INPUTS, Arrival
 from agentrail.values.content import Text

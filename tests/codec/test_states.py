@@ -9,22 +9,14 @@ from types import MappingProxyType
 import attrs
 import pytest
 
-from agentrail.codec import (
-    STATE_LIMIT,
-    Stored,
-    data_of,
-    decode,
-    decode_state,
-    encode,
-    encode_state,
-    from_text,
-    readable,
-    revive,
-    storable,
-    to_text,
-)
+from agentrail.codec.plugin_types import decode_state, revive
+from agentrail.codec.states import Stored, data_of, encode_state, storable
+from agentrail.codec.text import from_text, to_text
+from agentrail.codec.type_hints import readable
+from agentrail.codec.values import decode, encode
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadData, BadValue
+from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.content import Text
 from agentrail.values.json import MAX_DEPTH, freeze
@@ -331,7 +323,8 @@ def test_a_history_that_has_grown_is_not_written_twice() -> None:
 def test_asking_whether_a_state_can_be_stored_imports_no_cattrs() -> None:
     program = """
 import sys, attrs
-from agentrail.codec import encode_state, from_text, storable, to_text
+from agentrail.codec.states import encode_state, storable
+from agentrail.codec.text import from_text, to_text
 @attrs.frozen
 class A:
     x: int = 0

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.codec import decode, encode, from_text, to_text
+from agentrail.codec.text import from_text, to_text
+from agentrail.codec.values import decode, encode
 from agentrail.core.vocabulary.commands import PromptSent, Refused
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.errors import BadData, BadValue

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.codec import DOCUMENT_DEPTH, from_own_text, from_text, to_text
+from agentrail.codec.text import DOCUMENT_DEPTH, from_own_text, from_text, to_text
 from agentrail.errors import BadText, NotJson
 from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, Json, freeze, thaw
 from tests.codec.generators import jsons

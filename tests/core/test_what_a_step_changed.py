@@ -3,7 +3,7 @@
 import pytest
 from msgspec import UNSET
 
-from agentrail.codec import encode_text
+from agentrail.codec.values import write
 from agentrail.core.vocabulary.changes import (
     Appended,
     Change,
@@ -308,5 +308,5 @@ def test_a_paused_hook_over_a_long_history_takes_no_more_bytes() -> None:
     for count in (10, 1_000):
         before = state(*said(*map(str, range(count))))
         after = before.but(suspended=(paused(BeforeRequest(before.history)),))
-        sizes.append(len(encode_text(change(before, after))))
+        sizes.append(len(write(change(before, after))))
     assert sizes[1] - sizes[0] == len("1000") - len("10")

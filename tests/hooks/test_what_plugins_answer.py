@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.codec import storable
+from agentrail.codec.states import storable
 from agentrail.errors import PluginRefused
 from agentrail.hooks.actions import (
     Abort,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agentrail.codec import storable
+from agentrail.codec.states import storable
 from agentrail.errors import WrongType
 from agentrail.hooks.actions import ACTIONS, Action, CallModel, Emission
 from agentrail.hooks.attachments import seat_for

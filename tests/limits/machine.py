@@ -7,9 +7,9 @@ import trio
 
 from agentrail.app import wiring
 from agentrail.app.spec import SessionSpec
-from agentrail.codec import from_text
 from agentrail.codec.misfit import MisfitError, shortened
 from agentrail.codec.states import storable
+from agentrail.codec.text import from_text
 from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.repeat_doubts import bounded
 from agentrail.core.vocabulary.commands import AbortSent, Refused, SteerSent

@@ -28,7 +28,8 @@ from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.app import resuming, wiring
 from agentrail.app.supervisor import Supervisor
-from agentrail.codec import encode_envelope, to_text
+from agentrail.codec.text import to_text
+from agentrail.codec.values import encode_envelope
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.errors import AgentrailError, SessionAsleep
 from agentrail.hooks.actions import Continue

@@ -10,7 +10,8 @@ from attrs import define, field
 
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.codec import data_of, to_text
+from agentrail.codec.states import data_of
+from agentrail.codec.text import to_text
 from agentrail.codec.values import check_same
 from agentrail.core.audit import differences
 from agentrail.core.machine.step import step

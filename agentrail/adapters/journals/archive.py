@@ -19,7 +19,9 @@ from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, c
 from agentrail.adapters.journals.sharing import shared
 from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
 from agentrail.adapters.journals.stored_form import stored
-from agentrail.codec import DOCUMENT_DEPTH, FORMAT, from_text, to_text, write
+from agentrail.codec.text import DOCUMENT_DEPTH, from_text, to_text
+from agentrail.codec.upcasting import FORMAT
+from agentrail.codec.values import write
 from agentrail.errors import BadArchive, BadText, FileFailed, NotReadable, SessionExists, SessionNotStored
 from agentrail.ports.journal import Journal, Record
 from agentrail.values.json import Json

@@ -10,8 +10,10 @@ from typing import Final, NamedTuple, TypeVar
 from agentrail.adapters.journals.message_places import MessagePlaces, MessagesOf, messages_in, nothing_earlier
 from agentrail.adapters.journals.sharing import expanded, shared
 from agentrail.adapters.journals.stored_form import StoredRecord, stored, whole
-from agentrail.codec import FORMAT, decode, from_own_text, read, to_text, upcast, write
 from agentrail.codec.misfit import MisfitError
+from agentrail.codec.text import from_own_text, to_text
+from agentrail.codec.upcasting import FORMAT, upcast
+from agentrail.codec.values import decode, read, write
 from agentrail.errors import BadData, BadText
 from agentrail.ports.journal import Record, Snapshot
 from agentrail.values.json import Json

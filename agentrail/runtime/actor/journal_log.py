@@ -95,7 +95,7 @@ def with_plugins_of(state: State, live: State, number: int) -> State:
     """
     if state.plugin_states == live.plugin_states:
         return state.but(plugin_states=live.plugin_states)
-    from agentrail.codec import data_of  # noqa: PLC0415 - only what was written and read again needs it
+    from agentrail.codec.states import data_of  # noqa: PLC0415 - only what was written and read again needs it
 
     if _texts(map(data_of, state.plugin_states)) != _texts(map(data_of, live.plugin_states)):
         raise ReplayDiffers(state.session_id, number, "the states of its plugins")
@@ -104,7 +104,8 @@ def with_plugins_of(state: State, live: State, number: int) -> State:
 
 def revived(session_id: str, key: str, plugin: AnyPlugin, state: object) -> object:
     """Return a stored plugin state as an object of the class the plugin declares; raise `PluginMismatch` if unfit."""
-    from agentrail.codec import Stored, revive  # noqa: PLC0415 - only what was written and read again needs it
+    from agentrail.codec.plugin_types import revive  # noqa: PLC0415 - only what was written and read again needs it
+    from agentrail.codec.states import Stored  # noqa: PLC0415 - only what was written and read again needs it
 
     wanted = state_type(type(plugin))
     if wanted is UNKNOWN:

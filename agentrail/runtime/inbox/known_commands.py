@@ -31,7 +31,7 @@ SIZE = 16
 
 def digest_of(given: AnyInput) -> bytes:
     """Return a digest that is equal for equal commands; facts added by the runtime are left out."""
-    from agentrail.codec import encode_in_order  # noqa: PLC0415 - a caller who gives no command ids need not pay for it
+    from agentrail.codec.values import encode_in_order  # noqa: PLC0415 - a caller who gives no command ids need not pay for it
 
     return blake2b(encode_in_order(_bare(given)), digest_size=SIZE).digest()
 

@@ -254,7 +254,7 @@ def _why_unfit(*values: object) -> str:
     What a journal gives becomes a part of the state, which no step checks again. Our own journals give what was checked
     when it was written, or when it was read from the file.
     """
-    from agentrail.codec import write  # noqa: PLC0415 - seldom needed: for command ids and the journals of others
+    from agentrail.codec.values import write  # noqa: PLC0415 - seldom needed: for command ids and the journals of others
 
     try:
         for found in values:

@@ -11,7 +11,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.archive import export_session
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec import FORMAT
+from agentrail.codec.upcasting import FORMAT
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 

@@ -12,7 +12,7 @@ from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.message_places import MessagePlaces
 from agentrail.adapters.journals.packing import Packed, pack
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec import FORMAT
+from agentrail.codec.upcasting import FORMAT
 from agentrail.errors import BadRecord, SessionAsleep
 from agentrail.ports.journal import Lease, Record, SessionFilter, Snapshot
 from agentrail.testing import ScriptedModel, call, say, stall

@@ -10,7 +10,7 @@ import pytest
 from agentrail.adapters.journals.packing import pack
 from agentrail.adapters.journals.personal_texts import PAIRS, STRUCTURE, TEXTS
 from agentrail.adapters.journals.redacting import MARK, STATES, WHOLE, redacted
-from agentrail.codec import Stored
+from agentrail.codec.states import Stored
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates
 from agentrail.core.vocabulary.commands import Refused

@@ -11,8 +11,8 @@ from agentrail.adapters.journals.archive import import_session
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import Packed, UnpackError, unpack, unpack_snapshot
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec import from_text, to_text
 from agentrail.codec.misfit import MisfitError
+from agentrail.codec.text import from_text, to_text
 from agentrail.codec.upcasting import FORMAT, UPCASTERS, upcast
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BadArchive, JournalUnusable

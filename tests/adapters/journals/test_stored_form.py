@@ -16,7 +16,7 @@ from agentrail.adapters.journals.message_places import LOST, MessagePlaces, Plac
 from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec import read, write
+from agentrail.codec.values import read, write
 from agentrail.core.vocabulary.changes import Appended, Change
 from agentrail.core.vocabulary.inputs import Arrival, ToolReturned
 from agentrail.errors import BadRecord
