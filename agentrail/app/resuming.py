@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 from agentrail.app.model_chain import chain_of, links_of
 from agentrail.app.model_registry import check_options
-from agentrail.app.pricing import PriceList
 from agentrail.app.session_code import (
     LateValidator,
     attachments,
     judge_for,
     own_model,
+    prices_of,
     refuse_misnamed,
     sources_of,
     surroundings,
@@ -58,7 +58,7 @@ def reunited(
     removed stay removed.
     """
     own: dict[str, Model] = {}
-    prices = PriceList(spec.prices)
+    prices = prices_of(spec)
     judge = judge_for(own, known, prices)
     revision = 1 + _last_revision(stored)
     plugins = dict(attachments(spec))

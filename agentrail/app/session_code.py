@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
-from agentrail.app.spec import SessionSpec
+from agentrail.app.spec import NO_PRICES, SessionSpec
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import Spare
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
@@ -29,10 +29,18 @@ from agentrail.values.meter import Meter
 
 NONE_PRICED: Final = frozenset[str]()
 
+_PUBLISHED: Final = PriceList(NO_PRICES)
+"""The prices of all sessions that give none of their own."""
+
 
 def judge_for(own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
     """Return the judge of a session; *own* are its own models by name, and *known* returns all others."""
     return Live(_storable, _WhyNot(own, known), prices.knows, _data)
+
+
+def prices_of(spec: SessionSpec) -> PriceList:
+    """Return the prices of the models of *spec*."""
+    return _PUBLISHED if spec.prices is NO_PRICES else PriceList(spec.prices)
 
 
 def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:

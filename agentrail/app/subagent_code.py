@@ -14,7 +14,7 @@ from agentrail.errors import BadSpec, NotJson
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
 from agentrail.ports.agents import Task
-from agentrail.runtime.resources import FindCode, Recipe, SessionCode, SharedSurroundings
+from agentrail.runtime.resources import NO_AGENTS, FindCode, Recipe, SessionCode, SharedSurroundings
 from agentrail.values.content import Data
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.tools import Ok, ToolSpec, ok
@@ -44,7 +44,7 @@ SILENT: Final = "it has ended without a word"
 
 def recipes(spec: SessionSpec, build: Build) -> Mapping[str, Recipe]:
     """Return a recipe for each sub-agent of *spec*, by name."""
-    return {name: AgentRecipe(agent, spec, build) for name, agent in spec.agents.items()}
+    return {name: AgentRecipe(agent, spec, build) for name, agent in spec.agents.items()} or NO_AGENTS
 
 
 class AgentRecipe:

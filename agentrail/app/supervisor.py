@@ -69,6 +69,7 @@ class Supervisor:
         self._sessions = sessions
         self._node = node
         self._specs = specs
+        self._stored_code: wiring.StoredCode | None = None  # of the last spawn: sessions of one spec share it
 
     @in_brackets
     def __repr__(self) -> str:
@@ -98,9 +99,9 @@ class Supervisor:
         await bringing.bring_beside(spec)
         state, code = wiring.new_session(session_id, spec, self._sessions.shared.model)
         state = commands.named(state, tenant, owner, title, labels)
-        return await self._sessions.start(
-            self._node, state, code, wiring.StoredCode(self._sessions, self._specs, spec), restart
-        )
+        if self._stored_code is None or self._stored_code.spec is not spec:
+            self._stored_code = wiring.StoredCode(self._sessions, self._specs, spec)
+        return await self._sessions.start(self._node, state, code, self._stored_code, restart)
 
     async def resume(
         self,

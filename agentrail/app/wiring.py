@@ -18,12 +18,12 @@ import trio
 from agentrail.adapters.journals.memory import ForgettingJournal
 from agentrail.app.model_registry import Factory, Models
 from agentrail.app.preload import bring
-from agentrail.app.pricing import PriceList
 from agentrail.app.session_code import (
     LateValidator,
     attachments,
     chosen,
     judge_for,
+    prices_of,
     refuse_misnamed,
     sources_of,
     surroundings,
@@ -34,7 +34,7 @@ from agentrail.app.subagent_code import recipes
 from agentrail.core.compaction import drop_oldest_rounds
 from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
 from agentrail.core.vocabulary.commands import SwitchModelSent
-from agentrail.core.vocabulary.state import Attached, Setup, State
+from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Setup, State
 from agentrail.errors import BadChoice, BadSupervisor, SpecMissing, WrongType
 from agentrail.hooks.attachments import in_order, seat_for
 from agentrail.hooks.contract import ASYNC, indirect
@@ -283,7 +283,7 @@ def new_session(
 ) -> tuple[State, SessionCode]:
     """Return the first state and the code of a new session; *shared* are sandbox and web of a sub-agent's parent."""
     own: dict[str, Model] = {}
-    prices = PriceList(spec.prices)
+    prices = prices_of(spec)
     judge = judge_for(own, known, prices)
     keyed = attachments(spec)
     if not path:  # sub-agents were checked together with their top-level parent
@@ -315,7 +315,7 @@ def new_session(
         ),
         first.model,
         first.options,
-        tools={name: Attached(tool.spec, 0) for name, tool in tools.items()},
+        tools={name: Attached(tool.spec, 0) for name, tool in tools.items()} or NO_TOOLS,
         seats=tuple(seats[place] for place in order),
         spares=first.spares,
         priced=first.priced,
@@ -338,7 +338,7 @@ async def _compact(messages: Sequence[Message], keep: int) -> Compacted:
 class StoredCode:
     """Finds the code for a stored session that is resumed, forked or woken from hibernation; sessions may share one."""
 
-    __slots__ = ("_pause", "_sessions", "_spec", "_specs")
+    __slots__ = ("_pause", "_sessions", "_specs", "spec")
 
     def __init__(
         self,
@@ -350,12 +350,12 @@ class StoredCode:
     ) -> None:
         self._sessions = sessions
         self._specs = specs
-        self._spec = spec
+        self.spec = spec
         self._pause = pause
 
     def __call__(self, stored: State, records: int) -> Found:
         """Return the stored state with its code; see `FindCode`."""
-        spec = self._built(stored) if self._spec is None else self._spec
+        spec = self._built(stored) if self.spec is None else self.spec
         known = self._sessions.shared.model
         from agentrail.app.resuming import reunited  # noqa: PLC0415 - it imports the codec
 

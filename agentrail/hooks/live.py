@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, cast
 
 from agentrail.errors import BrokenPlugin, PluginRefused
@@ -66,6 +67,11 @@ Data = Callable[[object], Json]
 
 _Row = Mapping[str, tuple[PluginEntry, ...]]
 
+_NO_PLUGINS: Final[Mapping[tuple[str, int], AnyPlugin]] = MappingProxyType({})
+_NO_VALIDATORS: Final[Mapping[tuple[str, int], Validator]] = MappingProxyType({})
+_NO_ROW: Final[_Row] = MappingProxyType({})
+"""What a session without plugins or tools holds, of which there may be many."""
+
 
 def any_model(_: str, _options: JsonObject) -> str | None:
     """Default `ModelCheck`: accept any model name."""
@@ -105,18 +111,18 @@ class Live:
         data: Data = as_it_is,
     ) -> None:
         self._data = data
-        self._plugins: dict[tuple[str, int], AnyPlugin] = {}
-        self._validators: dict[tuple[str, int], Validator] = {}
+        self._plugins = _NO_PLUGINS
+        self._validators = _NO_VALIDATORS
         self._storable = storable
         self._why_no_model = why_no_model
         self._has_price = has_price
         self._for: tuple[AttachedPlugin, ...] = ()
-        self._row: _Row = {}
+        self._row = _NO_ROW
         self.complain: Complain = nobody_listens
 
     def seat(self, key: str, revision: int, plugin: AnyPlugin) -> None:
         """Add the code of *plugin* under the key and revision of its description."""
-        self._plugins[key, revision] = plugin
+        self._plugins = {**self._plugins, (key, revision): plugin}
 
     def plugin(self, seat: AttachedPlugin) -> AnyPlugin:
         """Return the plugin that *seat* describes."""
@@ -124,7 +130,7 @@ class Live:
 
     def tool(self, name: str, revision: int, validator: Validator) -> None:
         """Add the *validator* of a tool's arguments."""
-        self._validators[name, revision] = validator
+        self._validators = {**self._validators, (name, revision): validator}
 
     def keep(self, plugins: Container[tuple[str, int]], tools: Container[tuple[str, int]]) -> None:
         """Drop the code of plugins and the validators of tools that are not among those given."""

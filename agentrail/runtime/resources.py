@@ -47,7 +47,7 @@ class SharedServices:
         "clock",
         "collector",
         "compactor",
-        "complaints",
+        "complain",
         "forget",
         "fork",
         "gate",
@@ -84,7 +84,7 @@ class SharedServices:
         self.forget = forget
         self.model = model
         self.compactor = compactor
-        self.complaints = Complaints(self.clock.now)
+        self.complain = Complaints(self.clock.now).tell  # bound once: sessions hold it
         self.gate = gate
         self.random = random_
         self.calls = Calls()

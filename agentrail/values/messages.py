@@ -5,6 +5,7 @@ A list that repeats most of a history is stored in a few bytes, as ranges of it:
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TypeAlias, overload
@@ -144,7 +145,7 @@ class History(Sequence[Message]):
         self._log = list(messages)
         self._length = len(self._log)
         total = 0
-        self._sizes = [total := total + size_of(message) for message in self._log]
+        self._sizes = array("q", [total := total + size_of(message) for message in self._log])
 
     @property
     def size(self) -> int:

@@ -15,7 +15,7 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeRequest
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin
-from agentrail.ports.journal import Claim, Record, Snapshot
+from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.tools import tool
@@ -28,6 +28,17 @@ from tests.benchmarks import bare
 
 class Forgetful(MemoryJournal):
     """A journal that keeps nothing: a long run shall not measure the collector on what it has piled up."""
+
+    async def claim(
+        self,
+        session_id: str,
+        holder: str,
+        lease: Lease = NO_LEASE,
+        *,
+        take_over: bool = False,
+    ) -> Claim:
+        """Note nothing of the session."""
+        return Claim(session_id, 1, 0)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Count the records."""

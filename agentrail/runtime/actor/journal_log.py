@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import trio
 
@@ -130,8 +130,12 @@ SNAPSHOT_EVERY: Final = 200
 """After how many records a snapshot is stored, so that a rebuild is quick."""
 
 
-def relieve_nobody() -> None:
-    """No-op callback, used until the session sets its own, and after its end."""
+class Callers(Protocol):
+    """Interface: the session, whose callers need not wait for a journal that cannot write."""
+
+    def relieve(self) -> None:
+        """Answer callers of abort and stop early."""
+        ...
 
 
 class Begun(NamedTuple):
@@ -155,9 +159,9 @@ class Records:
         "_kept",
         "_opening",
         "_shared",
+        "callers",
         "forgotten",
         "head",
-        "relieve",
         "stem",
         "stuck",
         "unwritten",
@@ -174,7 +178,7 @@ class Records:
         self.unwritten: tuple[Record, ...] = ()
         self._begun: Begun | None = None
         self.stuck: JournalUnavailable | None = None
-        self.relieve: Callable[[], None] = relieve_nobody
+        self.callers: Callers | None = None
         self.forgotten = False
         self._doubtful = False
         self.wrote = False  # no record written since the start: the caller of `spawn` or `resume` may still wait
@@ -301,7 +305,8 @@ class Records:
 
     def _wait(self, error: JournalUnavailable) -> None:
         self.stuck = error
-        self.relieve()
+        if self.callers is not None:
+            self.callers.relieve()
         reach(Failpoint.NO_ROOM)
 
 

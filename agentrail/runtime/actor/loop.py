@@ -21,7 +21,7 @@ from agentrail.runtime.actor.completed_inputs import COMPLETED, SAYS_PARTIAL, co
 from agentrail.runtime.actor.early_release import relieve
 from agentrail.runtime.actor.end_reason import Gone, why_gone
 from agentrail.runtime.actor.hibernation import Sleep, without_code
-from agentrail.runtime.actor.journal_log import Records, rebuilt, relieve_nobody, with_plugins_of
+from agentrail.runtime.actor.journal_log import Records, rebuilt, with_plugins_of
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
@@ -101,7 +101,7 @@ class Session:
         self.waiters = Waiters()
         self.down: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None
-        self.records.relieve = self.relieve
+        self.records.callers = self
         self.traces = Traces()
         self._aborting: Slot[Answer] | None = None
         self.broke: str | None = None
@@ -387,7 +387,7 @@ class Session:
         self.bus.close()
         self.traces.end()
         self.ties.gone(gone.error)
-        self.records.relieve = relieve_nobody  # a session that is gone is freed without the garbage collector
+        self.records.callers = None  # a session that is gone is freed without the garbage collector
         waiting, self.down = self.down, ()
         for slot in waiting:
             slot.settle(gone)

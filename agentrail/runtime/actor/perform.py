@@ -71,7 +71,7 @@ class Performer:
         self._session_id = state.session_id
         self._shared = shared
         self._code = code
-        code.judge.complain = shared.complaints.tell
+        code.judge.complain = shared.complain
         self._bus = bus
         self._mailbox = mailbox
         self._ties = ties

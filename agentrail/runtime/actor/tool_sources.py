@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import trio
@@ -226,13 +227,16 @@ class RunningSource:
         return [name for name in wanted if name in there and not self._is_mine(name)]
 
 
+_NONE_RUN: Final[Mapping[str, RunningSource]] = MappingProxyType({})
+
+
 class Sources:
     """The sources of tools of one session, by name."""
 
     __slots__ = ("_closed", "_opened", "_running")
 
     def __init__(self) -> None:
-        self._running: dict[str, RunningSource] = {}
+        self._running = _NONE_RUN
         self._opened = False
         self._closed: AgentrailError | None = None
 
@@ -244,7 +248,7 @@ class Sources:
         if self._closed is not None:
             return
         self._opened = True
-        self._running = {source.name: source for source in running}
+        self._running = {source.name: source for source in running} or _NONE_RUN
         for source in running:
             nursery.start_soon(source.run, name=source.task)
         for source in running:
@@ -265,7 +269,7 @@ class Sources:
         before = self._running.get(source.name)
         if before is not None:
             before.closing = True
-        self._running[source.name] = source
+        self._put(source)
         nursery.start_soon(source.run, name=source.task)
         joined = False
         try:
@@ -284,6 +288,9 @@ class Sources:
         if before is not None:
             await before.end()
 
+    def _put(self, source: RunningSource) -> None:
+        self._running = {**self._running, source.name: source}
+
     async def _undo(self, source: RunningSource, before: RunningSource | None) -> None:
         """Remove *source*, which has not joined, and let the source *before* it go on."""
         await source.withdraw()
@@ -291,14 +298,15 @@ class Sources:
         if self._closed is not None or self._running.get(name) is not source:
             return
         if before is None:
-            del self._running[name]
+            self._running = {key: other for key, other in self._running.items() if key != name}
         else:
-            self._running[name] = before
+            self._put(before)
             await before.reopen()
 
     def drop(self, names: Sequence[str]) -> list[RunningSource]:
         """Cancel the sources with these names, and return them; the step that follows detaches their tools."""
-        found = [self._running.pop(name) for name in names if name in self._running]
+        found = [self._running[name] for name in dict.fromkeys(names) if name in self._running]
+        self._running = {name: source for name, source in self._running.items() if source not in found}
         for source in found:
             source.closing = True
             source.scope.cancel()

@@ -181,6 +181,11 @@ class _Ready:
         self._ready()
 
 
+_READY: Final[Slot[BaseException | None]] = Slot()
+_READY.settle(None)
+"""What all children have for `ready` and `started` once they are."""
+
+
 class Child:
     """A child of a supervisor, over all its restarts."""
 
@@ -236,6 +241,7 @@ class Child:
             self.state = "running"
         self.ready.settle(None)
         self.started.settle(None)
+        self.ready = self.started = _READY
 
     def end(self, state: str = "down") -> None:
         """Note that a run is over, and wake all tasks that wait for it."""
