@@ -5,8 +5,14 @@ The functions of `agentrail.codec.values` turn it into a public error.
 
 from __future__ import annotations
 
+import math
 import re
+from enum import Enum
 from typing import Final, cast
+
+import msgspec
+
+from agentrail.values.json import INT_MAX, INT_MIN
 
 _LONGEST = 400
 """The most characters of a path that a message shows."""
@@ -78,6 +84,18 @@ def misfit_of(why: Exception) -> MisfitError:
 
 def _named(said: str) -> str:
     return " or ".join(_NAMES.get(name, shortened(name)) for name in said.split(" | "))
+
+
+def blemish(found: object) -> str | None:
+    """Return why JSON of ours cannot hold *found*, if it is no container; `None` if it can."""
+    if isinstance(found, str) and not found.isascii() and found.encode(errors="replace").decode() != found:
+        return "is text with half a surrogate pair"
+    if isinstance(found, int) and not INT_MIN <= found <= INT_MAX:
+        return "is a whole number that does not fit 64 bits"
+    if isinstance(found, float) and not math.isfinite(found):
+        return f"is {found}, which JSON cannot hold"
+    fits = isinstance(found, (str, int, float, Enum, list, dict, type(None), msgspec.UnsetType))
+    return None if fits else f"is {one(type(found))}, which JSON cannot hold"
 
 
 def wrong(at: str, found: object, wanted: str) -> MisfitError:

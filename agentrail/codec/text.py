@@ -7,15 +7,15 @@ into infinity, and accepts half a surrogate pair, which could not be written to 
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+import sys
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final, NoReturn, cast
 
 from agentrail.codec.misfit import MisfitError, shortened
 from agentrail.errors import BadText, NotJson
-from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, Json, freeze
+from agentrail.values.json import MAX_DEPTH, TOO_DEEP, Json, freeze
 
 DOCUMENT_DEPTH: Final = 2 * MAX_DEPTH
 """The most levels of a text: those of one JSON value, and as many for the objects it is wrapped in."""
@@ -43,10 +43,7 @@ def to_text(value: Json) -> str:
     """
     try:
         text = _ENCODER.encode(value)
-        if not text.isascii():
-            text.encode()
-        if _may_exceed(text, DOCUMENT_DEPTH):
-            check_depth(value, DOCUMENT_DEPTH)
+        check_levels(text.encode())
     except (ValueError, TypeError, RecursionError) as why:
         freeze(value)  # raises a better error, with the path, for most values
         raise NotJson("$", "a value that cannot be written") from why
@@ -56,15 +53,11 @@ def to_text(value: Json) -> str:
 def from_text(text: str | bytes, depth: int = DOCUMENT_DEPTH) -> Json:
     """Return the value of a JSON *text*; raise `BadText` if it is not strict JSON, or has more than *depth* levels."""
     try:
-        if isinstance(text, bytes):
-            text = text.decode()
-        value = cast("object", _DECODER.decode(text))
-        _check_surrogates(text, value)
-        if _may_exceed(text, depth):
-            check_depth(value, depth)
+        value = cast("Json", _DECODER.decode(text.decode() if isinstance(text, bytes) else text))
+        frozen(value, depth)
     except (ValueError, RecursionError, MisfitError) as why:
         raise BadText(_problem(why, depth)) from None
-    return cast("Json", value)
+    return value
 
 
 def from_own_text(text: bytes) -> Json:
@@ -84,25 +77,24 @@ def _problem(why: Exception, depth: int) -> str:
             return f"{why.msg[:1].lower()}{why.msg[1:]} at line {why.lineno}, column {why.colno}"
         case UnicodeDecodeError():
             return f"byte {why.start} is not UTF-8"
-        case UnicodeEncodeError():
-            return "it holds half of a surrogate pair"
         case MisfitError():
-            return why.problem
+            return f"{why.place} {why.problem}"
         case _:
             return f"it has more than {depth} levels"
 
 
-def _check_surrogates(text: str, value: object) -> None:
-    """Raise `UnicodeEncodeError` if *text* holds half a surrogate pair, as a character or as an escape."""
-    if not text.isascii():
-        text.encode()
-    if "\\ud" in text or "\\uD" in text:
-        _ENCODER.encode(value).encode()
+def frozen(data: object, depth: int = MAX_DEPTH) -> Json:
+    """Return *data*, which may have any number of items, as frozen JSON of ours.
 
-
-def _may_exceed(text: str, depth: int) -> bool:
-    """Whether *text* has more opening brackets than *depth*; most texts have fewer, and need no look at their value."""
-    return text.count("[") + text.count("{") > depth
+    Raises `MisfitError` for what JSON cannot hold, and `RecursionError` for more than *depth* levels.
+    """
+    try:
+        return freeze(data, "", MAX_DEPTH - depth, [sys.maxsize - 1])
+    except NotJson as not_json:
+        at, what = not_json.args
+        if what == TOO_DEEP:
+            raise RecursionError from None
+        raise MisfitError(at, f"is {what}, which JSON cannot hold") from None
 
 
 def check_levels(text: bytes) -> None:
@@ -123,53 +115,20 @@ _STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _BRACKETS: Final = re.compile(rb"[][{}]")
 
 
-def check_depth(value: object, depth: int) -> None:
-    """Raise `RecursionError` if *value*, JSON data, has more than *depth* levels."""
-    level = _containers([value])
-    for _ in range(depth):
-        below: list[object] = []
-        for found in level:
-            below.extend(found.values() if isinstance(found, Mapping) else found)
-        level = _containers(below)
-        if not level:
-            return
-    if level:
-        raise RecursionError
-
-
-def _containers(found: list[object]) -> list[Mapping[str, object] | Sequence[object]]:
-    return [cast("Sequence[object]", one) for one in found if isinstance(one, dict | list | tuple | MappingProxyType)]
-
-
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise MisfitError("", f"an object has the key `{shortened(key)}` twice")
-            seen.add(key)
+        (key, _), *_others = Counter(key for key, _ in pairs).most_common(1)
+        raise MisfitError("", f"has an object with the key `{shortened(key)}` twice")
     return made
 
 
 def _int(digits: str) -> int:
-    number = int(digits) if len(digits) <= _LONGEST_INT else INT_MAX + 1
-    if not INT_MIN <= number <= INT_MAX:
-        raise MisfitError("", "a whole number in it does not fit 64 bits")
-    return number
-
-
-def _float(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise MisfitError("", "a number in it is too big")
-    return number
+    return int(digits[: _LONGEST_INT + 1])  # more would take long, and these do not fit 64 bits either
 
 
 def _constant(name: str) -> NoReturn:
-    raise MisfitError("", f"`{name}` is no JSON number")
+    raise MisfitError("", f"has `{name}`, which is no JSON number")
 
 
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant
-)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_constant=_constant)

@@ -6,10 +6,8 @@ that does not come back equal. A JSON object names its class, under `$`, if the 
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum
+from functools import cache
 from itertools import zip_longest
 from operator import is_
 from types import MappingProxyType
@@ -17,21 +15,21 @@ from typing import Final, TypeAlias, TypeVar, Union, cast, overload
 
 import msgspec
 
-from agentrail.codec.misfit import MisfitError, described, misfit_of, one, shortened
+from agentrail.codec.misfit import MisfitError, blemish, described, misfit_of, one
 from agentrail.codec.states import FROZENSET, Stored, kept
-from agentrail.codec.text import DOCUMENT_DEPTH, check_depth, check_levels, from_own_text
+from agentrail.codec.text import DOCUMENT_DEPTH, check_levels, from_own_text, frozen
 from agentrail.codec.unknown_events import as_unknown, with_unknown_event
 from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools
 from agentrail.core.vocabulary.inputs import SubagentReported
 from agentrail.core.vocabulary.state import Attached, State, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallList
-from agentrail.errors import BadData, BadValue, NotJson
+from agentrail.errors import BadData, BadValue
 from agentrail.hooks.moments import HOOKS, BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Gathered, Ruling
 from agentrail.values.events import AnyEvent
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.tools import SubAgentEvent
-from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, FrozenObject, Json, freeze
+from agentrail.values.json import MAX_DEPTH, FrozenObject, Json
 from agentrail.values.messages import History, Message
 from agentrail.values.value import Value
 
@@ -114,8 +112,6 @@ _DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
 _WIDE: Final = b"0" * 19
 """Stands in a text whose digits are all 0, if a whole number in it may need more than 64 bits: msgspec takes any."""
 
-_LEAVES: Final = (str, int, float, type(None), Enum, msgspec.UnsetType)
-
 
 def _written(value: object) -> bytes:
     if not isinstance(value, Value):
@@ -149,7 +145,7 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=_plain)
 _IN_ORDER: Final = msgspec.json.Encoder(enc_hook=_plain, order="sorted")
 
 
-_HOLDERS: Final[Mapping[object, str]] = {
+_HOLDERS: Final[Mapping[type[object], str]] = {
     State: "plugin_states",
     Ruling: "states",
     Change: "plugin_states",
@@ -158,70 +154,65 @@ _HOLDERS: Final[Mapping[object, str]] = {
 """The field that is or holds plugin states, by class. Of all other classes, all fields are looked at."""
 
 
-def _with_states_as_json(value: V, at: str = "") -> V:
+def _with_states_as_json(value: V) -> V:
     """Return *value* with the JSON that stores them in place of plugin states, which may be of any class.
 
     They are in a state, a ruling or a change, or in these as fields of a record.
     """
-    holder = _HOLDERS.get(type(value))
-    changes: dict[str, object] = {}
-    for name in value.__struct_fields__ if holder is None else (holder,):
-        found: object = getattr(value, name)
-        if type(found) is not tuple and type(found) not in _HOLDERS:
-            continue
-        inner = f"{at}.{name}"
-        if not isinstance(found, tuple):
-            made: object = _with_states_as_json(cast("Value", found), inner)
-        elif not found:
-            continue
-        elif any(type(each) is Ruling for each in cast("tuple[object, ...]", found)):
-            made = tuple(
-                [
-                    _with_states_as_json(each, f"{inner}[{place}]") if isinstance(each, Ruling) else each
-                    for place, each in enumerate(cast("tuple[Ruling | str, ...]", found))
-                ]
-            )
-        elif isinstance(value, State):
-            made = tuple([_kept(held, f"{inner}[{place}]") for place, held in enumerate(value.plugin_states)])
-        elif holder is not None:
-            pairs = enumerate(cast("tuple[tuple[int, object], ...]", found))
-            made = tuple([(seat, _kept(held, f"{inner}[{place}][1]")) for place, (seat, held) in pairs])
-        else:
-            continue
-        if isinstance(made, tuple) and all(map(is_, made, cast("tuple[object, ...]", found))):
-            continue
-        if made is not found:
-            changes[name] = made
+    kind, name, changes = type(value), "", dict[str, object]()
+    try:
+        for name in (_HOLDERS[kind],) if kind in _HOLDERS else value.__struct_fields__:
+            found: object = getattr(value, name)
+            if type(found) in _HOLDERS:
+                changes[name] = _with_states_as_json(cast("Value", found))
+            elif type(found) is tuple and found:
+                changes[name] = _each_as_json(kind, cast("tuple[object, ...]", found))
+    except MisfitError as misfit:
+        misfit.under(f".{name}")
+        raise
+    changes = {name: made for name, made in changes.items() if made is not getattr(value, name)}
     return value.but(**changes) if changes else value
 
 
-def _kept(state: object, at: str) -> dict[str, Json]:
+def _each_as_json(kind: type[object], items: tuple[object, ...]) -> tuple[object, ...]:
+    """Return *items* of a value of class *kind* with the JSON that stores them in place of plugin states."""
+    if kind not in _HOLDERS and Ruling not in map(type, items):
+        return items
+    made: list[object] = []
     try:
-        return kept(state)
+        for item in items:
+            if kind is State:
+                made.append(kept(item))
+            elif kind in _HOLDERS:
+                seat, state = cast("tuple[int, object]", item)
+                made.append((seat, kept(state)))
+            else:
+                made.append(_with_states_as_json(item) if isinstance(item, Ruling) else item)
     except MisfitError as misfit:
-        misfit.under(at)
+        misfit.under(f"[{len(made)}][1]" if kind in (Ruling, ChangedStates) else f"[{len(made)}]")
         raise
+    return items if all(map(is_, made, items)) else tuple(made)
 
 
 def _leaves(found: object, at: str = "") -> Iterator[tuple[str, object]]:
     """Yield path and value of everything in *found* that has no parts, and of the lengths and keys of the others."""
+    parts: Sequence[tuple[str, object]]
     match found:
         case Value():
-            for name in found.__struct_fields__:
-                yield from _leaves(getattr(found, name), f"{at}.{name}")
+            parts = [(f".{name}", getattr(found, name)) for name in found.__struct_fields__]
         case Mapping():
-            for key, item in cast("Mapping[object, object]", found).items():
-                yield f"{at}[{shortened(repr(key))}]", key
-                yield from _leaves(item, f"{at}[{shortened(repr(key))}]")
+            items = cast("Mapping[object, object]", found).items()
+            parts = [(f"[{key!a:.60}]", each) for key, item in items for each in (key, item)]
         case tuple() | History() | CallList():
-            yield at, len(cast("Sequence[object]", found))
-            for place, item in enumerate(cast("Sequence[object]", found)):
-                yield from _leaves(item, f"{at}[{place}]")
+            parts = [(f"[{place}]", item) for place, item in enumerate(cast("Sequence[object]", found))]
         case frozenset():
-            for item in sorted(cast("frozenset[object]", found), key=repr):
-                yield from _leaves(item, f"{at}[]")
+            parts = [("[]", item) for item in sorted(cast("frozenset[object]", found), key=repr)]
         case _:
             yield at, found
+            return
+    yield at, len(parts)
+    for inner, item in parts:
+        yield from _leaves(item, at + inner)
 
 
 def check_same(given: object, back: object) -> None:
@@ -232,25 +223,13 @@ def check_same(given: object, back: object) -> None:
     for (at, found), (there, other) in zip_longest(_leaves(given), _leaves(back), fillvalue=("", None)):
         same = type(found) is type(other) or (type(found) is int and type(other) is float)
         if at != there or not same or found != other:
-            raise MisfitError(at, _blemish(found) or f"{described(found)}, and does not come back from JSON as it was")
+            raise MisfitError(at, blemish(found) or f"{described(found)}, and does not come back from JSON as it was")
 
 
 def _check_leaves(given: Value) -> None:
     for at, found in _leaves(given):
-        if problem := _blemish(found):
+        if problem := blemish(found):
             raise MisfitError(at, problem)
-
-
-def _blemish(found: object) -> str | None:
-    """Return why JSON of ours cannot hold *found*, if it is no container; `None` if it can."""
-    if isinstance(found, float) and not math.isfinite(found):
-        return f"is {found}, which JSON cannot hold"
-    if isinstance(found, int) and not INT_MIN <= found <= INT_MAX:
-        return "is a whole number that does not fit 64 bits"
-    if isinstance(found, str) and not found.isascii() and found.encode(errors="replace").decode() != found:
-        return "is text with half a surrogate pair"
-    fits = isinstance(found, (*_LEAVES, list, dict))
-    return None if fits else f"is {one(type(found))}, which JSON cannot hold"
 
 
 # Reading
@@ -259,8 +238,8 @@ def _blemish(found: object) -> str | None:
 def read(wanted: type[T], text: bytes) -> T:
     """Make a value of the class *wanted* from *text* that `write` wrote; raise `BadData` if that is not possible."""
     try:
-        return cast("T", decoder(wanted).decode(text))
-    except (ValueError, RecursionError):
+        return cast("T", decoder(cast("object", wanted)).decode(text))
+    except (ValueError, RecursionError, MisfitError):
         return decode(wanted, from_own_text(text))  # it has an event of a newer version, or the error is found again
 
 
@@ -304,12 +283,7 @@ def decode_envelope(data: object) -> Envelope:
 
 def converted(wanted: object, data: object) -> object:
     """Make a value of the class or union *wanted* from JSON *data*; raise `MisfitError` if that is not possible."""
-    check_depth(data, DOCUMENT_DEPTH)
-    try:
-        given = freeze(data, "", MAX_DEPTH - DOCUMENT_DEPTH, [sys.maxsize - 1])
-    except NotJson as not_json:
-        inner, what = not_json.args
-        raise MisfitError(inner, f"is {what}, which JSON cannot hold") from None
+    given = frozen(data, DOCUMENT_DEPTH)
     while True:
         try:
             return msgspec.convert(given, FAMILIES.get(wanted, wanted), dec_hook=_with_states)
@@ -335,14 +309,14 @@ _OBJECTS: Final = (dict, FrozenObject)
 def _made(hint: object, found: object) -> object:
     try:
         if hint is object or (hint is FrozenObject and type(found) in _OBJECTS):
-            return freeze(found, "", room=[sys.maxsize - 1])  # stored JSON is read, however many items it has
+            return frozen(found)
         if hint is History:
             return History(msgspec.convert(found, list[Message], dec_hook=_made))
         if hint is CallList:
             return CallList(msgspec.convert(found, list[Call], dec_hook=_made))
         if hint == _TOOLS:
             return MappingProxyType(msgspec.convert(found, dict[str, Attached], dec_hook=_made))
-    except (msgspec.ValidationError, NotJson) as why:
+    except msgspec.ValidationError as why:
         raise ValueError(str(why)) from None  # of another class, so that msgspec adds the path up to here
     problem = f"{described(found)} where a JSON object is wanted"
     raise ValueError(problem)
@@ -350,7 +324,7 @@ def _made(hint: object, found: object) -> object:
 
 def _state(found: object) -> object:
     """Return a plugin state as `Stored`, or as it was if it is plain data, which needs no class."""
-    whole = freeze(found, "", room=[sys.maxsize - 1])
+    whole = frozen(found, MAX_DEPTH + 1)
     stored = whole if isinstance(whole, Mapping) else None
     name = "" if stored is None else stored.get("class", "")
     if stored is None or "data" not in stored or not stored.keys() <= {"class", "data"} or type(name) is not str:
@@ -365,12 +339,7 @@ def _state(found: object) -> object:
     return Stored(name, data) if name else data
 
 
-_decoders: Final[dict[tuple[object, Make], msgspec.json.Decoder[object]]] = {}
-
-
+@cache
 def decoder(wanted: object, make: Make = _with_states) -> msgspec.json.Decoder[object]:
     """Return the decoder for the class or union *wanted*, which is made once."""
-    found = _decoders.get((wanted, make))
-    if found is None:
-        found = _decoders[wanted, make] = msgspec.json.Decoder(wanted, dec_hook=make)
-    return found
+    return msgspec.json.Decoder(wanted, dec_hook=make)

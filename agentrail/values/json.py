@@ -22,6 +22,7 @@ else:  # a recursive alias needs its name as text, which could not be resolved w
 MAX_DEPTH = 64
 MAX_ITEMS: Final = 10_000
 """The most items that one value may have, nested ones included; writing more would block the event loop too long."""
+TOO_DEEP: Final = f"more than {MAX_DEPTH} levels"
 INT_MIN = -(2**63)
 INT_MAX = 2**64 - 1
 
@@ -76,7 +77,7 @@ def freeze(found: object, at: str = "$", depth: int = 0, room: list[int] | None 
 
 def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Json:
     if depth > MAX_DEPTH:
-        raise NotJson(at, f"more than {MAX_DEPTH} levels")
+        raise NotJson(at, TOO_DEEP)
     kind = type(found)
     if issubclass(kind, FrozenObject):
         _fit_frozen(cast("FrozenObject", found), at, depth, room)
@@ -126,7 +127,7 @@ def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> N
 def _fit_parts(frozen: Json, at: str, depth: int, room: list[int]) -> None:
     """Raise `NotJson` if *frozen*, counted part by part, has too many levels or items."""
     if depth > MAX_DEPTH:
-        raise NotJson(at, f"more than {MAX_DEPTH} levels")
+        raise NotJson(at, TOO_DEEP)
     items = frozen.values() if isinstance(frozen, Mapping) else cast("Sequence[Json]", frozen)
     _take_room(len(items), at, room)
     for item in items:

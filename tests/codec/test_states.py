@@ -13,7 +13,7 @@ from agentrail.codec.plugin_types import decode_state, revive
 from agentrail.codec.states import Stored, data_of, encode_state, storable
 from agentrail.codec.text import from_text, to_text
 from agentrail.codec.type_hints import readable
-from agentrail.codec.values import decode, encode
+from agentrail.codec.values import decode, encode, read, write
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadData, BadValue
 from agentrail.hooks.attachments import STATE_LIMIT
@@ -309,6 +309,14 @@ def test_nothing_is_imported_by_a_name_that_was_read() -> None:
 def test_a_kept_state_that_is_none_is_refused(kept: object, problem: str) -> None:
     with pytest.raises(BadData, match=problem):
         decode(Ruling, {"hook": "init", "states": [[0, kept]]})
+
+
+def test_a_state_with_all_the_levels_that_it_may_have_comes_back() -> None:
+    ruling = Ruling("init", states=((0, nested(MAX_DEPTH)),))
+    text = write(ruling)
+    assert read(Ruling, text) == decode(Ruling, from_text(text)) == ruling
+    with pytest.raises(BadData, match="it is nested too deep"):
+        read(Ruling, text.replace(b"[1]", b"[[1]]"))
 
 
 def test_a_ruling_with_a_state_that_cannot_be_stored_is_not_written() -> None:

@@ -11,6 +11,8 @@ from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, Json, freeze, tha
 from tests.codec.generators import jsons
 
 DEEP = 200_000
+TOO_LONG = "is a whole number that does not fit 64 bits, which JSON cannot hold"
+HALF = "is text with half a surrogate pair, which JSON cannot hold"
 
 
 @given(jsons)
@@ -54,20 +56,20 @@ def test_the_text_has_no_spaces_and_no_needless_escapes() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("NaN", "`NaN` is no JSON number"),
-        ("[Infinity]", "`Infinity` is no JSON number"),
-        ('{"a":-Infinity}', "`-Infinity` is no JSON number"),
-        ("1e999", "a number in it is too big"),
-        ("-1e999", "a number in it is too big"),
-        (str(INT_MAX + 1), "a whole number in it does not fit 64 bits"),
-        (str(INT_MIN - 1), "a whole number in it does not fit 64 bits"),
-        ("9" * 100_000, "a whole number in it does not fit 64 bits"),
-        ('{"a":1,"a":1}', "an object has the key `a` twice"),
-        ('[{"x":{"b":1,"a":2,"b":3}}]', "an object has the key `b` twice"),
-        ('{"a":1,"\\u0061":2}', "an object has the key `a` twice"),
-        ('"\\ud800"', "it holds half of a surrogate pair"),
-        ('{"\\uDFFF":1}', "it holds half of a surrogate pair"),
-        ('["\ud800"]', "it holds half of a surrogate pair"),
+        ("NaN", "it has `NaN`, which is no JSON number"),
+        ("[Infinity]", "it has `Infinity`, which is no JSON number"),
+        ('{"a":-Infinity}', "it has `-Infinity`, which is no JSON number"),
+        ("1e999", "it is the number inf, which JSON cannot hold"),
+        ('{"a":[0,-1e999]}', "its `a[1]` is the number -inf, which JSON cannot hold"),
+        (str(INT_MAX + 1), f"it {TOO_LONG}"),
+        (f"[{INT_MIN - 1}]", f"its `[0]` {TOO_LONG}"),
+        ("9" * 100_000, f"it {TOO_LONG}"),
+        ('{"a":1,"a":1}', "it has an object with the key `a` twice"),
+        ('[{"x":{"b":1,"a":2,"b":3}}]', "it has an object with the key `b` twice"),
+        ('{"a":1,"\\u0061":2}', "it has an object with the key `a` twice"),
+        ('"\\ud800"', f"it {HALF}"),
+        ('{"\\uDFFF":1}', f"it {HALF}"),
+        ('["\ud800"]', f"its `[0]` {HALF}"),
         ("[" * (DOCUMENT_DEPTH + 1) + "]" * (DOCUMENT_DEPTH + 1), f"it has more than {DOCUMENT_DEPTH} levels"),
         ('{"a":' * DEEP + "1" + "}" * DEEP, f"it has more than {DOCUMENT_DEPTH} levels"),
         ("[" * DEEP, f"it has more than {DOCUMENT_DEPTH} levels"),
