@@ -13,6 +13,7 @@ from agentrail.errors import ReplayDiffers
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
+from agentrail.hooks.plugin import ON_EVENT
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import JsonObject
@@ -45,6 +46,11 @@ class PluginRow(Value, gc=True):
     """Keys of the plugins to ask; `None` if all are."""
 
 
+def have_on_event(seats: Iterable[AttachedPlugin]) -> bool:
+    """Whether any of the plugins has `on_event`."""
+    return any(ON_EVENT in seat.hooks for seat in seats)
+
+
 class Judge(Protocol):
     """Runs hooks of plugins and checks arguments of calls; each answer is a `Ruling`."""
 
@@ -62,6 +68,10 @@ class Judge(Protocol):
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
         """Run *hook* of the plugins of *row*, from *place* on, and return their combined ruling."""
+        ...
+
+    def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+        """Whether any of the plugins has `on_event`, so that `learn` must be asked."""
         ...
 
     def learn(
@@ -119,6 +129,10 @@ class Recorded:
     ) -> Ruling:
         """Return the next recorded ruling; raise `ReplayDiffers` if it is not about *hook*."""
         return self._next(hook.moment)
+
+    def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+        """Whether any of the plugins has `on_event`."""
+        return have_on_event(seats)
 
     def learn(
         self,

@@ -10,7 +10,7 @@ from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
-from agentrail.hooks.judge import NO_CONSENT, Consent, PluginRow
+from agentrail.hooks.judge import NO_CONSENT, Consent, PluginRow, have_on_event
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.pipeline import (
     Complain,
@@ -178,6 +178,10 @@ class Live:
         )
         pipeline.complain = self.complain
         return pipeline.run(entries, place)
+
+    def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+        """Whether any of the plugins has `on_event`."""
+        return ON_EVENT in self._row if seats is self._for else have_on_event(seats)
 
     def learn(
         self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]

@@ -139,12 +139,13 @@ class Pipeline:
         return behind >= 0 and any(entry.seat.critical and entry.place < behind for entry in entries)
 
     def _ask(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling | None:
+        first, changes = place.seat, place.asked is not None or isinstance(self.hook, BeforeTool)
         for entry in entries:
-            if entry.place < place.seat:
+            at = entry.place
+            if at < first:
                 continue
-            asked_again = place.asked is not None and entry.place == place.seat
-            hook = self._shown(place if asked_again else None)
-            before = self.states[entry.place]
+            hook = self._shown(entry, place) if changes else self.hook
+            before = self.states[at]
             try:
                 answer: object = entry.method(hook, before, self.ctx)
                 if type(answer) is Continue:
@@ -160,15 +161,15 @@ class Pipeline:
                 return stopped
         return None
 
-    def _shown(self, place: Place | None) -> Hook:
+    def _shown(self, entry: PluginEntry, place: Place) -> Hook:
+        """Return the hook as the plugin of *entry* sees it."""
         hook = self.hook
         if isinstance(hook, BeforeTool):
             approved = self.consent.approved is not None and is_same(hook.args, self.consent.approved)
             if approved is not hook.approved or self.final is not hook.final:
                 self.hook = hook = hook.but(approved=approved, final=self.final)
-        if place is None:
-            return hook
-        return hook.but(asked=place.asked, answer=place.answer)
+        asked_again = place.asked is not None and entry.place == place.seat
+        return hook.but(asked=place.asked, answer=place.answer) if asked_again else hook
 
     def _take(self, entry: PluginEntry, answer: object) -> Ruling | None:
         if type(answer) not in MATRIX[self.hook.moment]:

@@ -144,7 +144,7 @@ def _learn(w: StepDraft) -> None:
     s = w.s
     if not w.events or not s.seats or len(s.plugin_states) != len(s.seats):
         return
-    if not any("on_event" in seat.hooks for seat in s.seats):
+    if not w.judge.learns(s.seats):
         return
     ruling = w.judge.learn(tuple(w.events), s.row, w.context, dict(s.deafness))
     w.take(ruling, report=s.phase is not Phase.ENDED)
