@@ -173,9 +173,12 @@ class History(Sequence[Message]):
         start._log, start._sizes, start._length = self._log, self._sizes, min(length, self._length)  # noqa: SLF001  # as above
         return start if length else EMPTY_HISTORY
 
-    def continues(self, other: History) -> bool:
-        """Whether the history was made by appending to *other*, and shares its log."""
-        return self._log is other._log and self._length >= other._length
+    def added_to(self, other: History) -> tuple[Message, ...] | None:
+        """Return the messages that were appended to *other* to make this history; `None` if it was made otherwise."""
+        start = other._length
+        if (self._log is other._log and self._length >= start) or not start:
+            return tuple(self._log[start : self._length])
+        return None
 
     def __len__(self) -> int:
         return self._length
@@ -186,8 +189,11 @@ class History(Sequence[Message]):
     def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
     def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
         if isinstance(index, slice):
-            start, stop, by = index.indices(self._length)
-            return tuple(self._log[start:stop]) if by == 1 else tuple([self._log[i] for i in range(start, stop, by)])
+            log = self._log
+            if len(log) != self._length:  # the log has messages of others behind those of this history
+                start, stop, by = index.indices(self._length)
+                return tuple(log[start:stop] if by == 1 else [log[i] for i in range(start, stop, by)])
+            return tuple(log[index])
         if not -self._length <= index < self._length:
             raise IndexError(index)
         return self._log[index if index >= 0 else self._length + index]

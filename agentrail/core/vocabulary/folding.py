@@ -6,17 +6,16 @@ code reads older sessions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import compress, count, filterfalse, repeat
 from operator import is_, is_not
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.changes import (
-    NO_CHANGE,
     NO_TURN,
     Appended,
     Change,
@@ -45,11 +44,12 @@ from agentrail.values.messages import (
 from agentrail.values.value import Value
 
 _SPEC_OF_TOOL: Final = SpecOfTool()
+# The fields of a change are in the order of what they are of: they are given by place, of whatever types they are.
+_CHANGE: Final = cast("Callable[..., Change]", Change)
+_CHANGED_CALL: Final = cast("Callable[..., ChangedCall]", ChangedCall)
+_CHANGED_TURN: Final = cast("Callable[..., ChangedTurn]", ChangedTurn)
 _SAME_TURN: Final = ChangedTurn()
-_CALL_NAMES: Final = Call.__struct_fields__
-_CALL_PLACES: Final = range(len(_CALL_NAMES))
-_TURN_NAMES: Final = Turn.__struct_fields__
-_TURN_PLACES: Final = range(len(_TURN_NAMES))
+_SPEC_PLACE: Final = Call.__struct_fields__.index("spec")
 
 Changed: TypeAlias = dict[str, object]
 """Fields of a state with their new values."""
@@ -65,16 +65,18 @@ def change(old: State, new: State) -> Change:
     equal whole numbers and texts, nothing is written.
     """
     before, after = astuple(old), astuple(new)
-    changed: dict[str, object] = {}
+    changed: list[object] = [UNSET] * len(before)
     for place in compress(_PLACES, map(is_not, before, after)):
-        was: object = before[place]
-        now: object = after[place]
-        kind = type(now)
-        if (kind is int or kind is str) and kind is type(was) and was == now:
-            continue
         form = _FORM_AT[place]
-        changed[NAMES[place]] = now if form is None else form[0](old, new)
-    return replace(NO_CHANGE, **changed)
+        now: object = after[place]
+        changed[place] = _unless_equal(before[place], now) if form is None else form[0](old, new)
+    return _CHANGE(*changed)
+
+
+def _unless_equal(was: object, now: object) -> object:
+    """Return *now*, or `UNSET` if it is a whole number or a text and *was* is an equal one."""
+    kind = type(now)
+    return UNSET if (kind is int or kind is str) and kind is type(was) and was == now else now
 
 
 def fold(state: State, change: Change) -> State:
@@ -89,16 +91,17 @@ def fold(state: State, change: Change) -> State:
 
 
 def _grown(before: State, after: State) -> Appended | Rearranged | UnsetType:
-    old, new = before.history, after.history
-    if new.continues(old) or not old:
-        added = tuple([_meant(message, before.batch) for message in new[len(old) :]])
-        return Appended(added) if added else UNSET
-    return rearranged(old, new)
+    added = after.history.added_to(before.history)
+    if added is None:
+        return rearranged(before.history, after.history)
+    batch = before.batch
+    meant = added if batch is None else tuple([_meant(message, batch) for message in added])
+    return Appended(meant) if meant else UNSET
 
 
-def _meant(message: Message, batch: Batch | None) -> Message | ResultOf:
+def _meant(message: Message, batch: Batch) -> Message | ResultOf:
     """Return *message*, or what stands for it if it is the result of a call of *batch*."""
-    if batch is None or not isinstance(message, ToolMessage):
+    if not isinstance(message, ToolMessage):
         return message
     call = batch.calls.find(message.call_id)
     return message if call is None or call.result is not message else ResultOf(message.call_id)
@@ -145,16 +148,12 @@ def _begun(history: History) -> Batch:
     return Batch(CallList(map(first_call, last.calls if isinstance(last, AssistantMessage) else ())))
 
 
-def _differing(old: Value, new: Value, names: Sequence[str], places: range) -> dict[str, object]:
-    """Return the fields of *new* that *old* does not have, as `change` compares them; their class has *names*."""
+def _differing(old: Value, new: Value) -> list[object]:
+    """Return the fields of *new*, by place; `UNSET` for those that *old* has, as `change` compares them."""
     before, after = astuple(old), astuple(new)
-    changed: dict[str, object] = {}
-    for place in compress(places, map(is_not, before, after)):
-        was: object = before[place]
-        now: object = after[place]
-        kind = type(now)
-        if not ((kind is int or kind is str) and kind is type(was) and was == now):
-            changed[names[place]] = now
+    changed: list[object] = [UNSET] * len(before)
+    for place in compress(range(len(before)), map(is_not, before, after)):
+        changed[place] = _unless_equal(before[place], after[place])
     return changed
 
 
@@ -165,10 +164,11 @@ def _written(form: Value) -> dict[str, object]:
 
 
 def _changed_call(old: Call, new: Call, tools: Mapping[str, Attached]) -> ChangedCall:
-    changed = _differing(old, new, _CALL_NAMES, _CALL_PLACES)
-    if "spec" in changed and (attached := tools.get(new.name)) is not None and attached.spec is new.spec:
-        changed["spec"] = _SPEC_OF_TOOL
-    return replace(ChangedCall(new.call_id), **changed)
+    changed = _differing(old, new)
+    changed[0] = new.call_id
+    if changed[_SPEC_PLACE] is not UNSET and (attached := tools.get(new.name)) and attached.spec is new.spec:
+        changed[_SPEC_PLACE] = _SPEC_OF_TOOL
+    return _CHANGED_CALL(*changed)
 
 
 def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, Attached]) -> Call:
@@ -235,8 +235,8 @@ def _change_tools(before: State, form: ChangedTools, _: Changed) -> Mapping[str,
 def _changed_turn(before: State, after: State) -> ChangedTurn | UnsetType | None:
     if after.turn is None:
         return None
-    differing = _differing(before.turn or NO_TURN, after.turn, _TURN_NAMES, _TURN_PLACES)
-    return UNSET if before.turn and not differing else replace(_SAME_TURN, **differing)
+    differing = _CHANGED_TURN(*_differing(before.turn or NO_TURN, after.turn))
+    return UNSET if before.turn and differing == _SAME_TURN else differing
 
 
 def _change_turn(before: State, form: ChangedTurn | None, _: Changed) -> Turn | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 
 from agentrail.ports.failpoints import Failpoint, reach
@@ -103,7 +104,7 @@ class Bus:
             return
         self._n = n
         whispers.said.extend(said)
-        whispers.at.extend([at] * len(said))
+        whispers.at.extend(array("q", (at,)) * len(said))  # from a list, each number would be read anew
         self._buffered += len(said)
         for subscription in self._subscriptions:
             subscription.wake()
