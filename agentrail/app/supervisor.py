@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -69,7 +70,7 @@ class Supervisor:
         self._sessions = sessions
         self._node = node
         self._specs = specs
-        self._stored_code: wiring.StoredCode | None = None  # of the last spawn: sessions of one spec share it
+        self._last_code: weakref.ref[wiring.StoredCode] | None = None  # of the last spawn: those of one spec share it
 
     @in_brackets
     def __repr__(self) -> str:
@@ -99,9 +100,11 @@ class Supervisor:
         await bringing.bring_beside(spec)
         state, code = wiring.new_session(session_id, spec, self._sessions.shared.model)
         state = commands.named(state, tenant, owner, title, labels)
-        if self._stored_code is None or self._stored_code.spec is not spec:
-            self._stored_code = wiring.StoredCode(self._sessions, self._specs, spec)
-        return await self._sessions.start(self._node, state, code, self._stored_code, restart)
+        stored_code = None if self._last_code is None else self._last_code()
+        if stored_code is None or stored_code.spec is not spec:
+            stored_code = wiring.StoredCode(self._sessions, self._specs, spec)
+            self._last_code = weakref.ref(stored_code)
+        return await self._sessions.start(self._node, state, code, stored_code, restart)
 
     async def resume(
         self,

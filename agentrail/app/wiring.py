@@ -338,7 +338,7 @@ async def _compact(messages: Sequence[Message], keep: int) -> Compacted:
 class StoredCode:
     """Finds the code for a stored session that is resumed, forked or woken from hibernation; sessions may share one."""
 
-    __slots__ = ("_pause", "_sessions", "_specs", "spec")
+    __slots__ = ("__weakref__", "_pause", "_sessions", "_specs", "spec")
 
     def __init__(
         self,

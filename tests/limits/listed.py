@@ -496,8 +496,13 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     "how much is done, read or copied at once, with no difference but in speed; see `test_at_once.py`": (
         "adapters.journals.archive.PAGE",
         "adapters.journals.auditing.PAGE",
+        "adapters.journals.memory.AT_ONCE",
+        "adapters.journals.memory.LOOSE",
         "adapters.journals.packing.BLOB_FROM",
         "adapters.journals.packing.LONG",
+        "adapters.journals.pages.LEVEL",
+        "adapters.journals.pages.LONG",
+        "adapters.journals.pages.PAGE",
         "adapters.journals.sharing.LEAST",
         "adapters.journals.sqlite.deletion.cleaning.GIVEN_BACK",
         "adapters.journals.sqlite.deletion.cleaning.READ_AT_ONCE",

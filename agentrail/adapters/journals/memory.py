@@ -5,10 +5,11 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import partial
 from heapq import nsmallest
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
+from agentrail.adapters.journals.pages import Pages, put_away, taken_out
 from agentrail.errors import Fenced
 from agentrail.ports.journal import (
     ALL_SESSIONS,
@@ -42,6 +43,12 @@ if TYPE_CHECKING:
 UNSAID = About()
 """What is said of a session before its first record."""
 
+LOOSE: Final = 512
+"""How many records, of all sessions, are kept as they are: what is written and read again soon costs no more."""
+
+AT_ONCE: Final = 16
+"""How many records of one session are put into its pages at once, which takes some 25 µs each."""
+
 UNHELD = Holding("", 0)
 """What is noted of a session that nobody holds."""
 
@@ -49,7 +56,19 @@ UNHELD = Holding("", 0)
 class _Shelf:
     """All data that is stored of one session."""
 
-    __slots__ = ("about", "commands", "epoch", "held", "parent", "places", "records", "seqs", "session_id", "snapshot")
+    __slots__ = (
+        "about",
+        "commands",
+        "epoch",
+        "held",
+        "last",
+        "pages",
+        "parent",
+        "places",
+        "seqs",
+        "session_id",
+        "snapshot",
+    )
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
@@ -57,15 +76,41 @@ class _Shelf:
         self.epoch = 0
         self.held = UNHELD
         self.parent: str | None = None
-        self.records: list[Record | Packed] = []
+        self.pages = Pages()
+        self.last: StoredSession | None = None
         self.seqs: array[int] = array("q")  # an array is one object for the garbage collector, a list of numbers many
-        self.commands: dict[str, int] = {}
-        self.snapshot: Snapshot | Packed | None = None
+        self.commands: dict[str, int] | None = None
+        self.snapshot: Snapshot | Packed | bytes | None = None
         self.places: MessagePlaces | None = None
 
     def read(self, after: int, limit: int) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*."""
-        return tuple(_loaded(self, number + 1) for number in range(len(self.records))[after : after + limit])
+        found = islice(self.pages.after(after), max(limit, 0))
+        return tuple([self.whole(number, kept) for number, kept in enumerate(found, after + 1)])
+
+    def record(self, number: int) -> Record:
+        """Return the record of this number."""
+        return self.whole(number, next(self.pages.after(number - 1)))
+
+    def whole(self, number: int, kept: Record | Packed) -> Record:
+        """Return the record of this number, which is *kept* in this form."""
+        if isinstance(kept, Record):
+            return kept
+        from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_packed`
+
+        return unpack(kept, self.session_id, number, self._messages)
+
+    def _messages(self, number: int) -> Sequence[Message]:
+        """Return the messages in the change of a record, which another one refers to."""
+        from agentrail.adapters.journals.message_places import messages_in  # noqa: PLC0415 - see `_packed`
+        from agentrail.adapters.journals.packing import unpack_messages  # noqa: PLC0415 - see `_packed`
+
+        kept = next(self.pages.after(number - 1))
+        return messages_in(kept.change) if isinstance(kept, Record) else unpack_messages(kept)
+
+    def summary(self) -> StoredSession:
+        """Return the summary of the session, made from its last record; it outlasts the record in its pages."""
+        return self.last or stored_session(self.record(len(self.pages)), self.about)
 
 
 class MemoryJournal:
@@ -81,6 +126,8 @@ class MemoryJournal:
         self._shelves: dict[str, _Shelf] = {}
         self._children: dict[str, dict[str, None]] = {}
         self._epochs = 0
+        self._newest: dict[str, _Shelf] = {}  # the sessions with records in no page; the one written last comes last
+        self._loose = 0  # how many records these are
 
     @in_brackets
     def __repr__(self) -> str:
@@ -94,7 +141,7 @@ class MemoryJournal:
         self._epochs += 1  # one counter for all sessions: a deleted id that is used again gets a new epoch too
         shelf.epoch = self._epochs
         shelf.held = Holding(holder, lease.until)
-        return Claim(session_id, shelf.epoch, len(shelf.records))
+        return Claim(session_id, shelf.epoch, len(shelf.pages))
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
         """Let the leases of *claims* last as *lease* says; return the claims that are lost."""
@@ -117,7 +164,7 @@ class MemoryJournal:
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""
         shelf = self._claimed(claim)
-        if expected != len(shelf.records):
+        if expected != len(shelf.pages):
             raise Fenced(claim.session_id, shelf.epoch)
         check_numbers(claim, expected, records)
         kept = [_packed(record, shelf) for record in records] if self._encode else records
@@ -125,13 +172,22 @@ class MemoryJournal:
             shelf.about = about_after(record, shelf.about)
             shelf.seqs.append(last_seq(record, shelf.seqs[-1] if shelf.seqs else 0))
             if record.command is not None:
+                if shelf.commands is None:
+                    shelf.commands = {}
                 shelf.commands[record.command] = record.number
-        shelf.records.extend(kept)
+        shelf.pages.newest.extend(kept)
+        shelf.last = None
+        if records and not self._encode:
+            self._newest.pop(claim.session_id, None)
+            self._newest[claim.session_id] = shelf
+            self._loose += len(records)
+            if self._loose > LOOSE:
+                self._put_away()
         parent = parent_of(records[0]) if records else None
         if parent is not None:
             shelf.parent = parent
             self._children.setdefault(parent, {})[claim.session_id] = None
-        return len(shelf.records)
+        return len(shelf.pages)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*."""
@@ -146,18 +202,17 @@ class MemoryJournal:
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return the command and answer stored under a command id; `None` if the id was never used."""
         shelf = self._shelves.get(session_id)
-        number = None if shelf is None else shelf.commands.get(command)
+        number = None if shelf is None or shelf.commands is None else shelf.commands.get(command)
         if shelf is None or number is None:
             return None
-        record = _loaded(shelf, number)
+        record = shelf.record(number)
         return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
     async def sessions(
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* of the *wanted* sessions, sorted by `wanted.rank`; all are looked at."""
-        shelves = [shelf for shelf in self._shelves.values() if shelf.records]
-        found = (stored_session(_loaded(shelf, len(shelf.records)), shelf.about) for shelf in shelves)
+        found = (shelf.summary() for shelf in self._shelves.values() if shelf.pages)
         least = None if after is None else wanted.rank(after)
         listed = (one for one in found if wanted.holds(one) and (least is None or wanted.rank(one) > least))
         return tuple(nsmallest(limit, listed, wanted.rank))
@@ -165,8 +220,8 @@ class MemoryJournal:
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""
         shelf = self._claimed(claim)
-        check_snapshot(claim, snapshot, len(shelf.records))
-        shelf.snapshot = _packed(snapshot) if self._encode else snapshot
+        check_snapshot(claim, snapshot, len(shelf.pages))
+        shelf.snapshot = _packed(snapshot) if self._encode else put_away(snapshot)
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
@@ -200,14 +255,32 @@ class MemoryJournal:
         self._epochs += 1
         shelf.epoch = self._epochs
         shelf.snapshot = None
-        count = 0
-        for place in range(max(first, 1) - 1, min(last, len(shelf.records))):
-            record = _loaded(shelf, place + 1)
+        shelf.last = None
+        if not self._encode:
+            self._take_out(shelf)
+        records, count = shelf.pages.newest, 0
+        for place in range(max(first, 1) - 1, min(last, len(records))):
+            record = shelf.record(place + 1)
             count += record.redacted is None
             marked = redacted(record, note)
             shelf.about = about_redacted(shelf.about, (record,))
-            shelf.records[place] = _packed(marked) if self._encode else marked
+            records[place] = _packed(marked) if self._encode else marked
         return count
+
+    def _put_away(self) -> None:
+        """Put the oldest records of the session that was written the longest ago into its pages."""
+        shelf = next(iter(self._newest.values()))
+        if len(shelf.pages.newest) <= AT_ONCE:
+            shelf.last = shelf.summary()
+        self._loose -= shelf.pages.put_away(AT_ONCE)
+        if not shelf.pages.newest:
+            del self._newest[shelf.session_id]
+
+    def _take_out(self, shelf: _Shelf) -> None:
+        """Make all records of a session its newest ones."""
+        self._loose += len(shelf.pages) - len(shelf.pages.newest)
+        shelf.pages.take_out()
+        self._newest[shelf.session_id] = shelf
 
     def _tree(self, session_id: str) -> list[str]:
         """Return the ids of a session and of its sub-agents, at any depth."""
@@ -223,7 +296,9 @@ class MemoryJournal:
         if siblings is not None:
             siblings.pop(session_id, None)
         self._children.pop(session_id, None)
-        return shelf is not None and bool(shelf.records)
+        if self._newest.pop(session_id, None) is not None and shelf is not None:
+            self._loose -= len(shelf.pages.newest)
+        return shelf is not None and bool(shelf.pages)
 
     def _claimed(self, claim: Claim) -> _Shelf:
         shelf = self._shelves.get(claim.session_id)
@@ -249,27 +324,11 @@ def _packed(value: Record | Snapshot, shelf: _Shelf | None = None) -> Packed:
     return pack(value, None if shelf is None else shelf.places)
 
 
-def _loaded(shelf: _Shelf, number: int) -> Record:
-    kept = shelf.records[number - 1]
-    if isinstance(kept, Record):
-        return kept
-    from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_packed`
-
-    return unpack(kept, shelf.session_id, number, partial(_messages, shelf))
-
-
-def _messages(shelf: _Shelf, number: int) -> Sequence[Message]:
-    """Return the messages in the change of a record, which another one refers to."""
-    from agentrail.adapters.journals.message_places import messages_in  # noqa: PLC0415 - see `_packed`
-    from agentrail.adapters.journals.packing import unpack_messages  # noqa: PLC0415 - see `_packed`
-
-    kept = shelf.records[number - 1]
-    return messages_in(kept.change) if isinstance(kept, Record) else unpack_messages(kept)
-
-
-def _loaded_snapshot(kept: Snapshot | Packed) -> Snapshot:
+def _loaded_snapshot(kept: Snapshot | Packed | bytes) -> Snapshot:
     if isinstance(kept, Snapshot):
         return kept
+    if isinstance(kept, bytes):
+        return taken_out(kept)
     from agentrail.adapters.journals.packing import unpack_snapshot  # noqa: PLC0415 - see `_packed`
 
     return unpack_snapshot(kept)

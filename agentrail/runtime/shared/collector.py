@@ -62,7 +62,7 @@ class _Process:
         self._lock = threading.Lock()  # there may be one event loop in each of several threads
         self._asking: tuple[FewerCollections, ...] = ()
         self._before = self._thresholds = gc.get_threshold()
-        self._frozen = False
+        self._frozen = 0  # objects; those that were freed since are counted too
         self._whole = True
         self._kept = 0.0
 
@@ -107,13 +107,17 @@ class _Process:
         if sessions < MANY:
             self._thaw()
             return
+        self._frozen += len(gc.get_objects(OLDEST))
         gc.freeze()
-        self._frozen = True
-        kept = gc.get_freeze_count() / sessions
         if self._whole:
-            self._whole, self._kept = False, kept
-        elif kept > 2 * self._kept:
+            self._whole, self._kept = False, self._frozen / sessions
+        elif self._frozen > 2 * self._kept * sessions and not self._fits(2 * self._kept * sessions):
             self._thaw()
+
+    def _fits(self, most: float) -> bool:
+        """Whether no more than *most* of what was frozen is still there. To count it, all of it is walked through."""
+        self._frozen = gc.get_freeze_count()
+        return self._frozen <= most
 
     def _come_after(self, collections: int) -> None:
         """Have a full collection come after so many of the middle generation, unless other code has chosen."""
@@ -127,7 +131,7 @@ class _Process:
         """Have the next full collection look at everything."""
         if self._frozen:
             gc.unfreeze()
-            self._frozen, self._whole = False, True
+            self._frozen, self._whole = 0, True
 
 
 _PROCESS: Final = _Process()

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import pytest
 
+from agentrail.adapters.journals import memory
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.ports.journal import Journal
@@ -13,6 +14,15 @@ from agentrail.testing import JournalConformance, StrictConformance
 class TestMemory(JournalConformance):
     @pytest.fixture
     def journal(self) -> Journal:
+        return MemoryJournal()
+
+
+class TestPagedMemory(JournalConformance):
+    """Each record is put into a page at once."""
+
+    @pytest.fixture
+    def journal(self, monkeypatch: pytest.MonkeyPatch) -> Journal:
+        monkeypatch.setattr(memory, "LOOSE", 0)
         return MemoryJournal()
 
 

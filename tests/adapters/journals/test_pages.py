@@ -1,56 +1,98 @@
-"""What a turn writes to the disk: commits, and pages of the log."""
+"""A journal in memory puts older records into pages, in which they take little."""
 
-import sqlite3
-from contextlib import closing
-from pathlib import Path
+import math
+import sys
 
-import trio
+import pytest
 
-from agentrail import open_supervisor
-from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE
-from agentrail.testing import ScriptedModel
-from tests.runtime.world import spec_of
-
-TURNS = 40
-"""How many turns are counted: few enough that the log is not begun anew meanwhile."""
-
-AT_MOST = 15_000
-"""Bytes of the log that a short turn may fill on average.
-
-Of these, 2,000 are for SQLite's map of pages, which says what can be given back when sessions are deleted, and 2,000
-for the index of sessions at work, as a turn begins and ends.
-"""
-
-_HEAD, _FRAME = 32, 24 + PAGE_SIZE
+from agentrail.adapters.journals import memory
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.pages import LONG, Pages
+from agentrail.core.vocabulary.inputs import Arrival
+from agentrail.core.vocabulary.state import Setup, State
+from agentrail.ports.journal import Record, Redaction, Snapshot
+from agentrail.testing.conformance.journal_samples import opened, prompted, run_of
 
 
-def test_a_new_file_has_small_pages(tmp_path: Path) -> None:
-    path = tmp_path / "agentrail.db"
-    _play(path, 1)
-    with closing(sqlite3.connect(path)) as file:
-        assert file.execute("PRAGMA page_size").fetchone() == (PAGE_SIZE,)
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "LOOSE", 0)
 
 
-def test_a_short_turn_is_two_commits_and_few_pages(tmp_path: Path) -> None:
-    before, after = (_play(tmp_path / f"{turns}.db", turns) for turns in (10, 10 + TURNS))
-    assert _commits(after) - _commits(before) == 2 * TURNS
-    assert len(after) - len(before) <= AT_MOST * TURNS
+def paged(*records: Record) -> Pages:
+    pages = Pages()
+    for record in records:
+        pages.newest.append(record)
+        assert pages.put_away(1) == 1
+    assert pages.newest == []
+    return pages
 
 
-def _play(path: Path, turns: int) -> bytes:
-    """Play *turns* short turns; return the log as it stood before the journal was closed."""
-
-    async def main() -> bytes:
-        async with open_supervisor(journal=SqliteJournal(path)) as supervisor:
-            session = await supervisor.spawn(spec_of(ScriptedModel(["a" * 200], repeat_last=True)), "s")
-            for _ in range(turns):
-                await session.ask("p" * 190)
-            return path.with_name(f"{path.name}-wal").read_bytes()
-
-    return trio.run(main)
+def test_records_in_pages_are_the_same() -> None:
+    records = run_of("s", 1, 100)
+    pages = paged(*records)
+    assert len(pages) == 100
+    assert [list(pages.after(number)) for number in range(101)] == [list(records[number:]) for number in range(101)]
 
 
-def _commits(log: bytes) -> int:
-    """Return how many frames of *log* end a transaction: those that say how large the file is after it."""
-    return sum(any(log[at + 4 : at + 8]) for at in range(_HEAD, len(log), _FRAME))
+def test_what_cannot_be_written_stays_as_it_is() -> None:
+    odd = prompted("s", 2).but(arrival=Arrival(prompted("s", 2).arrival.input, 2, math.nan))
+    long = prompted("s", 3, "x" * LONG)
+    records = (prompted("s", 1), odd, long, prompted("s", 4))
+    found = list(paged(*records).after(0))
+    assert found[1] is odd
+    assert found[2] is long
+    assert (found[0], found[3]) == (records[0], records[3])
+    assert list(paged(*records).after(3)) == [records[3]]
+
+
+async def test_a_record_is_in_a_page_once_others_were_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "LOOSE", 4)
+    journal = MemoryJournal()
+    claim = await opened(journal, "a", 3)
+    first = (await journal.read("a"))[0]
+    assert (await journal.read("a"))[0] is first
+    await opened(journal, "b", 3)
+    again = (await journal.read("a"))[0]
+    assert again == first
+    assert again is not first
+    await journal.append(claim, 3, run_of("a", 4, 2))
+    assert await journal.read("a") == run_of("a", 1, 5)
+
+
+async def test_records_of_a_session_that_is_gone_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "LOOSE", 4)
+    journal = MemoryJournal()
+    for number in range(3):
+        await opened(journal, f"gone{number}", 3)
+        await journal.delete(f"gone{number}", "test", 0)
+    await opened(journal, "s", 4)
+    assert await journal.read("s") == run_of("s", 1, 4)
+    assert (await journal.read("s"))[0] is (await journal.read("s"))[0]
+
+
+async def test_a_redacted_record_is_taken_out_of_its_page() -> None:
+    journal = MemoryJournal()
+    claim = await opened(journal, "s", 3)
+    pages = journal._shelves["s"].pages  # noqa: SLF001 - what is kept is the point
+    await journal.redact("s", 2, 2, Redaction(5, "ann"), "test")
+    assert pages._pages == ()  # noqa: SLF001
+    found = await journal.read("s")
+    assert [record.redacted is not None for record in found] == [False, True, False]
+    claim = await journal.claim("s", "test")
+    await journal.append(claim, 3, run_of("s", 4, 1))
+    assert [record.redacted is not None for record in await journal.read("s")] == [False, True, False, False]
+
+
+async def test_a_snapshot_is_the_same() -> None:
+    journal = MemoryJournal()
+    claim = await opened(journal, "s", 3)
+    for text in ("short", "x" * LONG):
+        snapshot = Snapshot("s", 3, State("s", Setup(text), "demo"))
+        await journal.keep(claim, snapshot)
+        assert (await journal.latest("s")).snapshot == snapshot
+
+
+def test_a_record_of_a_short_turn_takes_little() -> None:
+    pages = paged(*(prompted("s", number, f"{number:>200}") for number in range(1, 101)))
+    assert sum(sys.getsizeof(page) for page in pages._pages) <= 100 * 60  # noqa: SLF001
