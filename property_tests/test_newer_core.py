@@ -84,11 +84,14 @@ class Kept(MemoryJournal):
 
     async def take(self, records: Sequence[Record], packed: Sequence[Packed]) -> None:
         await self.append(await self.claim(SESSION, "test"), 0, records)
-        self._shelves[SESSION].records[:] = packed
+        pages = self._shelves[SESSION].pages
+        pages.take_out()
+        pages.newest[:] = packed
+        self._newest.clear()
         self._encode = True
 
     def starts_with(self, packed: Sequence[Packed]) -> bool:
-        return self._shelves[SESSION].records[: len(packed)] == packed
+        return self._shelves[SESSION].pages.newest[: len(packed)] == packed
 
 
 async def comes_back(written: Written, cut: int, packed: Sequence[Packed]) -> None:
