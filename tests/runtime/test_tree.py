@@ -1,7 +1,7 @@
 """Services and supervisors as children: readiness, restarts by strategy, escalation, order, and names."""
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 import trio
@@ -21,6 +21,7 @@ from agentrail.errors import (
     SupervisorFailed,
     UnknownChild,
 )
+from agentrail.ports.journal import Claim, Record
 from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.status import SessionDown
 from agentrail.runtime.supervision.children import Service
@@ -482,6 +483,29 @@ async def test_a_child_that_is_stopped_for_good_while_others_are_stopped_with_it
         await trio.sleep(1)
         assert said == ["-a", "-c", "+b", "+c"]
         assert [child.name for child in supervisor.tree().children] == ["b", "c", "slow"]
+
+
+async def test_a_session_that_ends_while_it_is_stopped_with_others_is_not_started_again() -> None:
+    class Writing(TestJournal):
+        """A journal that is not cancelled while it writes."""
+
+        async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+            with trio.CancelScope(shield=True):
+                return await super().append(claim, expected, records)
+
+    journal = Writing()
+    async with open_supervisor(strategy="one_for_all", journal=journal) as supervisor, trio.open_nursery() as nursery:
+        parts = await three(supervisor, [])
+        session = await supervisor.spawn(spec_of(ScriptedModel()), "s")
+        journal.commit = 1.0
+        nursery.start_soon(session.stop)
+        await trio.sleep(0.5)
+        parts[0].breaking.set()
+        await trio.sleep(100)
+        assert [child.name for child in supervisor.tree().children] == ["a", "b", "c"]
+        assert [report.path for report in supervisor.crashes()] == [("a",)]
+        (stored,) = await supervisor.stored()
+        assert (stored.head, stored.ended) == (2, True)
 
 
 async def test_wrong_words_and_figures_are_refused() -> None:

@@ -197,7 +197,8 @@ class Session:
             self._show(*self._left)
         elif letter is not None and type(letter.given) not in TOLD:
             self.mailbox.put_back(letter)
-        await self._take(Letter(told))
+        if self.state.phase is not Phase.ENDED:  # it ended while the supervisor restarted others, and it with them
+            await self._take(Letter(told))
 
     async def _handle(self, letter: Letter) -> None:
         shared, performer = self.shared, self.performer
