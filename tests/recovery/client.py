@@ -128,6 +128,7 @@ class Connection:
     async def open(self, session: str) -> None:
         """Open a session, hear its events from now on, and note which of its calls are held."""
         told = await self.ask(do="open", session=session, since=str(self._log.since(session)))
+        assert "ref" in told, told
         self._log.held[session] = json.loads(told["ref"])
 
     async def rest(self, session: str) -> None:
