@@ -38,14 +38,15 @@ class SessionNotStored(UnknownSession):
 
 
 class SessionForgotten(UnknownSession):
-    """No session of this id is known: it has ended and was deleted, or never existed.
+    """The session has ended, and its records are gone: it was deleted, or it never was in a journal that is kept.
 
     A supervisor without a journal of the user's own keeps only sessions that have not ended.
     """
 
     wording = (
-        "nothing is known of a session `{0}`: without a journal of your own, a supervisor forgets sessions that have "
-        "ended; give `open_supervisor(journal=…)` one that keeps them, a `SqliteJournal` or a `MemoryJournal`"
+        "nothing is known of a session `{0}` any more: it was deleted, or it has ended in a supervisor without a journal "
+        "of your own, which forgets such sessions; give `open_supervisor(journal=…)` one that keeps them, a "
+        "`SqliteJournal` or a `MemoryJournal`"
     )
 
 

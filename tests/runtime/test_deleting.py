@@ -1,5 +1,7 @@
 """`supervisor.delete`: what it refuses, and what is left of a session that was deleted."""
 
+from collections.abc import Sequence
+
 import pytest
 import trio
 from attrs import frozen
@@ -21,8 +23,9 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import Claim, Lease
+from agentrail.ports.journal import Claim, Lease, Record
 from agentrail.testing import ScriptedModel, stall
+from agentrail.values.events import Gap, PromptReceived
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison
@@ -59,6 +62,31 @@ async def test_a_session_that_has_ended_is_deleted_and_its_id_is_free() -> None:
             await supervisor.delete("s")
         new = await supervisor.spawn(saying("well"), "s")
         assert (await new.ask("go", command="c1")).text == "well"
+
+
+async def test_handles_of_a_deleted_session_show_nothing_of_the_next_session_with_its_id() -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([task()]), agents={"finder": agent([stall(after=1)])})
+        old = await supervisor.spawn(spec, "s")
+        await old.prompt("go")
+        while len(supervisor.sessions()) < 2:
+            await trio.lowlevel.checkpoint()
+        found = supervisor.session("s.c3")
+        async with old.subscribe(since=0, types=[PromptReceived, Gap]) as late:
+            await old.stop()
+            await supervisor.delete("s")
+            for id_is_free in ("s", "s.c3"):
+                await (await supervisor.spawn(saying("well"), id_is_free)).ask("a secret")
+            assert [type(envelope.event) async for envelope in late] == [Gap]
+        for handle in (old, found):
+            async with handle.subscribe(since=0, types=[PromptReceived]) as events:
+                assert [type(envelope.event) async for envelope in events] == [Gap]
+            for call in (handle.messages, handle.inspect):
+                with pytest.raises(SessionForgotten, match="it was deleted"):
+                    call()
+            with pytest.raises(SessionForgotten):
+                await handle.fork()
+            assert handle.status().phase == "ended"
 
 
 async def test_a_session_that_runs_is_not_deleted_and_the_error_says_how_to_stop_it() -> None:
@@ -128,6 +156,27 @@ async def test_sub_agents_are_deleted_with_their_parent() -> None:
         assert [one.session_id for one in await supervisor.stored()] == ["parent", "parent.c3"]
         await supervisor.delete("parent")
         assert await supervisor.stored() == ()
+
+
+@pytest.mark.parametrize("after", [0.5, 1.5, 10])
+async def test_sub_agents_that_end_after_their_parent_are_waited_for(after: float) -> None:
+    class Slow(TestJournal):
+        """A journal that takes a second to write records of the sub-agent."""
+
+        async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+            await trio.sleep(claim.session_id == "parent.c3")
+            return await self.inner.append(claim, expected, records)
+
+    async with open_supervisor(journal=Slow()) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([task()]), agents={"finder": agent([stall(after=1)])})
+        session = await supervisor.spawn(spec, "parent")
+        await session.prompt("go")
+        await trio.sleep(after)
+        await session.stop()
+        assert await supervisor.redact("parent", by="me")
+        await supervisor.delete("parent")
+        await trio.sleep(10)
+        assert (supervisor.sessions(), await supervisor.stored()) == ((), ())
 
 
 async def test_a_session_whose_sub_agent_runs_is_not_deleted() -> None:

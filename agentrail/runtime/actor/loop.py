@@ -56,6 +56,7 @@ class Session:
         "_performer",
         "_slow",
         "_touched",
+        "__weakref__",
         "broke",
         "bus",
         "down",

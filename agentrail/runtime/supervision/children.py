@@ -118,8 +118,7 @@ class SessionBody:
         session = self.session
         if session.shared.forget is not None:
             session.shared.forget(session.session_id)
-            session.records.forgotten = True
-            session.state = husk(session.state)
+            forget_records(session)
 
     def view(self, shown: ChildView) -> ChildView:
         """Add phase, mailbox, requests waiting for a provider's limit, and sub-agents."""
@@ -266,6 +265,12 @@ def session_of(child: Child | None) -> Session | None:
     """Return the session that *child* runs, `None` if it is no session."""
     body = None if child is None else child.body
     return body.session if isinstance(body, SessionBody) else None
+
+
+def forget_records(session: Session) -> None:
+    """Free the memory of a session whose records are gone, except for its `status`; its handles read none any more."""
+    session.records.forgotten = True
+    session.state = husk(session.state)
 
 
 def not_started(child: Child, error: BaseException | None) -> bool:

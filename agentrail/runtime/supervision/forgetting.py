@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentrail.errors import SessionForgotten, SessionNotStored, SessionStillRuns, SessionUnfinished
 from agentrail.ports.journal import Redaction
 from agentrail.runtime.actor.journal_log import rebuilt
+from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.supervision.children import session_of
 from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.sessions import Sessions
@@ -12,7 +13,8 @@ from agentrail.runtime.supervision.sessions import Sessions
 
 async def delete_stored(sessions: Sessions, session_id: str) -> None:
     """Delete a stored session and its sub-agents; raise if one of them runs here, or is held elsewhere."""
-    _check_not_here(sessions, session_id)
+    await _wait_gone(sessions, session_id)
+    sessions.tree.delete(session_id)  # first: a call that is cancelled or fails may have begun what ends later
     shared = sessions.shared
     if not await shared.journal.delete(session_id, shared.leases.address, shared.clock.now_ms()):
         raise SessionNotStored(session_id) if shared.forget is None else SessionForgotten(session_id)
@@ -20,7 +22,7 @@ async def delete_stored(sessions: Sessions, session_id: str) -> None:
 
 async def redact_stored(sessions: Sessions, session_id: str, first: int, last: int | None, by: str) -> int:
     """Replace the texts of records of a stored session; raise if it runs here, is held elsewhere, or has work to do."""
-    _check_not_here(sessions, session_id)
+    await _wait_gone(sessions, session_id)
     shared = sessions.shared
     await read_opening(shared, session_id)  # raises if it is not stored
     state, head, _ = await rebuilt(shared.journal, session_id)
@@ -30,16 +32,28 @@ async def redact_stored(sessions: Sessions, session_id: str, first: int, last: i
     return await shared.journal.redact(session_id, first, head if last is None else last, note, shared.leases.address)
 
 
-def _check_not_here(sessions: Sessions, session_id: str) -> None:
-    """Raise `SessionStillRuns` if a session or one of its sub-agents runs in this tree.
+async def _wait_gone(sessions: Sessions, session_id: str) -> None:
+    """Wait for the sub-agents of a session that has ended here: they are stopped after it.
 
-    A quarantined one does not run: it is let go, as there is no other way to end it.
+    Raise `SessionStillRuns` if the session runs in this tree, or a sub-agent that nothing stops. A quarantined session
+    does not run: it is let go, as there is no other way to end it.
     """
-    tree = sessions.tree
-    tree.let_go(session_id)
-    if session_id in sessions.starting:
+    sessions.tree.let_go(session_id)
+    while ending := _ending(sessions, session_id):
+        for session in ending:
+            await session.wait_down()
+
+
+def _ending(sessions: Sessions, session_id: str) -> list[Session]:
+    found: list[Session] = []
+    there = sessions.tree.sessions
+    if session_id in there or session_id in sessions.starting:
         raise SessionStillRuns(session_id, session_id)
-    for name, child in tree.sessions.items():
+    for name, child in there.items():
         session = session_of(child)
-        if name == session_id or (session is not None and session_id in session.state.setup.path[::2]):
+        if session is None or session_id not in session.state.setup.path[::2]:
+            continue
+        if session.ties.above is None:  # it was resumed by itself
             raise SessionStillRuns(session_id, name)
+        found.append(session)
+    return found

@@ -6,10 +6,12 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Final
+from weakref import WeakSet
 
 from agentrail.runtime.diagnosis.crash_reports import CrashReport
 from agentrail.runtime.resources import SharedServices
-from agentrail.runtime.supervision.children import Child
+from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.supervision.children import Child, forget_records, session_of
 
 log = logging.getLogger("agentrail.supervisor")
 
@@ -23,7 +25,7 @@ MAX_ASIDE: Final = 100
 class Tree:
     """State that all supervisors of a tree share."""
 
-    __slots__ = ("_aside", "closing", "parks", "reports", "sessions", "shared")
+    __slots__ = ("_aside", "_past", "closing", "parks", "reports", "sessions", "shared")
 
     def __init__(self, shared: SharedServices) -> None:
         self.shared = shared
@@ -32,6 +34,7 @@ class Tree:
         self.reports: deque[CrashReport] = deque(maxlen=MAX_REPORTS)
         self.closing = False
         self._aside: dict[str, Callable[[], None]] = {}
+        self._past: WeakSet[Session] = WeakSet()
 
     def set_aside(self, session_id: str, let_go: Callable[[], None]) -> None:
         """Keep a quarantined session so that it can be read; if there are too many, call *let_go* with the oldest."""
@@ -48,9 +51,18 @@ class Tree:
 
     def forget(self, session_id: str) -> None:
         """Remove a session that will not run again."""
-        self.sessions.pop(session_id, None)
+        child = self.sessions.pop(session_id, None)
+        session = None if child is None else session_of(child)
+        if session is not None:
+            self._past.add(session)
         self.shared.leases.release(session_id)
         self._aside.pop(session_id, None)
+
+    def delete(self, session_id: str) -> None:
+        """Let handles of a past session and its sub-agents read no records: their ids may be used again."""
+        for session in tuple(self._past):
+            if session_id in (session.session_id, *session.state.setup.path[::2]):
+                forget_records(session)
 
     def doom(self) -> None:
         """Cancel all sessions at once, so that none writes or does anything more."""
