@@ -44,8 +44,8 @@ class SessionForgotten(UnknownSession):
     """
 
     wording = (
-        "nothing is known of a session `{0}` any more: it was deleted, or it has ended in a supervisor without a journal "
-        "of your own, which forgets such sessions; give `open_supervisor(journal=…)` one that keeps them, a "
+        "nothing is known of a session `{0}` any more: it was deleted, or it has ended in a supervisor without a "
+        "journal of your own, which forgets such sessions; give `open_supervisor(journal=…)` one that keeps them, a "
         "`SqliteJournal` or a `MemoryJournal`"
     )
 

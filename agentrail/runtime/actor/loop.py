@@ -47,6 +47,7 @@ class Session:
     """A running session: mailbox, state, journal and the work under way."""
 
     __slots__ = (
+        "__weakref__",
         "_aborting",
         "_answers",
         "_code",
@@ -56,7 +57,6 @@ class Session:
         "_performer",
         "_slow",
         "_touched",
-        "__weakref__",
         "broke",
         "bus",
         "down",
