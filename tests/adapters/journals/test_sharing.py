@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
 from agentrail.adapters.journals.sharing import LEAST, MARK, expanded, shared
 from agentrail.testing.conformance.journal_samples import prompted
+from tests.opcodes import counted_opcodes
 
 ODD = st.sampled_from(
     (
@@ -55,6 +56,24 @@ def test_the_text_of_a_prompt_is_stored_once() -> None:
     packed = pack(twice)
     assert packed.body.count(b"tell me of ") == 10
     assert unpack(packed, "s", 1) == twice
+
+
+def test_what_repeats_nothing_is_not_taken_apart() -> None:
+    body = json.dumps([f"{number} is a text that is long enough" for number in range(1000)]).encode()
+    short = json.dumps(["short", 'with "quotes"'] * 1000).encode()
+    with counted_opcodes() as counted:
+        assert shared(short) == short
+    assert counted[0] < 200
+    assert shared(body) == body
+
+
+def test_a_reference_is_expanded_without_a_look_at_the_texts_behind_it() -> None:
+    twice = ["is a text that is long enough to be shared"] * 2
+    body = json.dumps([*twice, *["short"] * 10_000], separators=(",", ":")).encode()
+    written = shared(body)
+    with counted_opcodes() as counted:
+        assert expanded(written) == body
+    assert counted[0] < 500
 
 
 @pytest.mark.parametrize("wrong", ["1", "x", "", "-1", "00000000000000000000001"])
