@@ -11,7 +11,7 @@ from functools import cache
 from itertools import zip_longest
 from operator import is_
 from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar, Union, cast, overload
+from typing import Final, TypeAlias, TypeVar, Union, cast, get_args, overload
 
 import msgspec
 
@@ -19,7 +19,7 @@ from agentrail.codec.misfit import MisfitError, blemish, described, misfit_of, o
 from agentrail.codec.states import FROZENSET, Stored, kept
 from agentrail.codec.text import DOCUMENT_DEPTH, check_levels, from_own_text, frozen
 from agentrail.codec.unknown_events import as_unknown, with_unknown_event
-from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools
+from agentrail.core.vocabulary.changes import NO_CHANGE, Change, ChangedStates, ChangedTools
 from agentrail.core.vocabulary.inputs import SubagentReported
 from agentrail.core.vocabulary.state import Attached, State, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallList
@@ -108,7 +108,9 @@ def encode_envelope(envelope: Envelope) -> Json:
     return {"v": ENVELOPE_VERSION, **cast("Mapping[str, Json]", encode(envelope))}
 
 
-_DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
+_SHAPE: Final = bytes.maketrans(b"123456789{", b"000000000[")
+"""Makes each digit a 0, and each bracket that begins something the same."""
+
 _WIDE: Final = b"0" * 19
 """Stands in a text whose digits are all 0, if a whole number in it may need more than 64 bits: msgspec takes any."""
 
@@ -126,9 +128,11 @@ def _written(value: object) -> bytes:
         raise misfit_of(why) from why
     if back != given:
         check_same(given, back)
-    if _WIDE in text.translate(_DIGITS):
+    shape = text.translate(_SHAPE)
+    if _WIDE in shape:
         _check_leaves(given)
-    check_levels(text)
+    if shape.count(b"[") > DOCUMENT_DEPTH:
+        check_levels(text)
     return text
 
 
@@ -151,7 +155,19 @@ _HOLDERS: Final[Mapping[type[object], str]] = {
     Change: "plugin_states",
     ChangedStates: "put",
 }
-"""The field that is or holds plugin states, by class. Of all other classes, all fields are looked at."""
+"""The field that is or holds plugin states, by class. Of other classes, the fields that hold such a value have them."""
+
+
+@cache
+def _holding(cls: type[Value]) -> tuple[str, ...]:
+    """Return the names of the fields of *cls* that may hold plugin states, or a value with plugin states."""
+    if cls in _HOLDERS:
+        return (_HOLDERS[cls],)
+    return tuple([each.name for each in msgspec.structs.fields(cls) if _names_holder(each.type)])
+
+
+def _names_holder(hint: object) -> bool:
+    return any(hint is cls for cls in _HOLDERS) or any(map(_names_holder, get_args(hint)))
 
 
 def _with_states_as_json(value: V) -> V:
@@ -161,8 +177,10 @@ def _with_states_as_json(value: V) -> V:
     """
     kind, name, changes = type(value), "", dict[str, object]()
     try:
-        for name in (_HOLDERS[kind],) if kind in _HOLDERS else value.__struct_fields__:
+        for name in _holding(kind):
             found: object = getattr(value, name)
+            if found is NO_CHANGE:
+                continue
             if type(found) in _HOLDERS:
                 changes[name] = _with_states_as_json(cast("Value", found))
             elif type(found) is tuple and found:
@@ -176,8 +194,6 @@ def _with_states_as_json(value: V) -> V:
 
 def _each_as_json(kind: type[object], items: tuple[object, ...]) -> tuple[object, ...]:
     """Return *items* of a value of class *kind* with the JSON that stores them in place of plugin states."""
-    if kind not in _HOLDERS and Ruling not in map(type, items):
-        return items
     made: list[object] = []
     try:
         for item in items:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
+from agentrail.core.vocabulary.changes import NO_CHANGE
 from agentrail.ports.journal import About, Record, StoredSession
 from agentrail.values.events.life import SessionEnded
 
@@ -20,6 +21,14 @@ def about_after(record: Record, before: About) -> About:
     if title is not UNSET:
         before = before.but(title=title)
     return before if labels is UNSET else before.but(labels=labels)
+
+
+def tells_about(record: Record) -> bool:
+    """Whether `about_after` returns something else after *record* than before."""
+    change = record.change
+    if record.number == 1 or record.opening is not None:
+        return True
+    return change is not NO_CHANGE and not (change.title is UNSET and change.labels is UNSET)
 
 
 def stored_session(record: Record, about: About) -> StoredSession:

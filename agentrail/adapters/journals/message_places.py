@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
+from msgspec import UNSET
+
 from agentrail.codec.misfit import MisfitError
 from agentrail.core.vocabulary.changes import Appended, Change, ChangedCalls
-from agentrail.ports.journal import Record
 from agentrail.values.content import Text
 from agentrail.values.messages import AssistantMessage, Message, Origin, Rearranged, ToolMessage, UserMessage
 
@@ -33,8 +34,10 @@ def messages_in(change: Change) -> list[Message]:
 
     A redaction keeps each in its place.
     """
-    found: list[Message] = []
     history, batch = change.history, change.batch
+    found: list[Message] = []
+    if history is UNSET and batch is UNSET:
+        return found
     if isinstance(history, Appended | Rearranged):
         pieces: Iterable[object] = history.messages if isinstance(history, Appended) else history.pieces
         found += [piece for piece in pieces if isinstance(piece, UserMessage | AssistantMessage | ToolMessage)]
@@ -52,17 +55,16 @@ class MessagePlaces:
         self._last = 0
         self._places: dict[int, tuple[Message, MessageAt]] = {}  # a message in it is kept: its `id` stays its own
 
-    def add(self, record: Record) -> None:
-        """Note where the messages in the change of *record* are; those stored before keep their places.
+    def add(self, number: int, messages: Sequence[Message]) -> None:
+        """Note where the *messages* in the change of record *number* are; those stored before keep their places.
 
         A record that is no successor of the last one takes the place of one that was not written after all, or follows
         records that were not packed here. Then only the places in earlier records, or none, are kept.
         """
-        number = record.number
         if number != self._last + 1:
             self._keep(range(1, number if number <= self._last else 1))
         self._last = number
-        for index, message in enumerate(messages_in(record.change)):
+        for index, message in enumerate(messages):
             self._places.setdefault(id(message), (message, (number, index)))
 
     def end_turn(self) -> None:

@@ -150,44 +150,63 @@ def _said(event: _Abridged | _Unabridged, around: Surroundings) -> dict[str, obj
             return _of_metrics(event, around)
 
 
+def _stored_end(event: AgentEnd, _: Surroundings, places: MessagePlaces) -> StoredAgentEnd:
+    said = tuple([places.said(each) or each for each in event.messages])
+    return StoredAgentEnd(event.ref, event.stop_reason, said, event.usage)
+
+
+def _stored_response(event: ResponseComplete, around: Surroundings, places: MessagePlaces) -> StoredResponseComplete:
+    home, index = places.said(event.message) or (0, 0)
+    return StoredResponseComplete(index if home == around.number else event.message)
+
+
+def _abridged(event: _Unabridged, around: Surroundings, _: MessagePlaces) -> _Abridged:
+    said = _said(event, around)
+    fields = {name: getattr(event, name) for name in event.__struct_fields__}
+    kept = {name: value for name, value in fields.items() if not (name in said and _is_same(said[name], value))}
+    return _ABRIDGED[type(event)](**kept)
+
+
+_STORING: Final[Mapping[type[object], Callable[..., AnyStoredEvent]]] = MappingProxyType(
+    {AgentEnd: _stored_end, ResponseComplete: _stored_response, **dict.fromkeys(_ABRIDGED, _abridged)}
+)
+"""The functions that return the stored form of events of some classes; an event of another class is its own form."""
+
+
 def stored_event(event: Event, around: Surroundings, places: MessagePlaces) -> AnyStoredEvent:
     """Return the stored form of *event*."""
-    match event:
-        case AgentEnd(ref, stop, messages, usage):
-            return StoredAgentEnd(ref, stop, tuple([places.said(each) or each for each in messages]), usage)
-        case ResponseComplete(message):
-            home, index = places.said(message) or (0, 0)
-            return StoredResponseComplete(index if home == around.number else message)
-        case ToolExecutionStart() | ToolExecutionEnd() | ToolExecutionMetrics():
-            said = _said(event, around)
-            fields = {name: getattr(event, name) for name in event.__struct_fields__}
-            kept = {name: value for name, value in fields.items() if not (name in said and _is_same(said[name], value))}
-            return _ABRIDGED[type(event)](**kept)
-        case _:
-            return event
+    storing = _STORING.get(type(event))
+    return event if storing is None else storing(event, around, places)
 
 
 def _is_same(one: object, other: object) -> bool:
     return one is other or (type(one) is type(other) and isinstance(one, str | int) and one == other)
 
 
-def whole_event(form: AnyStoredEvent, around: Surroundings, earlier: MessagesOf, at: str) -> Event:
-    """Return the event of a stored *form*, which is at *at*; raise `MisfitError` if it leaves out what is nowhere."""
+def whole_event(form: AnyStoredEvent, around: Surroundings, earlier: MessagesOf, place: int) -> Event:
+    """Return the event of a stored *form*, the one at *place* in its record.
+
+    Raise `MisfitError` if it leaves out what is nowhere.
+    """
+    if isinstance(form, Event):
+        return form
+    at = f".events[{place}].event"
     match form:
         case StoredAgentEnd(ref, stop, messages, usage):
             return AgentEnd(ref, stop, _whole_messages(messages, around, earlier, f"{at}.messages"), usage)
         case StoredResponseComplete(message):
-            if not isinstance(message, int):
-                return ResponseComplete(message)
-            at = f"{at}.message"
-            response = message_at((around.number, message), around.own, at)
-            if not isinstance(response, AssistantMessage):
-                raise MisfitError(at, "refers to a message that is no response")
-            return ResponseComplete(response)
+            return ResponseComplete(_whole_response(message, around, f"{at}.message"))
         case StoredToolExecutionStart() | StoredToolExecutionEnd() | StoredToolExecutionMetrics():
             return _WHOLE[type(form)](**_filled(form, around, at))
-        case _:
-            return form
+
+
+def _whole_response(message: AssistantMessage | int, around: Surroundings, at: str) -> AssistantMessage:
+    if not isinstance(message, int):
+        return message
+    response = message_at((around.number, message), around.own, at)
+    if not isinstance(response, AssistantMessage):
+        raise MisfitError(at, "refers to a message that is no response")
+    return response
 
 
 def _whole_messages(

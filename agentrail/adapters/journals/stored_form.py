@@ -7,8 +7,9 @@ hook. `whole` makes the record again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Final, TypeAlias, cast
 
 from msgspec import UNSET, UnsetType
 
@@ -61,38 +62,62 @@ class StoredRecord(Value):
     redacted: Redaction | None = None
 
 
-_CHANGED: Final = ("events", "rulings")
-_AS_THEY_ARE: Final = tuple(name for name in StoredRecord.__struct_fields__ if name not in _CHANGED)
-_OF_ENVELOPE: Final = tuple(name for name in StoredEvent.__struct_fields__ if name not in {"event", "seq"})
-_envelope = quick(Envelope)
+Where: TypeAlias = tuple[int, int, int, int, tuple[str, ...], str, str]
+"""The fields of an envelope, beside its event and number, that are seldom others than those of the one before it."""
+
+_FIELDS: Final = StoredEvent.__struct_fields__[2:]
+_NOWHERE: Final = (UNSET,) * len(_FIELDS)
+_where: Callable[[Envelope], Where] = attrgetter(*_FIELDS)
+_where_said: Callable[[StoredEvent], tuple[object, ...]] = attrgetter(*_FIELDS)
+_envelope, _record = quick(Envelope), quick(Record)
+_ENDS: Final = frozenset[type[Event]]({AgentEnd, AgentAbort})
 
 
 def stored(record: Record, places: MessagePlaces) -> StoredRecord:
     """Return *record* in its stored form, with references to the messages in *places*; add its own messages there."""
-    places.add(record)
-    fields = {name: getattr(record, name) for name in _AS_THEY_ARE}
-    rulings = tuple([ruling.hook if ruling == Ruling(ruling.hook) else ruling for ruling in record.rulings])
-    made = StoredRecord(rulings=rulings, events=tuple(_stored_events(record, places)), **fields)
-    if any(isinstance(envelope.event, AgentEnd | AgentAbort) for envelope in record.events):
-        places.end_turn()
+    own = messages_in(record.change)
+    places.add(record.number, own)
+    made = StoredRecord(
+        record.arrival,
+        tuple([_stored_ruling(ruling) for ruling in record.rulings]),
+        _stored_events(record, Surroundings(record.number, record.arrival, own), places),
+        record.effects,
+        record.change,
+        record.began,
+        record.command,
+        record.answer,
+        record.opening,
+        record.due,
+        record.at_work,
+        record.redacted,
+    )
+    for envelope in record.events:
+        if type(envelope.event) in _ENDS:
+            places.end_turn()
     return made
 
 
-def _stored_events(record: Record, places: MessagePlaces) -> Iterator[StoredEvent]:
-    around = Surroundings(record.number, record.arrival, messages_in(record.change))
-    before = _before_first(record.session_id, record.arrival)
+def _stored_ruling(ruling: Ruling) -> Ruling | str:
+    return ruling.hook if ruling == Ruling(ruling.hook) else ruling
+
+
+def _stored_events(record: Record, around: Surroundings, places: MessagePlaces) -> tuple[StoredEvent, ...]:
+    made: list[StoredEvent] = []
+    before, seq = _before_first(record.session_id, record.arrival), 0
     for envelope in record.events:
-        differs: dict[str, object] = {} if envelope.seq == before.seq + 1 else {"seq": envelope.seq}
-        for name in _OF_ENVELOPE:
-            value: object = getattr(envelope, name)
-            if value != getattr(before, name):
-                differs[name] = value
-        yield StoredEvent(stored_event(envelope.event, around, places), **differs)  # type: ignore[arg-type]
-        before, around.before = envelope, envelope.event
+        event, found = stored_event(envelope.event, around, places), _where(envelope)
+        said: int | UnsetType = UNSET if envelope.seq == seq + 1 else envelope.seq
+        if found == before:
+            made.append(StoredEvent(event, said))
+        else:
+            pairs = zip(found, before, strict=True)
+            made.append(StoredEvent(event, said, *[UNSET if one == other else one for one, other in pairs]))  # type: ignore[arg-type]
+        before, seq, around.before = found, envelope.seq, envelope.event
+    return tuple(made)
 
 
-def _before_first(session_id: str, arrival: Arrival) -> Envelope:
-    return _envelope(session_id, 0, 0, arrival.at, 0, 0, Event(), (), arrival.by)
+def _before_first(session_id: str, arrival: Arrival) -> Where:
+    return 0, 0, 0, arrival.at, (), arrival.by, session_id
 
 
 def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf) -> Record:
@@ -101,27 +126,36 @@ def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf)
     *earlier* returns the messages of earlier records; one of a damaged record is replaced by one that says so. Raise
     `MisfitError` if a reference leads nowhere.
     """
-    around = Surroundings(number, form.arrival, messages_in(form.change))
-    events: list[Envelope] = []
-    before = _before_first(session_id, form.arrival)
-    for place, each in enumerate(form.events):
-        event = whole_event(each.event, around, earlier, f".events[{place}].event")
-        before, around.before = _whole_envelope(each, before, event), event
-        events.append(before)
-    rulings = tuple([Ruling(ruling) if isinstance(ruling, str) else ruling for ruling in form.rulings])
-    fields = {name: getattr(form, name) for name in _AS_THEY_ARE}
-    return Record(session_id, number, rulings=rulings, events=tuple(events), **fields)
-
-
-def _whole_envelope(form: StoredEvent, before: Envelope, event: Event) -> Envelope:
-    return _envelope(
-        before.session_id if form.session_id is UNSET else form.session_id,
-        before.seq + 1 if form.seq is UNSET else form.seq,
-        before.n if form.n is UNSET else form.n,
-        before.at if form.at is UNSET else form.at,
-        before.turn if form.turn is UNSET else form.turn,
-        before.round if form.round is UNSET else form.round,
-        event,
-        before.path if form.path is UNSET else form.path,
-        before.by if form.by is UNSET else form.by,
+    return _record(
+        session_id,
+        number,
+        form.arrival,
+        tuple([Ruling(ruling) if isinstance(ruling, str) else ruling for ruling in form.rulings]),
+        _whole_events(form, Surroundings(number, form.arrival, messages_in(form.change)), session_id, earlier),
+        form.effects,
+        form.change,
+        form.began,
+        form.command,
+        form.answer,
+        form.opening,
+        form.due,
+        form.at_work,
+        form.redacted,
     )
+
+
+def _whole_events(
+    form: StoredRecord, around: Surroundings, session_id: str, earlier: MessagesOf
+) -> tuple[Envelope, ...]:
+    events: list[Envelope] = []
+    where, seq = _before_first(session_id, form.arrival), 0
+    for place, each in enumerate(form.events):
+        event = whole_event(each.event, around, earlier, place)
+        said = _where_said(each)
+        if said != _NOWHERE:
+            where = cast("Where", tuple([two if one is UNSET else one for one, two in zip(said, where, strict=True)]))
+        seq = seq + 1 if each.seq is UNSET else each.seq
+        turn, round, n, at, path, by, session = where  # noqa: A001 - as the field
+        events.append(_envelope(session, seq, n, at, turn, round, event, path, by))
+        around.before = event
+    return tuple(events)

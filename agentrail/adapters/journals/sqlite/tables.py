@@ -161,7 +161,7 @@ FACTS: Final = 10
 
 def sealed(facts: Facts, slot: int) -> SessionRow:
     """Return the row of a session with these *facts*, their seal, and the *slot* of its last record."""
-    return SessionRow(*facts, seal_of(facts), slot)
+    return SessionRow._make((*facts, seal_of(facts), slot))
 
 
 def seal_of(facts: tuple[object, ...]) -> bytes:
@@ -219,8 +219,8 @@ MOST_AT_ONCE: Final = 64
 """The most rows that one statement writes; more gain nothing, and older versions of SQLite take at most 999 values."""
 
 
-def write_records(connection: sqlite3.Connection, rows: Sequence[RecordRow]) -> None:
-    """Insert new records."""
+def write_records(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> None:
+    """Insert new records: *rows* have the fields of `RecordRow`."""
     _write(connection, "record", RECORD_COLUMNS, rows)
 
 

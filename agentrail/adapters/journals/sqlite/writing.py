@@ -19,13 +19,12 @@ from agentrail.adapters.journals.sqlite.lease_table import HeldClaim, LeaseTable
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.reading import checked, first_record, loaded, session_row
-from agentrail.adapters.journals.sqlite.summaries.about_table import UNSAID, AboutTable
+from agentrail.adapters.journals.sqlite.summaries.about_table import AboutTable
 from agentrail.adapters.journals.sqlite.tables import (
     FACTS,
     LATEST,
     NOTHING,
     Facts,
-    RecordRow,
     SessionRow,
     restated_columns,
     sealed,
@@ -47,7 +46,7 @@ from agentrail.ports.journal import (
     check_free,
     last_seq,
 )
-from agentrail.ports.session_summary import parent_of, stored_session
+from agentrail.ports.session_summary import has_ended, parent_of
 from agentrail.ports.snapshots import check_snapshot
 
 CHECKPOINT_AFTER: Final = 8 * 1024 * 1024
@@ -83,7 +82,7 @@ class Writer:
         self._restated: dict[str, frozenset[str]] = {}  # by session: columns in an index that have changed
         self._about = AboutTable()
         self._places = PlacesBySession()
-        self._records: list[RecordRow] = []
+        self._records: list[tuple[object, ...]] = []  # as `RecordRow` has the fields
         self._leases = LeaseTable()
         self._floor = 0
         self._deletions = Deletions(path)
@@ -262,6 +261,8 @@ class Writer:
         row = self._claimed(claim)
         if row.head != expected:
             raise Fenced(claim.session_id, row.epoch)
+        if not records:
+            return expected
         seq, check, back, places = row.seq, row.check, row.slot, self._places[row.id]
         for record, packed in zip(records, [pack(each, places) for each in records], strict=True):
             names = self._write_blobs(row.id, packed) if packed.blobs else ""
@@ -269,20 +270,20 @@ class Writer:
             beside = (row.id, record.number, row.epoch, seq, record.command, packed.format, names)
             check = check_of(check, repr(beside), packed.body)
             self._slot += 1
-            self._records.append(RecordRow(self._slot, back, *beside, check, packed.body))
+            self._records.append((self._slot, back, *beside, check, packed.body, None))
             back = self._slot
             self._logged += len(packed.body) + PAGE
-        if records:
-            parent = parent_of(records[0])
-            if parent is not None:
-                self._db.execute("INSERT OR REPLACE INTO child VALUES (?, ?)", (row.id, parent))
-            known = stored_session(records[-1], UNSAID)
-            due = None if known.due is None else min(known.due, LATEST)
-            self._about.note(self._db, row, records, partial(first_record, self._db, row))
-            standing = (due, int(known.at_work), int(known.ended), known.active)
-            self._change((row.id, row.epoch, row.owner, known.head, seq, check, *standing), back)
-            self._restated[row.id] = restated_columns(row, self._rows[row.id]) | self._restated.get(row.id, NOTHING)
-        return expected + len(records)
+        parent, last = parent_of(records[0]), records[-1]
+        if parent is not None:
+            self._db.execute("INSERT OR REPLACE INTO child VALUES (?, ?)", (row.id, parent))
+        due = None if last.due is None else min(last.due, LATEST)
+        self._about.note(self._db, row, records, partial(first_record, self._db, row))
+        standing = (due, int(last.at_work), int(has_ended(last)), last.arrival.at)
+        self._change((row.id, row.epoch, row.owner, last.number, seq, check, *standing), back)
+        restated = restated_columns(row, self._rows[row.id])
+        if restated:
+            self._restated[row.id] = restated | self._restated.get(row.id, NOTHING)
+        return last.number
 
     def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Write a snapshot of the session, in place of the previous one."""

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, cast
 from agentrail.adapters.journals.redacting import about_redacted
 from agentrail.adapters.journals.sqlite.tables import SessionRow, seal_of
 from agentrail.ports.journal import About, Record
-from agentrail.ports.session_summary import about_after, has_ended
+from agentrail.ports.session_summary import about_after, has_ended, tells_about
 
 UNSAID: Final = About()
 """What is said of a session before its first record."""
@@ -67,14 +67,15 @@ class AboutTable:
         """
         if has_ended(records[-1]):
             self._ended.add(row.id)
-        if all(about_after(record, UNSAID) is UNSAID for record in records):
+        telling = [record for record in records if tells_about(record)]
+        if not telling:
             return
         about = self._said.get(row.id)
         if about is None and row.head:
             stored = _stored(db, row.id)
             about = about_after(first(), UNSAID) if stored is None else stored.about
         about = about or UNSAID
-        for record in records:
+        for record in telling:
             about = about_after(record, about)
         self._said[row.id] = about
 
