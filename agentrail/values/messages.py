@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TypeAlias, overload
 
-from agentrail.values.content import Data, Image, Part, Said, ToolCall, text_of
+from agentrail.values.content import Data, Part, Said, Text, Thinking, ToolCall, text_of
 from agentrail.values.json import JsonObject, weight
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Authored, Value
@@ -100,11 +100,11 @@ def size_of(message: Message) -> int:
     """Return the approximate size of *message* for the model, in characters."""
     size = 0
     for part in message.parts:
-        if isinstance(part, Data):
-            size += weight(part.data)
+        if type(part) is Text or type(part) is Thinking:
+            size += len(part.text)
         else:
-            size += IMAGE_SIZE if isinstance(part, Image) else len(part.text)
-    if isinstance(message, AssistantMessage) and message.calls:
+            size += weight(part.data) if isinstance(part, Data) else IMAGE_SIZE
+    if type(message) is AssistantMessage and message.calls:
         size += sum(len(call.name) + weight(call.args) for call in message.calls)
     return size
 

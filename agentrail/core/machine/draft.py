@@ -51,6 +51,7 @@ class StepDraft:
         "steer_now",
         "steered",
         "subjects",
+        "timed",
     )
 
     def __init__(
@@ -71,6 +72,7 @@ class StepDraft:
         self.partial = partial
         self.response: AssistantMessage | None = None
         self.subjects: tuple[str, dict[str, int]] | None = None
+        self.timed: set[str] | None = None
         self.calls: CallList | None = None  # the calls of the open batch, once this step has copied them
 
     # Saying and asking
@@ -110,25 +112,31 @@ class StepDraft:
 
     def set_timer(self, timer: str, at: int) -> None:
         """Set *timer* to fire at *at*; it replaces one of the same name."""
-        place = self._place(timer)
-        timers = self.s.timers
-        self.s.timers = (
-            (*timers, (timer, at)) if place is None else (*timers[:place], *timers[place + 1 :], (timer, at))
-        )
+        names = self._timers()
+        if timer in names:
+            self.drop_timer(timer)
+        names.add(timer)
+        self.s.timers = (*self.s.timers, (timer, at))
         self.effects.append(SetTimer(timer, at))
 
     def clear_timer(self, timer: str) -> None:
         """Delete *timer*. No-op if it is not set."""
-        place = self._place(timer)
-        if place is not None:
-            self.s.timers = (*self.s.timers[:place], *self.s.timers[place + 1 :])
+        if timer in self._timers():
+            self.drop_timer(timer)
             self.effects.append(ClearTimer(timer))
 
-    def _place(self, timer: str) -> int | None:
-        for place, other in enumerate(self.s.timers):
-            if other[0] == timer:
-                return place
-        return None
+    def drop_timer(self, timer: str) -> None:
+        """Take *timer*, which is set, out of the state."""
+        self._timers().remove(timer)
+        timers = self.s.timers
+        place = next(place for place, other in enumerate(timers) if other[0] == timer)
+        self.s.timers = (*timers[:place], *timers[place + 1 :])
+
+    def _timers(self) -> set[str]:
+        """Return the names of the timers that are set, as a set to change: one step may set thousands."""
+        if self.timed is None:
+            self.timed = {name for name, _ in self.s.timers}
+        return self.timed
 
     # Loops
 

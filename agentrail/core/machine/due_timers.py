@@ -50,11 +50,10 @@ TIMERS: Final[Mapping[str, Callable[[StepDraft, str], None]]] = {
 
 def on_timer(w: StepDraft, fired: TimerFired) -> None:
     """Call the handler of a timer. No-op if it was cleared or replaced after it fired."""
-    s = w.s
-    due = dict(s.timers).get(fired.timer)
+    due = dict(w.s.timers).get(fired.timer)
     if due is None or due > w.at:
         return
     w.partial = fired.partial
-    s.timers = tuple(other for other in s.timers if other[0] != fired.timer)
+    w.drop_timer(fired.timer)
     kind, _, ref = fired.timer.partition(":")
     TIMERS[kind](w, ref)

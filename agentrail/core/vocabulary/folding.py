@@ -12,7 +12,7 @@ from operator import is_, is_not
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.changes import (
@@ -64,19 +64,24 @@ def change(old: State, new: State) -> Change:
     Fields that are the same object are unchanged. Equality does not decide, as `1 == True` and `0.0 == -0.0`; only of
     equal whole numbers and texts, nothing is written.
     """
-    before, after = astuple(old), astuple(new)
-    changed: list[object] = [UNSET] * len(before)
-    for place in compress(_PLACES, map(is_not, before, after)):
-        form = _FORM_AT[place]
-        now: object = after[place]
-        changed[place] = _unless_equal(before[place], now) if form is None else form[0](old, new)
+    changed = _differing(old, new)
+    for place, made in _MADE:
+        if changed[place] is not UNSET:
+            changed[place] = made(old, new)
     return _CHANGE(*changed)
 
 
-def _unless_equal(was: object, now: object) -> object:
-    """Return *now*, or `UNSET` if it is a whole number or a text and *was* is an equal one."""
-    kind = type(now)
-    return UNSET if (kind is int or kind is str) and kind is type(was) and was == now else now
+def _differing(old: Struct, new: Struct) -> list[object]:
+    """Return the fields of *new*, by place; `UNSET` for those that *old* has, as `change` compares them."""
+    before, after = astuple(old), astuple(new)
+    changed: list[object] = [UNSET] * len(before)
+    for place in compress(_PLACES, map(is_not, before, after)):
+        now: object = after[place]
+        kind = type(now)
+        if (kind is int or kind is str) and now == (was := before[place]) and kind is type(was):
+            continue
+        changed[place] = now
+    return changed
 
 
 def fold(state: State, change: Change) -> State:
@@ -146,15 +151,6 @@ def _begun(history: History) -> Batch:
     """Return the batch of the last message, in which no call is ruled on."""
     last = history[-1] if history else None
     return Batch(CallList(map(first_call, last.calls if isinstance(last, AssistantMessage) else ())))
-
-
-def _differing(old: Value, new: Value) -> list[object]:
-    """Return the fields of *new*, by place; `UNSET` for those that *old* has, as `change` compares them."""
-    before, after = astuple(old), astuple(new)
-    changed: list[object] = [UNSET] * len(before)
-    for place in compress(range(len(before)), map(is_not, before, after)):
-        changed[place] = _unless_equal(before[place], after[place])
-    return changed
 
 
 def _written(form: Value) -> dict[str, object]:
@@ -312,5 +308,5 @@ _FORMS: Final = cast(
     ),
 )
 
-_FORM_AT: Final = tuple(map(_FORMS.get, NAMES))
-"""The two functions of each field of a state, by its place; `None` for a field that is written whole."""
+_MADE: Final = tuple((NAMES.index(name), make) for name, (make, _) in _FORMS.items())
+"""The function that makes the form of a field, by the field's place, in the order of `_FORMS`."""

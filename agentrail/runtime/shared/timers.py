@@ -112,7 +112,8 @@ class Timers:
 
     def _sweep(self) -> None:
         """Drop all cleared timers; the next sweep is due when `SLACK` more timers are cleared than are set now."""
-        self._heap = [timer for timer in self._heap if self._is_live(timer)]
+        live = {count for own in self._live.values() for count, _ in own.values()}
+        self._heap = [timer for timer in self._heap if timer[1] in live]
         heapq.heapify(self._heap)
         self._limit = SLACK + 2 * len(self._heap)
 
