@@ -57,7 +57,7 @@ class Surroundings:
 
 
 @spelt
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, slots=False)  # made for each call: to fill slots of a frozen class takes six times as long
 class ToolContext:
     """Passed to each tool call beside its arguments: facts about the session, and what the tool may use."""
 

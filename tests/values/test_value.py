@@ -112,7 +112,7 @@ def test_a_value_is_of_its_own_class() -> None:
 def test_a_copy_leaves_the_first_as_it_was() -> None:
     first = Point(1)
     assert (first.but(y=7, label="there"), first) == (Point(1, 7, label="there"), Point(1, 2))
-    with pytest.raises(AttributeError):
+    with pytest.raises(TypeError, match="`Point` has no field 'z'"):
         first.but(z=1)
 
 

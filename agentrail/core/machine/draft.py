@@ -102,7 +102,8 @@ class StepDraft:
 
     def next(self, what: str, ref: str = "") -> None:
         """Put a hook or stage at the front of what is due."""
-        self.s.due = (Due(what, ref) if ref else _plain(what), *self.s.due)
+        due, first = self.s.due, Due(what, ref) if ref else _plain(what)
+        self.s.due = (first, *due) if due else (first,)
 
     def later(self, what: str, ref: str = "") -> None:
         """Put a hook or stage at the end of what is due."""

@@ -138,9 +138,10 @@ class Waiters:
             if type(envelope.event) in _ENDS and (end := told(envelope.event)) is not None:
                 self._settle(*end)
         turn = outcome.state.turn
-        reply = None if turn is None else resting(outcome.state, turn.ref, below)
-        if reply is not None:
-            self._settle(reply.ref, reply)
+        if turn is not None and self._slots and turn.ref in self._slots:
+            reply = resting(outcome.state, turn.ref, below)
+            if reply is not None:
+                self._settle(reply.ref, reply)
 
     def close(self, error: AgentrailError) -> None:
         """Answer all callers: no turn will end any more."""
