@@ -35,7 +35,7 @@ _PUBLISHED: Final = PriceList(NO_PRICES)
 
 def judge_for(own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
     """Return the judge of a session; *own* are its own models by name, and *known* returns all others."""
-    return Live(_storable, _WhyNot(own, known), prices.knows, _data)
+    return Live(_storable, _WhyNot(own, known), prices.knows, _data, _misfit)
 
 
 def prices_of(spec: SessionSpec) -> PriceList:
@@ -183,6 +183,12 @@ class LateValidator:
         if self._check is None:
             self._check = validator_for(self._tool.spec)
         return self._check(args, meter)
+
+
+def _misfit(schema: JsonObject, found: JsonObject) -> str | None:
+    from agentrail.tools.answers import misfit  # noqa: PLC0415 - only needed if a turn's answer has a form
+
+    return misfit(schema, found)
 
 
 def _data(state: object) -> Json:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, cast
 
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.core.vocabulary.options import Options
-from agentrail.errors import BadChoice, BadSpec
+from agentrail.errors import BadChoice, BadReturns, BadSpec
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.implementing import why_unfit, why_unfit_call
 from agentrail.ports.model import ModelChain
@@ -20,7 +20,7 @@ from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
 from agentrail.values.foreign import TEN_YEARS, mended, named, number, shown
-from agentrail.values.json import EMPTY, MAX_ITEMS, Json
+from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject
 from agentrail.values.spelling import refuse_unknown
 from agentrail.values.usage import Price
 
@@ -69,8 +69,8 @@ class SessionSpec(Options, kw_only=True, gc=True):
     """The sub-agents that the tool `task` may start, by name; each inherits what its spec leaves out."""
     description: str = ""
     """The description of a sub-agent, by which the parent's model chooses it."""
-    returns: Mapping[str, Json] = EMPTY
-    """The JSON Schema of an object that answers of a sub-agent must fit; if empty, its answers are text."""
+    returns: Mapping[str, Json] | type[object] = EMPTY
+    """The form of all answers: a JSON Schema, an attrs class, a dataclass or a `TypedDict`; if empty, they are text."""
 
     def but(self, **changes: object) -> Self:
         """Return a copy with *changes*."""
@@ -87,8 +87,6 @@ class SessionSpec(Options, kw_only=True, gc=True):
 
     def check(self) -> None:
         """Raise `BadSpec` if a session of this specification, or of its sub-agents, could not run."""
-        if self.returns:
-            raise BadSpec("returns", OF_SUBAGENTS)
         _check_alone(self)
         _check_agents(self.agents, self.model, int(number(self.max_agent_depth) or 0))
 
@@ -102,6 +100,7 @@ def _check_alone(spec: SessionSpec) -> None:
         _check_model(model)
     _check_prices(spec.prices)
     _check_flag("inline_tags", spec.inline_tags)
+    schema_of(spec)
     for name in ("name", "system", "working_dir", "description"):
         _check_text(name, getattr(spec, name))
     _check_text("prompt_mode", spec.prompt_mode)
@@ -118,6 +117,18 @@ def _check_alone(spec: SessionSpec) -> None:
             _check_text(name, changed[name])
             if changed[name] not in choices:
                 raise BadChoice.among(name, changed[name], choices)
+
+
+def schema_of(spec: SessionSpec) -> JsonObject:
+    """Return the JSON Schema of the answers of *spec*, empty if they are text; raise `BadSpec` if it will not do."""
+    if spec.returns == EMPTY:
+        return EMPTY
+    from agentrail.tools.answers import form_of  # noqa: PLC0415 - only needed if answers have a form
+
+    try:
+        return form_of(spec.returns).schema
+    except BadReturns as why:
+        raise BadSpec("returns", f"will not do: {why.args[0]}") from why
 
 
 def _check_forms(spec: SessionSpec) -> None:
@@ -247,18 +258,13 @@ PORTS: Final = (
 """The ports that a specification may hold, each with the protocol and what to give."""
 
 SEQUENCES: Final = ("tools", "plugins")
-MAPPINGS: Final = ("agents", "services", "user_data", "model_options", "returns")
+MAPPINGS: Final = ("agents", "services", "user_data", "model_options")
 
 SERVICE_WANTED: Final = "an `async def` of one argument, the payload"
 
 PRICES_WANTED = "a `Price` for each name of a model, or a function of the name and the usage"
 
 MISSING = 'is missing; use model="demo" to try things out without a key'
-
-OF_SUBAGENTS = (
-    "is for sub-agents: give it to a spec among the `agents` of another one; a session answers in text, and a model of "
-    "its own takes a form by the option `response_format`"
-)
 
 PROMPT_MODES: Final = ("full", "task", "minimal", "none")
 """Values of `prompt_mode`: how much of a system prompt is wanted."""
@@ -283,6 +289,7 @@ AT_LEAST: Mapping[str, float] = {
     "retry_after_cap": 0,
     "fallback_after": 1,
     "tool_max_retries": 0,
+    "answer_max_retries": 0,
     "max_calls_per_response": 1,
     "max_parallel_tools": 1,
     "max_argument_chars": 1,

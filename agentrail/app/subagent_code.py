@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, cast
 
 from agentrail.app.model_chain import links_of
-from agentrail.app.spec import NO_PRICES, SessionSpec
+from agentrail.app.spec import NO_PRICES, SessionSpec, schema_of
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary.state import State, drafted
-from agentrail.errors import BadSpec, NotJson
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
 from agentrail.ports.agents import Task
 from agentrail.runtime.resources import NO_AGENTS, FindCode, Recipe, SessionCode, SharedSurroundings
-from agentrail.values.content import Data
-from agentrail.values.json import JsonObject, canonical, freeze_object
-from agentrail.values.tools import Ok, ToolSpec, ok
 
 
 class Build(Protocol):
@@ -38,8 +33,6 @@ Inherited = tuple[list[Attachable], bool]
 """The plugins that a sub-agent inherits, and whether one of them is a limit shared with the parent."""
 
 HERE: Final = "."
-_FENCE: Final = "```"
-SILENT: Final = "it has ended without a word"
 
 
 def recipes(spec: SessionSpec, build: Build) -> Mapping[str, Recipe]:
@@ -50,15 +43,13 @@ def recipes(spec: SessionSpec, build: Build) -> Mapping[str, Recipe]:
 class AgentRecipe:
     """Makes sub-agents of one name: the code of new ones and of stored ones."""
 
-    __slots__ = ("_agent", "_base", "_build", "_returns")
+    __slots__ = ("_agent", "_base", "_build", "has_form")
 
     def __init__(self, agent: SessionSpec, base: SessionSpec, build: Build) -> None:
         self._agent = agent
         self._base = base
         self._build = build
-        self._returns = freeze_object(agent.returns)
-        if self._returns:
-            _check_schema(self._returns)
+        self.has_form = bool(schema_of(agent))
 
     def make(
         self, task: Task, path: tuple[str, ...], parent: State, code: SessionCode, now: int
@@ -102,53 +93,6 @@ class AgentRecipe:
             plugins=(*plugins, *agent.plugins),
         )
         return spec, shared
-
-    # Its answers
-
-    def asked(self, prompt: str) -> str:
-        """Return *prompt* with instructions on the form of the answer, if the specification has `returns`."""
-        if not self._returns:
-            return prompt
-        schema = canonical(self._returns)
-        return f"{prompt}\n\nYour last message must be JSON alone, an object that fits this schema:\n{schema}"
-
-    def read(self, text: str) -> Ok | str:
-        """Return *text*, the last of the sub-agent, as its answer, or the reason why it does not fit `returns`."""
-        if not self._returns:
-            return ok(text.strip() or SILENT)
-        try:
-            found: object = json.loads(_unfenced(text))
-        except (ValueError, RecursionError) as error:
-            return f"it is no JSON: {error}"
-        if not isinstance(found, dict):
-            return "it is no JSON object"
-        try:
-            value = freeze_object(cast("dict[str, object]", found))
-        except NotJson as error:
-            return f"it is no JSON: {error}"
-        problem = _validator(self._returns)(value)
-        return Ok((Data(value),)) if problem is None else problem
-
-
-def _unfenced(text: str) -> str:
-    """Return *text* without the Markdown code fence around it, if there is one."""
-    first, _, rest = text.strip().partition("\n")
-    inside, _, last = rest.rpartition("\n")
-    return inside if first.rstrip() in {_FENCE, f"{_FENCE}json"} and last.strip() == _FENCE else text
-
-
-def _check_schema(schema: JsonObject) -> None:
-    from agentrail.tools.json_schema.validation import schema_problem  # noqa: PLC0415 - only needed if a specification has `returns`
-
-    problem = schema_problem(schema) if schema.get("type") == "object" else 'it must say `"type": "object"`'
-    if problem is not None:
-        raise BadSpec("agents", f"have a schema in `returns` that will not do: {problem}")
-
-
-def _validator(schema: JsonObject) -> Callable[[JsonObject], str | None]:
-    from agentrail.tools.json_schema.validation import validator_for  # noqa: PLC0415 - only needed for `returns`
-
-    return validator_for(ToolSpec("answer", "the answer", schema))
 
 
 def _chain(parent: State, code: SessionCode) -> list[object]:

@@ -29,7 +29,7 @@ from agentrail.app.session_code import (
     surroundings,
     tools_of,
 )
-from agentrail.app.spec import SessionSpec
+from agentrail.app.spec import SessionSpec, schema_of
 from agentrail.app.subagent_code import recipes
 from agentrail.core.compaction import drop_oldest_rounds
 from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
@@ -312,6 +312,7 @@ def new_session(
             path=path,
             agents=tuple(agents),
             spec=spec.name,
+            returns=schema_of(spec),
         ),
         first.model,
         first.options,

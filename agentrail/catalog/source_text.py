@@ -188,7 +188,7 @@ def _properties(node: ast.ClassDef) -> Iterator[Described]:
 
 def _callables(body: Sequence[ast.stmt]) -> Iterator[Callable]:
     for node in _functions(body):
-        if not node.name.startswith("_"):
+        if not node.name.startswith("_") and "overload" not in _decorators(node):
             yield Callable(node.name, _signature(node), _kind(node), ast.get_docstring(node) or "")
 
 

@@ -168,6 +168,10 @@ def _switched(event: e.ModelSwitched) -> Piece:
     return _note(f"model: {event.from_} → {event.to}{by}")
 
 
+def _unfit(event: e.AnswerRejected) -> Piece:
+    return _note(f"answer {event.attempt} has not the form that was asked for: {one_line(event.reason)}")
+
+
 def _title(event: e.TitleGenerated) -> Piece:
     return _note(f"title: {event.title}")
 
@@ -301,6 +305,7 @@ def _todos(event: e.TodoChange) -> Piece:
 SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.AgentAbort: _aborted,
     e.AgentEnd: _ended,
+    e.AnswerRejected: _unfit,
     e.AgentResumed: _resumed,
     e.ApprovalResolved: _resolved,
     e.CompactEnd: _compacted,

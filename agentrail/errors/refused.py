@@ -50,6 +50,27 @@ class TurnAborted(RefusedError):
         super().__init__(ref, kind, reason)
 
 
+class AnswerUnfit(RefusedError):
+    """The answer does not fit `returns`: the model was asked again as often as allowed, or the class refuses it."""
+
+    wording = "the answer to prompt `{0}` does not fit `returns`: {1}"
+
+    def __init__(self, ref: str, reason: str) -> None:
+        super().__init__(ref, reason)
+
+
+class NoAnswer(RefusedError):
+    """The turn has ended, or waits for a person, without an answer that fits `returns`."""
+
+    wording = (
+        "the turn of prompt `{0}` has no answer for `returns` ({1}); if it waits for a person (`held`), decide the "
+        "calls in `status().held`, and call `ask` with the same `command` again to go on waiting"
+    )
+
+    def __init__(self, ref: str, stop_reason: str) -> None:
+        super().__init__(ref, stop_reason)
+
+
 class QueueFull(RefusedError):
     """The prompt queue is full."""
 

@@ -16,6 +16,15 @@ class BadTool(UsageError):
         super().__init__(tool, problem)
 
 
+class BadReturns(UsageError):
+    """A value given as `returns` is no form that an answer can have."""
+
+    wording = "cannot ask for an answer in this form: {0}"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+
+
 class ToolExists(UsageError):
     """Two tools cannot have one name."""
 

@@ -96,6 +96,10 @@ class Judge(Protocol):
         """Check whether *args* fit the schema of *tool*, and have at most *chars* characters and *items* items."""
         ...
 
+    def answer(self, schema: JsonObject, found: JsonObject) -> Ruling:
+        """Check whether *found*, the answer of a turn, fits *schema*."""
+        ...
+
 
 class Recorded:
     """Judge for replay: returns recorded rulings one by one, without running any plugin."""
@@ -159,6 +163,10 @@ class Recorded:
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of a check of arguments."""
         return self._next("check")
+
+    def answer(self, schema: JsonObject, found: JsonObject) -> Ruling:  # noqa: ARG002 - the ruling is recorded
+        """Return the next recorded ruling, which must be of a check of an answer."""
+        return self._next("answer")
 
     @property
     def left(self) -> int:

@@ -24,6 +24,7 @@ from agentrail.hooks.pipeline import (
 )
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin, takes_none
 from agentrail.hooks.ruling import (
+    ANSWERS,
     FITS,
     NOTHING_GATHERED,
     START,
@@ -33,6 +34,7 @@ from agentrail.hooks.ruling import (
     PluginAnswer,
     Ruling,
     Verdict,
+    answer_failed,
     check_failed,
 )
 from agentrail.values.events.envelope import Envelope, Event
@@ -43,6 +45,9 @@ from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, Json, JsonObject, excess
 from agentrail.values.meter import Meter
 
 Validator = Callable[[JsonObject, Meter], str | None]
+
+Misfit = Callable[[JsonObject, JsonObject], str | None]
+"""Function that returns why an object (second) does not fit a JSON Schema (first); `None` if it fits."""
 
 MAX_FAILURES: Final = 3
 """Failures of `on_event` in one turn after which a plugin gets no more events until the next turn."""
@@ -83,6 +88,11 @@ def no_price(_: str, _options: JsonObject) -> bool:
     return False
 
 
+def no_schemas(_: JsonObject, _found: JsonObject) -> str | None:
+    """Default `Misfit`: refuse each answer, because no schema can be checked."""
+    return "it cannot be checked here"
+
+
 def as_it_is(state: object) -> Json:
     """Default `Data`: return the state itself. It is enough if no state is stored."""
     return cast("Json", state)
@@ -95,6 +105,7 @@ class Live:
         "_data",
         "_for",
         "_has_price",
+        "_misfit",
         "_plugins",
         "_row",
         "_storable",
@@ -109,8 +120,10 @@ class Live:
         why_no_model: ModelCheck = any_model,
         has_price: PriceCheck = no_price,
         data: Data = as_it_is,
+        misfit: Misfit = no_schemas,
     ) -> None:
         self._data = data
+        self._misfit = misfit
         self._plugins = _NO_PLUGINS
         self._validators = _NO_VALIDATORS
         self._storable = storable
@@ -289,6 +302,11 @@ class Live:
         else:
             problem = self._validators[tool, revision](args, meter)
         return FITS if problem is None else check_failed(problem)
+
+    def answer(self, schema: JsonObject, found: JsonObject) -> Ruling:
+        """Check whether *found*, the answer of a turn, fits *schema*."""
+        problem = self._misfit(schema, found)
+        return ANSWERS if problem is None else answer_failed(problem)
 
 
 def _reason(refusal: PluginRefused) -> str:

@@ -161,6 +161,15 @@ FITS: Final = Ruling("check")
 """Ruling on arguments that fit the schema."""
 
 
+ANSWERS: Final = Ruling("answer")
+"""Ruling on an answer that fits the schema."""
+
+
 def check_failed(problem: str) -> Ruling:
     """Return the ruling on arguments that do not fit the schema."""
     return Ruling("check", Verdict.BLOCK, reason=problem)
+
+
+def answer_failed(problem: str) -> Ruling:
+    """Return the ruling on an answer that does not fit the schema."""
+    return Ruling("answer", Verdict.BLOCK, reason=problem)

@@ -56,6 +56,15 @@ def times_beginning(model: Model) -> bool:
     return found is True
 
 
+def forms_answers(model: Model) -> bool:
+    """Whether *model* itself heeds `ModelRequest.returns`; for other models, the runtime adds a tool for the answer.
+
+    Such a model has an attribute of this name.
+    """
+    found: object = getattr(model, "forms_answers", False)
+    return found is True
+
+
 class Prices(Protocol):
     """Interface: looks up what models cost."""
 

@@ -15,8 +15,11 @@ from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, Appr
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
+    AgentrailError,
+    AnswerUnfit,
     BadChoice,
     BrokenContractError,
+    NoAnswer,
     NotInItsRun,
     NotJson,
     SourceAlone,
@@ -43,6 +46,8 @@ from agentrail.runtime.events.subscription import CAPACITY, POLICIES, Subscripti
 from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.mailbox import Mailbox
+from agentrail.runtime.inbox.replies import Outcome, Reply, Waiters
 from agentrail.runtime.inbox.replies import outcome_of as outcome_of
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.ids import new_id as new_id
@@ -100,7 +105,7 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer], by: str = "
         elif found is not None or kind == "str":
             size += len(kept_text(found, f"the {name}").encode())
     if isinstance(given, PromptSent):
-        size += sum(_bytes(part) for part in given.parts)
+        size += sum(_bytes(part) for part in given.parts) + (weight(given.returns) if given.returns else 0)
     elif isinstance(given, ApproveSent) and given.args is not None:
         size += weight(given.args)
     digest = b"" if command is None else digest_of(given)
@@ -169,6 +174,44 @@ def accepted(answer: Answer) -> Accepted:
     if isinstance(raised(answer), Accepted):
         return answer  # type: ignore[return-value]  # it was just tested
     raise BrokenContractError(answer)
+
+
+async def reply_of(
+    waiters: Waiters,
+    mailbox: Mailbox,
+    past: Callable[[str], Awaitable[Outcome | None]],
+    letter: Letter,
+    slot: Slot[Answer],
+) -> Reply:
+    """Send *letter*, a prompt, and return how its turn ended, or that it waits for a person.
+
+    *past* looks up a turn that is over, for a prompt that was sent before.
+    """
+    turn: Slot[Outcome] = Slot()
+    letter.watch = waiters.watch(turn)
+    await mailbox.post_user(letter)
+    ref = accepted(await slot.wait()).ref
+    may_be_over = letter.is_repeat
+    del letter, slot  # a turn may take hours: free them
+    try:
+        over = await past(ref) if may_be_over and not turn.settled else None
+        outcome = await turn.wait() if over is None else over
+    finally:
+        waiters.leave(ref, turn)
+    if isinstance(outcome, AgentrailError):
+        raise fresh(outcome)
+    return outcome
+
+
+def object_of(reply: Reply, read: Callable[[JsonObject], object]) -> object:
+    """Return the object that *read* makes of the answer; raise `NoAnswer` or `AnswerUnfit` if there is none."""
+    answer = reply.answer
+    if answer is None:
+        raise NoAnswer(reply.ref, reply.stop_reason)
+    try:
+        return read(answer)
+    except Exception as why:
+        raise AnswerUnfit(reply.ref, f"its class refuses it: {described(why)}") from why
 
 
 def updated(plugin: AnyPlugin, options: Mapping[str, object]) -> AnyPlugin:

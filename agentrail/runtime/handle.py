@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
-from agentrail.errors import AgentrailError, BadChoice, BadOptions
+from agentrail.errors import BadChoice, BadOptions
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import Failpoint, reach
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.inbox.letter import Letter
     from agentrail.runtime.inbox.replies import Outcome, Reply
     from agentrail.runtime.status import Monitor, Status
+    from agentrail.tools import answers
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
 
@@ -43,8 +44,10 @@ if TYPE_CHECKING:
 else:  # modules that only a living session needs are imported at the first use
     sent = LazyModule("agentrail.core.vocabulary.commands")
     commands = LazyModule("agentrail.runtime.commands")
+    answers = LazyModule("agentrail.tools.answers")
 
 Said: TypeAlias = str | Iterable[Part]
+T = TypeVar("T")
 
 WHEN = ("gap", "now")
 
@@ -85,23 +88,23 @@ class SessionHandle:
         self._session.mailbox.post_user_nowait(letter)
         return commands.accepted(await slot.wait())
 
-    async def ask(self, text: Said, *, command: str | None = None) -> Reply:
-        """Send a prompt, and return how its turn ended, or that it waits for a person."""
-        letter, slot = self._letter(sent.PromptSent(commands.kept_parts(text)), command)
-        turn: Slot[Outcome] = Slot()
-        letter.watch = self._session.waiters.watch(turn)
-        await self._session.mailbox.post_user(letter)
-        ref = commands.accepted(await slot.wait()).ref
-        may_be_over = letter.is_repeat
-        del letter, slot  # a turn may take hours: free them
-        try:
-            past = await self._past(ref) if may_be_over and not turn.settled else None
-            outcome = await turn.wait() if past is None else past
-        finally:
-            self._session.waiters.leave(ref, turn)
-        if isinstance(outcome, AgentrailError):
-            raise commands.fresh(outcome)
-        return outcome
+    @overload
+    async def ask(self, text: Said, *, returns: None = None, command: str | None = None) -> Reply: ...
+
+    @overload
+    async def ask(self, text: Said, *, returns: type[T], command: str | None = None) -> T: ...
+
+    @overload
+    async def ask(self, text: Said, *, returns: Mapping[str, Json], command: str | None = None) -> JsonObject: ...
+
+    async def ask(self, text: Said, *, returns: object = None, command: str | None = None) -> object:
+        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
+        form = None if returns is None else answers.form_of(returns)
+        said = commands.kept_parts(text)
+        given = sent.PromptSent(said) if form is None else sent.PromptSent(said, returns=form.schema)
+        session = self._session
+        reply = await commands.reply_of(session.waiters, session.mailbox, self._past, *self._letter(given, command))
+        return reply if form is None else commands.object_of(reply, form.read)
 
     async def _past(self, ref: str) -> Outcome | None:
         return await commands.outcome_of(self._session.state, ref, self._session.records.read, self._session.ties.held)

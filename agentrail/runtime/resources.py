@@ -35,7 +35,6 @@ from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.work.tool_call import Calls
-from agentrail.values.tools import Ok
 from agentrail.values.usage import Limit
 
 
@@ -176,12 +175,9 @@ class Recipe(Protocol):
         """Return the function that finds the code of a stored sub-agent."""
         ...
 
-    def asked(self, prompt: str) -> str:
-        """Return *prompt* with the instructions for the form of the answer."""
-        ...
-
-    def read(self, text: str) -> Ok | str:
-        """Return the answer read from *text*, or why it has the wrong form."""
+    @property
+    def has_form(self) -> bool:
+        """Whether the answers must fit a schema."""
         ...
 
     def make(

@@ -42,6 +42,8 @@ class ModelRequest(Authored):
     """Id of the session."""
     request_id: str = ""
     """Id of the request, unique in the session; each attempt has its own."""
+    returns: JsonObject = EMPTY
+    """The JSON Schema of an object that the answer must fit; if empty, the answer is text."""
 
     @property
     def size(self) -> int:
@@ -140,7 +142,7 @@ class Failure(Authored):
 def read_tokens(request: ModelRequest) -> int:
     """Return the approximate number of tokens in *request*, the tools' schemas included."""
     tools = sum(len(tool.name) + len(tool.description) + weight(tool.parameters) for tool in request.tools)
-    return tokens(request.size + tools)
+    return tokens(request.size + tools + (weight(request.returns) if request.returns else 0))
 
 
 def with_read(usage: Usage, request: ModelRequest) -> Usage:

@@ -29,6 +29,7 @@ from agentrail.hooks.live import Live
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.ruling import UNRULED, Ruling
+from agentrail.tools.answers import misfit
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject
@@ -188,7 +189,7 @@ class Bench:
         opened: bool = True,
         user_data: JsonObject = EMPTY,
     ) -> None:
-        self.judge = Live(storable, usable)
+        self.judge = Live(storable, usable, misfit=misfit)
         self.now = NOW
         self.revision = 0
         self.got: list[Got] = []

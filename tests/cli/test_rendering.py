@@ -153,6 +153,10 @@ LINES: list[tuple[e.Event, str]] = [
     (e.ThinkingDelta("hm"), "hm"),
     (e.TitleGenerated("Tea"), "  title: Tea"),
     (
+        e.AnswerRejected(1, "`room` is\nmissing", False),
+        "  answer 1 has not the form that was asked for: `room` is missing",
+    ),
+    (
         e.TodoChange((Todo("boil", "done"), Todo("brew", "in_progress"), Todo("drink"))),
         "  [x] boil\n  [~] brew\n  [ ] drink",
     ),

@@ -12,9 +12,9 @@ from agentrail.codec.states import storable
 from agentrail.codec.text import from_text
 from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.repeat_doubts import bounded
-from agentrail.core.vocabulary.commands import AbortSent, Refused, SteerSent
+from agentrail.core.vocabulary.commands import AbortSent, PromptSent, Refused, SteerSent
 from agentrail.core.vocabulary.effects import StartCall
-from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, StreamStalled, ToolRaised
+from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, StreamEnded, StreamStalled, ToolRaised
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Doubt
@@ -43,7 +43,7 @@ from agentrail.values.stream import Failure, FailureKind, Partial, Response
 from agentrail.values.tools import Ok, ok
 from tests.cells import bench as benches
 from tests.cells.bench import Bench, plug
-from tests.cells.scenes import executing, running, streaming
+from tests.cells.scenes import executing, idle, running, streaming
 from tests.core import driving
 from tests.limits import scene
 from tests.runtime.families import agent, task
@@ -131,6 +131,16 @@ def retries_of_a_tool(count: int) -> bool:
     for attempt in range(1, count + 1):
         bench.send(ToolRaised("c3", attempt, "OSError"))
     return sum(isinstance(e, ToolExecutionStart) for got in bench.got for e in got.events) == count + 1
+
+
+@scene(f"{OPTIONS}.answer_max_retries", 2)
+def answers_that_do_not_fit(count: int) -> bool:
+    bench = idle()
+    bench.send(PromptSent((Text("go"),), returns=freeze_object({"type": "object", "required": ["room"]})))
+    for _ in range(count):
+        bench.send(StreamEnded(bench.request_id, Response((Text("the kitchen"),))))
+    bench.send(StreamEnded(bench.request_id, Response((Text('{"room": "kitchen"}'),))))
+    return not has(bench, AgentAbort)
 
 
 def many(count: int) -> Bench:

@@ -33,7 +33,6 @@ from tests.cells.bench import Bench
 from tests.cells.bench import call as call_of
 from tests.limits import scene
 from tests.limits.adapters import tools as adopted
-from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick
 from tests.runtime.world import open_world, settle
@@ -258,18 +257,6 @@ async def attempts_until_the_first_record_is_written(count: int) -> bool:
             return False
         assert tried >= count
     return True
-
-
-FORM = {"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]}
-
-
-@scene("runtime.supervision.subagents.ATTEMPTS")
-async def answers_until_one_is_in_the_form(count: int) -> bool:
-    async with open_world() as world:
-        finder = agent([*["the kitchen"] * (count - 1), '{"room": "kitchen"}'], returns=FORM)
-        session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
-        await session.ask("go")
-        return not world.heard(session).only(ToolExecutionEnd).is_error
 
 
 # Restarts of a whole tree

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
 
 import pytest
-from attrs import evolve, frozen
+import trio
+from attrs import evolve, field, frozen
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.hooks.plugin import Keyed, Priority
+from agentrail.hooks.actions import Ask, CallService, Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import SessionStart
+from agentrail.hooks.plugin import Keyed, Plugin, Priority
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Journal
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.supervision.children import SessionBody
 from agentrail.testing import call, say
 from agentrail.values.events.plugins import PluginOptsUpdated
-from agentrail.values.json import FrozenObject
+from agentrail.values.json import Json
 from tests.runtime.families import task
 from tests.runtime.journals import AwakeJournal, TestJournal
 from tests.runtime.test_options_return import Changes, Loose, Strict
@@ -29,7 +33,6 @@ from tests.runtime.tools import quick
 from tests.runtime.world import until
 
 CHILD = "p.c3"
-FORM: Final = FrozenObject({"type": "object", "properties": {"found": {"type": "boolean"}}, "required": ["found"]})
 
 
 @frozen
@@ -43,22 +46,41 @@ BOUND, STRICT = Bound(), Strict()
 
 
 @frozen
+class Waits(Plugin[None]):
+    """Lets a session start when its service `gate` lets it: so its options can be updated before its one turn."""
+
+    def session_start(self, hook: SessionStart, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+        return Continue() if hook.asked else Ask(CallService("gate"), deadline=3600.0)
+
+
+@frozen
 class Code:
     """The plugins in the code: the parent's guard, and two of one class for the sub-agent."""
 
     guard: Loose = BOUND
     first: Loose = STRICT
     second: Loose = STRICT
+    gate: trio.Event | None = field(default=None, eq=False)
 
     def spec(self) -> SessionSpec:
-        """Return a parent whose sub-agent needs an approval and answers wrongly, so that it is asked again."""
-        asks = say(calls=[call("quick")])
+        """Return a parent whose sub-agent needs an approval; it starts when `gate` is set, if there is one."""
+
+        async def gate(_: Json) -> Json:
+            if self.gate is not None:
+                await self.gate.wait()
+            return None
+
         finder = SessionSpec(
             description="Finds things.",
-            model=Next("child", asks, say("I do not know"), asks, say('{"found": true}')),
+            model=Next("child", say(calls=[call("quick")]), say("it is found")),
             tools=[quick()],
-            plugins=[HumanApproval(tools=("quick",), timeout=None), Keyed("a", self.first), Keyed("b", self.second)],
-            returns=FORM,
+            plugins=[
+                HumanApproval(tools=("quick",), timeout=None),
+                Keyed("a", self.first),
+                Keyed("b", self.second),
+                Waits(),
+            ],
+            services={"gate": gate},
         )
         asked = task()
         assert not callable(asked)
@@ -104,14 +126,20 @@ async def approve(session: SessionHandle) -> None:
 
 
 async def begun(supervisor: Supervisor, code: Code, changes: dict[str, Changes]) -> tuple[SessionHandle, SessionHandle]:
-    """Start parent and sub-agent, update the latter's plugins, and return both when it waits for its next approval."""
-    session = await supervisor.spawn(code.spec(), "p")
+    """Start parent and sub-agent, update the latter's plugins, and return both when it waits for its approval."""
+    gate = trio.Event()
+    session = await supervisor.spawn(evolve(code, gate=gate).spec(), "p")
     await session.prompt("go")
-    child = await held(session, supervisor)
+    there = supervisor._sessions.tree.sessions  # noqa: SLF001 - a session that starts has no handle yet
+    await until(lambda: CHILD in there)
+    body = there[CHILD].body
+    assert isinstance(body, SessionBody)
+    child = body.handle
+    await until(lambda: child.inspect().suspended)
     for key, change in changes.items():
         await child.update_plugin(key, **change)
     assert len(child.inspect().changes) == len(changes)
-    await approve(session)
+    gate.set()
     assert child is await held(session, supervisor)
     assert not child.inspect().changes
     return session, child
@@ -191,9 +219,9 @@ async def test_changes_of_a_sub_agent_that_wait_are_made_with_the_code_of_now(
             assert options_of(child) == {"Bound": BOUND, "a": code.first, "b": code.second}
     async with process(opened()) as supervisor:
         session = await supervisor.resume("p", code.spec())
-        await held(session, supervisor)
-        await approve(session)
         child = await held(session, supervisor)
+        await approve(session)
+        await over(session)
         other = code != Code()
         assert options_of(child)["a"] == evolve(code.first, one=7)
         assert options_of(child)["b"] == evolve(code.second, one=1 if other else 7)
@@ -255,7 +283,7 @@ async def test_a_fork_of_a_sub_agent_keeps_what_is_pinned_too() -> None:
         again = await child.fork(id="u")
         assert options_of(again) == options_of(child)
         plugins = (*code.spec().agents["finder"].plugins, code.guard)
-        resumed = await supervisor.resume("t", code.spec().agents["finder"].but(plugins=plugins, returns={}))
+        resumed = await supervisor.resume("t", code.spec().agents["finder"].but(plugins=plugins))
         assert options_of(resumed) == options_of(child)
         assert options_of(child) == {"Bound": Bound(two=8), "a": Strict(one=7, two=9), "b": Strict(two=9)}
     assert await told(journal, "u") == []

@@ -32,7 +32,7 @@ from agentrail.values.events import (
     ToolKilled,
     ToolSkippedForSteering,
 )
-from agentrail.values.json import FrozenObject
+from agentrail.values.json import FrozenObject, freeze
 from agentrail.values.messages import StopReason
 from tests.runtime.families import agent, ids, inner, task, tasks
 from tests.runtime.journals import TestJournal
@@ -270,7 +270,7 @@ async def test_there_are_no_more_at_once_than_there_may_be_in_the_whole_tree(wor
         ({"finder": agent(["x"]).but(description=" ")}, "without a `description`"),
         ({"finder": "demo"}, "have a `str` under `finder`"),
         ({"finder": agent(["x"], max_turns=0)}, "must be at least 1"),
-        ({"finder": agent(["x"], returns={"type": "array"})}, "schema in `returns` that will not do"),
+        ({"finder": agent(["x"], returns={"type": "array"})}, "`returns` will not do: its schema is invalid"),
         ({"finder": agent(["x"], agents={"": agent(["x"])})}, "have one called ''"),
     ],
 )
@@ -516,7 +516,8 @@ async def test_an_answer_can_have_a_form(world: World) -> None:
     await session.ask("go")
     (part,) = world.heard(session).only(ToolExecutionEnd).content
     assert getattr(part, "data", None) == {"room": "kitchen"}
-    assert "must be JSON alone" in str(model.requests[0].messages)
+    (tool,) = model.requests[0].tools
+    assert (tool.name, tool.parameters) == ("answer", freeze(FORM))
 
 
 async def test_an_answer_that_does_not_fit_is_asked_for_once_more(world: World) -> None:
@@ -524,7 +525,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_once_more(world: World) 
     session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(model, returns=FORM)})
     await session.ask("go")
     assert not world.heard(session).only(ToolExecutionEnd).is_error
-    assert "Your answer does not fit the schema: it is no JSON" in str(model.requests[1].messages[-1])
+    assert "Your answer does not fit the form that was asked for: it is no JSON" in str(model.requests[1].messages[-1])
 
 
 @pytest.mark.parametrize(
@@ -538,15 +539,22 @@ async def test_an_answer_that_is_made_to_take_long_is_asked_for_once_more(world:
     assert (await session.ask("go")).text == "fine"
     (part,) = world.heard(session).only(ToolExecutionEnd).content
     assert getattr(part, "data", None) == {"room": "kitchen"}
-    assert "Your answer does not fit the schema: it is no JSON" in str(model.requests[1].messages[-1])
+    assert "Your answer does not fit the form that was asked for: it is no JSON" in str(model.requests[1].messages[-1])
 
 
-async def test_an_answer_that_does_not_fit_twice_is_an_error(world: World) -> None:
-    finder = agent(["the kitchen", '{"floor": 1}'], returns=FORM)
+async def test_an_answer_that_never_fits_is_an_error(world: World) -> None:
+    finder = agent(["the kitchen", '{"floor": 1}', "{}"], returns=FORM)
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
     assert (await session.ask("go")).text == "fine"
-    assert answer(world, session).startswith("the sub-agent has answered twice what does not fit")
+    assert answer(world, session).startswith("the sub-agent failed: the answer to prompt `p1` does not fit `returns`")
     assert "room" in answer(world, session)
+
+
+async def test_a_sub_agent_without_an_answer_in_its_form_is_an_error(world: World) -> None:
+    finder = agent([say(calls=[call("look", {"path": "a"})]), "the kitchen"], returns=FORM, max_turns=1)
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
+    assert (await session.ask("go")).text == "fine"
+    assert answer(world, session) == "the sub-agent stopped without an answer in its form (max_turns)"
 
 
 async def test_whoever_asks_hears_that_the_turn_was_aborted(world: World) -> None:

@@ -31,6 +31,7 @@ class StoredAgentEnd(Value, tag_field=TAG, tag=AgentEnd.__name__):
     stop_reason: str
     messages: tuple[Message | MessageAt, ...] = ()
     usage: Usage = NOTHING_USED
+    fits: bool = False
 
 
 class StoredResponseComplete(Value, tag_field=TAG, tag=ResponseComplete.__name__):
@@ -152,7 +153,7 @@ def _said(event: _Abridged | _Unabridged, around: Surroundings) -> dict[str, obj
 
 def _stored_end(event: AgentEnd, _: Surroundings, places: MessagePlaces) -> StoredAgentEnd:
     said = tuple([places.said(each) or each for each in event.messages])
-    return StoredAgentEnd(event.ref, event.stop_reason, said, event.usage)
+    return StoredAgentEnd(event.ref, event.stop_reason, said, event.usage, event.fits)
 
 
 def _stored_response(event: ResponseComplete, around: Surroundings, places: MessagePlaces) -> StoredResponseComplete:
@@ -192,8 +193,8 @@ def whole_event(form: AnyStoredEvent, around: Surroundings, earlier: MessagesOf,
         return form
     at = f".events[{place}].event"
     match form:
-        case StoredAgentEnd(ref, stop, messages, usage):
-            return AgentEnd(ref, stop, _whole_messages(messages, around, earlier, f"{at}.messages"), usage)
+        case StoredAgentEnd(ref, stop, messages, usage, fits):
+            return AgentEnd(ref, stop, _whole_messages(messages, around, earlier, f"{at}.messages"), usage, fits)
         case StoredResponseComplete(message):
             return ResponseComplete(_whole_response(message, around, f"{at}.message"))
         case StoredToolExecutionStart() | StoredToolExecutionEnd() | StoredToolExecutionMetrics():

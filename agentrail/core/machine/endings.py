@@ -91,7 +91,7 @@ def end_turn(w: StepDraft, stop: str) -> None:
         return
     close_batch(w)
     _close_timers(w)
-    w.emit(_end_event(turn.ref, stop, s.history[turn.mark :], s.usage.minus(turn.used)))
+    w.emit(_end_event(turn.ref, stop, s.history[turn.mark :], s.usage.minus(turn.used), turn.fits))
     _closing(w, turn.but(ended="finished", stop=stop))
 
 

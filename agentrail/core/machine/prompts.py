@@ -32,6 +32,7 @@ from agentrail.values.events.life import (
     PromptWithdrawn,
     SessionStarted,
 )
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import Origin, UserMessage
 from agentrail.values.value import quick
 
@@ -90,10 +91,10 @@ def on_prompt(w: StepDraft, sent: commands.PromptSent) -> None:
         w.emit(PromptDropped(prompt.ref, prompt.text))
         w.refuse(errors.PromptWasDropped(prompt.ref, "the queue was cleared by an abort"))
         return
-    accept(w, sent.parts)
+    accept(w, sent.parts, sent.returns)
 
 
-def accept(w: StepDraft, parts: tuple[Part, ...]) -> None:
+def accept(w: StepDraft, parts: tuple[Part, ...], returns: JsonObject = EMPTY) -> None:
     """Accept a text of the user in any phase: start a turn with it if the session is idle, else queue it."""
     s = w.s
     limit = s.setup.options.max_prompt_queue
@@ -101,7 +102,7 @@ def accept(w: StepDraft, parts: tuple[Part, ...]) -> None:
     if not free and len(s.queue) >= limit:
         w.refuse(QueueFull(limit))
         return
-    prompt = Prompt(w.make_id("p"), parts)
+    prompt = Prompt(w.make_id("p"), parts, returns)
     s.queue = (*s.queue, prompt)
     if free:
         w.answer = commands.Accepted(prompt.ref, "started")
@@ -188,6 +189,8 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
     s.turns += 1
     s.deafness = ()
     s.turn = Turn(taken.ref, w.at, len(s.history), s.usage, s.model, s.model_options, spares=s.spares)
+    if taken.returns:
+        s.turn = s.turn.but(returns=taken.returns)
     w.apply(ruling)
     w.emit(_received_event(taken.ref, taken.text), _start_event(taken.ref))
     w.say(UserMessage(taken.parts))

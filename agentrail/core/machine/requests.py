@@ -34,7 +34,7 @@ def next_round(w: StepDraft, _: str) -> None:
         return
     s.round += 1
     s.phase = Phase.RUNNING
-    s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False)
+    s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False, fits=False)
     _merge(w)
     reason = _why_compact(w)
     if reason is not None:
@@ -118,6 +118,7 @@ def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
         turn.options,
         state.session_id,
         request.request_id,
+        turn.returns or state.setup.returns,
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from agentrail.core.answers import UNFIT, read_answer
 from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, keep_partial
@@ -16,6 +19,7 @@ from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.response import (
+    AnswerRejected,
     ContextOverflow,
     ModelSwitched,
     ResponseComplete,
@@ -47,6 +51,14 @@ STOPS = {
 
 MOST_DOUBLED = 64
 """The most doublings of a back-off, so that the float does not overflow however many retries are allowed."""
+
+
+AGAIN: Final = (
+    "Your answer does not fit the form that was asked for: {problem}. Give the whole answer again, in that form."
+)
+"""The text that goes back to the model with the reason."""
+
+CUT: Final = "it was cut off, because it is longer than one response may be; make it shorter"
 
 
 def _is_current(w: StepDraft, request_id: str) -> bool:
@@ -155,14 +167,55 @@ def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
 
 
 def _conclude(w: StepDraft) -> None:
-    """Conclude a response without calls: start a round if steering waits and one is left, else ask `before_finish`."""
+    """Conclude a response without calls: start a round if steering waits and one is left, else ask `before_finish`.
+
+    An answer that does not fit the schema of the turn goes back to the model first.
+    """
     s = w.s
     if s.turn is None:
         return
     if s.steering and s.round < s.setup.options.max_turns:
         next_round(w, "")
-    else:
+    elif not s.returns or _takes_answer(w, s.turn):
         w.next("before_finish")
+
+
+def _takes_answer(w: StepDraft, turn: Turn) -> bool:
+    """Check the answer of *turn* against its schema; return whether it fits.
+
+    One that does not goes back to the model with the reason, in a new round. The turn is aborted if it has had too many
+    of them, if no round is left, or if the model refuses to answer.
+    """
+    s = w.s
+    problem = _problem(w, turn)
+    if problem is None:
+        s.turn = turn.but(fits=True)
+        return True
+    options = s.setup.options
+    is_last = turn.stop == "refused" or turn.misfits >= options.answer_max_retries or s.round >= options.max_turns
+    w.emit(AnswerRejected(turn.misfits + 1, problem, is_last))
+    if is_last:
+        abort_turn(w, UNFIT, problem)
+        return False
+    s.turn = turn.but(misfits=turn.misfits + 1)
+    w.say(UserMessage((Text(AGAIN.format(problem=problem)),), Origin.NOTICE))
+    next_round(w, "")
+    return False
+
+
+def _problem(w: StepDraft, turn: Turn) -> str | None:
+    """Return why the last text of the model is no answer for *turn*; `None` if it is one."""
+    said = w.s.last_reply or ""
+    if turn.stop == "refused":
+        return f"the model refuses to answer: {said}" if said else "the model refuses to answer"
+    if turn.stop == "length":
+        return CUT
+    found = read_answer(said)
+    if isinstance(found, str):
+        return found
+    ruling = w.judge.answer(w.s.returns, found)
+    w.rulings.append(ruling)
+    return None if ruling.verdict is Verdict.PASS else ruling.reason
 
 
 def begin_before_finish(_w: StepDraft, _: str) -> Hook:

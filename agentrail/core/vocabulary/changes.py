@@ -137,6 +137,9 @@ class ChangedTurn(Value):
     deadline_left: int | UnsetType | None = UNSET
     spares: tuple[Spare, ...] | UnsetType = UNSET
     failed_over: int | UnsetType = UNSET
+    returns: JsonObject | UnsetType = UNSET
+    misfits: int | UnsetType = UNSET
+    fits: bool | UnsetType = UNSET
 
 
 NO_TURN: Final = Turn("", 0, 0, NOTHING_USED, "", EMPTY)

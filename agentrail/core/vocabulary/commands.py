@@ -69,6 +69,8 @@ class PromptSent(Value, tag_field=TAG):
     """Text and images of the prompt."""
     cleared: bool = False
     """Whether an abort with `clear_queue` came while the prompt was still in the mailbox; it is then dropped."""
+    returns: JsonObject = EMPTY
+    """The JSON Schema of an object that the turn's answer must fit; if empty, the session's own holds."""
 
 
 class SteerSent(Value, tag_field=TAG):

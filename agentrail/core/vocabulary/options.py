@@ -40,6 +40,8 @@ class Options(Authored, kw_only=True):
     """Whether `<status>` and `<title>` tags are removed from the model's text and reported as events."""
     tool_max_retries: int = 2
     """How often a call of a `pure` or `idempotent` tool that raised is run again, unless a plugin skips that."""
+    answer_max_retries: int = 2
+    """How often a turn's answer that does not fit `returns` goes back to the model; then the turn is aborted."""
     max_calls_per_response: int = 64
     """How many calls one response may make, 512 at most; each further call gets an error result."""
     max_parallel_tools: int = 8

@@ -62,6 +62,8 @@ class Setup(Value):
     """Tenant of the session, as the caller of `spawn` names it; that of its parent for a sub-agent."""
     owner: str = ""
     """Owner of the session, as the caller of `spawn` names it; that of its parent for a sub-agent."""
+    returns: JsonObject = EMPTY
+    """The JSON Schema of an object that each answer must fit, if its prompt has no other; empty: answers are text."""
 
 
 class Prompt(Value):
@@ -71,6 +73,8 @@ class Prompt(Value):
     """Id of the prompt in events."""
     parts: tuple[Part, ...]
     """Text and images of the prompt."""
+    returns: JsonObject = EMPTY
+    """The JSON Schema of an object that the turn's answer must fit; if empty, the session's own holds."""
 
     @property
     def text(self) -> str:
@@ -141,6 +145,12 @@ class Turn(Value):
     """Fallback models that are left, in order."""
     failed_over: int = 0
     """How many attempts of this round's request were made with earlier models of the chain."""
+    returns: JsonObject = EMPTY
+    """The schema of the prompt, which the answer must fit; if empty, that of `Setup` holds."""
+    misfits: int = 0
+    """How many answers of the turn did not fit the schema."""
+    fits: bool = False
+    """Whether the response of this round is an answer that fits the schema."""
 
 
 class Request(Value):
@@ -312,6 +322,11 @@ class State(Draftable):
             if seat.key == key:
                 return remembered
         raise UnknownPlugin.among(key, (seat.key for seat in self.seats))
+
+    @property
+    def returns(self) -> JsonObject:
+        """The JSON Schema that the answer of the open turn must fit; empty if it is text, or no turn is open."""
+        return EMPTY if self.turn is None else self.turn.returns or self.setup.returns
 
     @property
     def resting(self) -> bool:

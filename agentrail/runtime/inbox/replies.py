@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from agentrail.core.answers import UNFIT, read_answer
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call
-from agentrail.errors import AgentrailError, PromptWasDropped, PromptWasRejected, TurnAborted
+from agentrail.errors import AgentrailError, AnswerUnfit, PromptWasDropped, PromptWasRejected, TurnAborted
 from agentrail.ports.journal import Record
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.envelope import Event
@@ -59,12 +60,20 @@ class Reply(Value):
     """Usage of the turn."""
     held: tuple[HeldCall, ...] = ()
     """The calls that wait for a person."""
+    fits: bool = False
+    """Whether the text is a JSON object that fits the schema which the prompt, or the session, asked for."""
 
     @property
     def text(self) -> str:
         """Text of the model's last message in the turn; empty if there is none."""
         said = [message.text for message in self.messages if isinstance(message, AssistantMessage)]
         return said[-1] if said else ""
+
+    @property
+    def answer(self) -> JsonObject | None:
+        """The answer as JSON, if a form was asked for (`returns`) and it fits; else `None`."""
+        found = read_answer(self.text) if self.fits else None
+        return None if isinstance(found, str) else found
 
 
 PAGE: Final = 1000
@@ -206,13 +215,16 @@ def told(event: Event) -> tuple[str, Outcome] | None:
 
 
 def _replied(end: AgentEnd) -> tuple[str, Outcome]:
-    return end.ref, Reply(end.ref, end.stop_reason, end.messages, end.usage)
+    return end.ref, Reply(end.ref, end.stop_reason, end.messages, end.usage, fits=end.fits)
 
 
 def _aborted(abort: AgentAbort) -> tuple[str, Outcome] | None:
     if abort.ref is None:
         return None
-    return abort.ref, TurnAborted(abort.ref, abort.kind, abort.reason or "no reason given")
+    reason = abort.reason or "no reason given"
+    return abort.ref, AnswerUnfit(abort.ref, reason) if abort.kind == UNFIT else TurnAborted(
+        abort.ref, abort.kind, reason
+    )
 
 
 def _rejected(event: PromptRejected) -> tuple[str, Outcome]:

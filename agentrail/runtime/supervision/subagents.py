@@ -31,10 +31,10 @@ from agentrail.runtime.shared.sanitize import Contained
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
 from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.supervisor import SupervisorNode
-from agentrail.values.content import Text
+from agentrail.values.content import Data, Text
 from agentrail.values.events.life import PromptReceived, SessionEnded
 from agentrail.values.messages import AssistantMessage
-from agentrail.values.tools import Err, Ok, err
+from agentrail.values.tools import Err, Ok, err, ok
 from agentrail.values.usage import NOTHING_USED, Usage
 
 MAX_KEPT: Final = 32
@@ -42,14 +42,14 @@ MAX_KEPT: Final = 32
 
 DIGEST_CHARS: Final = 16
 
-ATTEMPTS: Final = 2
-"""How often a sub-agent is asked for an answer in the required form."""
-
 PAGE: Final = 1000
 """How many records of a resumed sub-agent are read from the journal at once."""
 
 ANSWERED: Final = frozenset({"end", "max_turns", "length"})
 """Stop reasons of a turn that has an answer."""
+
+SILENT: Final = "it has ended without a word"
+"""The answer of a sub-agent that has said nothing."""
 
 Start = Callable[[SupervisorNode, Session, Link], Awaitable[Session]]
 """Function that starts (or resumes) a child session under a supervisor."""
@@ -297,22 +297,14 @@ class Family:
                 await self._see_off(run)
 
     async def _work(self, run: Run) -> Ok | Err:
-        """Start the child session, prompt it, and prompt it again if the answer has the wrong form."""
+        """Start the child session, prompt it, and return its answer."""
         session = None if run.comes_back else await self._begun(run)
-        asked, outcome = await self._past(run) if run.comes_back else (0, None)
+        was_asked, outcome = await self._past(run) if run.comes_back else (False, None)
         if outcome is None:
             if session is None:
                 session = await patiently(partial(self._resume, self._node, self._parent, run.link))
-            outcome = await (
-                run.link.outcome() if asked else self._ask(session, run.link, run.recipe.asked(run.prompt))
-            )
-        answer = _answered(run.recipe, outcome)
-        if isinstance(answer, str) and session is not None and asked < ATTEMPTS:
-            again = f"Your answer does not fit the schema: {answer}. Answer again, with the JSON alone."
-            answer = _answered(run.recipe, await self._ask(session, run.link, again))
-        if isinstance(answer, str):
-            return err(f"the sub-agent has answered twice what does not fit: {answer}")
-        return answer
+            outcome = await (run.link.outcome() if was_asked else self._ask(session, run.link, run.prompt))
+        return _answered(run.recipe, outcome)
 
     async def _begun(self, run: Run) -> Session | None:
         """Start the child's session. Return `None` if an earlier process had already started it; it is then resumed."""
@@ -328,10 +320,10 @@ class Family:
         run.link.announce()
         return None
 
-    async def _past(self, run: Run) -> tuple[int, Outcome | None]:
-        """Read from the journal how often a resumed sub-agent was prompted, and its answer if it has ended."""
+    async def _past(self, run: Run) -> tuple[bool, Outcome | None]:
+        """Read from the journal whether a resumed sub-agent was prompted, and its answer if it has ended."""
         shared, child = self._shared, run.task.child
-        number, asked, ended = 0, 0, False
+        number, asked, ended = 0, False, False
         outcome: Outcome | None = None
         while records := await patiently(partial(shared.journal.read, child, number, PAGE)):
             number = records[-1].number
@@ -340,7 +332,7 @@ class Family:
                 outcome = outcome if end is None else end[1]
                 ended = ended or isinstance(envelope.event, SessionEnded)
                 if isinstance(envelope.event, PromptReceived):
-                    asked, outcome = asked + 1, None
+                    asked, outcome = True, None
                     run.link.expect(envelope.event.ref)
             run.link.missed([envelope for record in records for envelope in record.events])
         if outcome is not None and not ended:
@@ -389,11 +381,15 @@ def asked_for(state: State, call_id: str) -> tuple[str, str] | None:
     return None
 
 
-def _answered(recipe: Recipe, outcome: Outcome) -> Ok | Err | str:
-    """Return the answer of a turn, an `Err` if there is none, or a text: why it has not the form that it must have."""
+def _answered(recipe: Recipe, outcome: Outcome) -> Ok | Err:
+    """Return the answer of a turn, or an `Err` if there is none."""
     if isinstance(outcome, AgentrailError):
         return err(f"the sub-agent failed: {outcome}")
     if outcome.stop_reason not in ANSWERED:
         said = f"; it said: {outcome.text}" if outcome.text else ""
         return err(f"the sub-agent stopped without an answer ({outcome.stop_reason}){said}")
-    return recipe.read(outcome.text)
+    if outcome.answer is not None:
+        return Ok((Data(outcome.answer),))
+    if recipe.has_form:
+        return err(f"the sub-agent stopped without an answer in its form ({outcome.stop_reason})")
+    return ok(outcome.text.strip() or SILENT)

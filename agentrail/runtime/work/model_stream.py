@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 
 import trio
 
+from agentrail.core.answers import with_answer_tool, without_answer_tool
 from agentrail.core.inline_tags import TagFilter, Tagged
 from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.errors import ModelError
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.model import Model, Prices, times_beginning
+from agentrail.ports.model import Model, Prices, forms_answers, times_beginning
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits
@@ -32,6 +33,7 @@ from agentrail.values.stream import (
     ModelRequest,
     Partial,
     PingChunk,
+    Response,
     TextChunk,
     ThinkingChunk,
     UsageChunk,
@@ -249,7 +251,7 @@ class Stream:
             with Contained(self._raised), self.scope:
                 self.waiting = True
                 self._timed = times_beginning(model)
-                response = await limits.stream(session_id, model, self.request, self.emit, self.sent)
+                response = await self._response(model, session_id, limits)
                 if self._tags is not None and not self.closed:
                     self._write(self._tags.end())
                 usage = self._priced(response.usage)
@@ -259,6 +261,14 @@ class Stream:
             self._plain = False
             reach(Failpoint.RESPONSE)
             self._post(StreamCut(request_id, self.partial(), self._failure) if closing is None else closing)
+
+    async def _response(self, model: Model, session_id: str, limits: ProviderLimits) -> Response:
+        """Return the whole response; the answer comes by a tool if it must fit a schema that *model* does not heed."""
+        request, tool = self.request, ""
+        if request.returns and not forms_answers(model):
+            request, tool = with_answer_tool(request)
+        response = await limits.stream(session_id, model, request, self.emit, self.sent)
+        return without_answer_tool(response, tool) if tool else response
 
     def _raised(self, error: BaseException) -> None:
         """Keep the exception that the model raised."""

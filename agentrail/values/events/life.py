@@ -99,6 +99,8 @@ class AgentEnd(Event):
     """Messages that the turn added to the history."""
     usage: Usage
     """Usage of the turn."""
+    fits: bool = False
+    """Whether the last text of the model is a JSON object that fits the schema which the prompt asked for."""
 
 
 class AgentAbort(Event):
@@ -107,7 +109,7 @@ class AgentAbort(Event):
     ref: str | None
     """Id of the prompt whose turn was aborted; `None` if no turn was open."""
     kind: str
-    """`user`, `plugin`, `provider_error`, `overflow`, `loop`, `deadline`, `stopped` or `critical`."""
+    """`user`, `plugin`, `provider_error`, `overflow`, `loop`, `deadline`, `stopped`, `critical` or `answer`."""
     reason: str | None = None
     """Reason given with the abort; `None` if there was none."""
 

@@ -53,6 +53,17 @@ class StatusUpdate(Ephemeral):
     """Text inside the `<status>` tag."""
 
 
+class AnswerRejected(Event):
+    """The model's answer does not fit the schema which the prompt asked for."""
+
+    attempt: int
+    """Number of the answer, of those in this turn that do not fit, from 1."""
+    reason: str
+    """Why the answer does not fit; the model gets this text too."""
+    is_last: bool
+    """Whether the model is not asked again: the turn is aborted."""
+
+
 class TitleGenerated(Event):
     """The model gave the conversation a title, in a `<title>` tag."""
 
@@ -141,6 +152,7 @@ AnyResponseEvent: TypeAlias = (
     | StreamStalled
     | ThinkingDelta
     | ThinkingStart
+    | AnswerRejected
     | TitleGenerated
 )
 """The events of this module, in the order of the catalogue."""

@@ -1,0 +1,91 @@
+"""Answers in a form: the JSON object in a text, and the tool by which a model without an own form gives an answer.
+
+The answer tool exists between the session and the model alone. `with_answer_tool` adds it to the request, and
+`without_answer_tool` makes the text of the response of its call, so plugins and the history see a text in any case.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final, cast
+
+from agentrail.errors import NotJson
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.json import EMPTY, JsonObject, canonical, freeze_object
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.tools import ToolSpec
+
+UNFIT: Final = "answer"
+"""The kind of the abort of a turn whose answers do not fit."""
+
+_FENCE: Final = "```"
+
+NAME: Final = "answer"
+"""Name of the tool; `_` is appended while a tool of the session has the name."""
+
+DESCRIPTION: Final = "Give your final answer. Call this once, alone, when everything else is done."
+
+HINT: Final = "Give your final answer by calling the tool `{name}`, and not as text."
+"""The section of the system prompt that tells the model to use the tool."""
+
+_UNREAD: Final = ""
+"""The only key of arguments that were no valid JSON; a model adapter puts the invalid text under it."""
+
+
+def read_answer(text: str) -> JsonObject | str:
+    """Return the JSON object in *text*, which may stand in a Markdown code fence, or a text: why there is none."""
+    try:
+        found: object = json.loads(_unfenced(text))
+    except (ValueError, RecursionError) as error:
+        return f"it is no JSON: {error}"
+    if not isinstance(found, dict):
+        return "it is no JSON object"
+    try:
+        return freeze_object(cast("dict[str, object]", found))
+    except NotJson as error:
+        return f"it is no JSON: {error}"
+
+
+def _unfenced(text: str) -> str:
+    """Return *text* without the Markdown code fence around it, if there is one."""
+    first, _, rest = text.strip().partition("\n")
+    inside, _, last = rest.rpartition("\n")
+    return inside if first.rstrip() in {_FENCE, f"{_FENCE}json"} and last.strip() == _FENCE else text
+
+
+def with_answer_tool(request: ModelRequest) -> tuple[ModelRequest, str]:
+    """Return *request* with the answer tool in place of the schema, and the name of the tool.
+
+    It is the only tool if the model may call no others.
+    """
+    name = NAME
+    while any(tool.name == name for tool in request.tools):
+        name += "_"
+    tool = ToolSpec(name, DESCRIPTION, request.returns)
+    asked = request.but(
+        tools=(*request.tools, tool) if request.may_call else (tool,),
+        may_call=True,
+        sections=(*request.sections, (name, HINT.format(name=name))),
+        returns=EMPTY,
+    )
+    return asked, name
+
+
+def without_answer_tool(response: Response, name: str) -> Response:
+    """Return *response* with the last call of the answer tool as its only text, if it calls no other tool.
+
+    Calls of the answer tool beside others are left out: the model answers again when it has their results.
+    """
+    answers = [call for call in response.calls if call.name == name]
+    if not answers:
+        return response
+    others = tuple(call for call in response.calls if call.name != name)
+    if others:
+        return response.but(calls=others)
+    stop = StopReason.END if response.stop is StopReason.TOOL_CALLS else response.stop
+    return response.but(parts=(Text(_written(answers[-1])),), calls=(), stop=stop)
+
+
+def _written(call: ToolCall) -> str:
+    return str(call.args[_UNREAD]) if len(call.args) == 1 and _UNREAD in call.args else canonical(call.args)

@@ -1,0 +1,252 @@
+"""Typed answers: `ask(returns=…)` and `SessionSpec(returns=…)`, from the caller to a scripted model and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, TypedDict, assert_type
+
+import attrs
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.core.answers import DESCRIPTION, HINT
+from agentrail.errors import AnswerUnfit, BadReturns, BadSpec, CommandConflict, NoAnswer, TurnAborted
+from agentrail.plugins import HumanApproval
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.inbox.replies import Reply
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.tools import Range
+from agentrail.values.content import Text
+from agentrail.values.events.response import AnswerRejected
+from agentrail.values.events.tools import ToolExecutionStart
+from agentrail.values.json import Json, JsonObject, freeze
+from agentrail.values.messages import AssistantMessage, StopReason
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import quick
+from tests.runtime.world import World, settle, until
+
+
+@attrs.frozen
+class Invoice:
+    """An invoice."""
+
+    number: int
+    total: Annotated[float, Range(ge=0)]
+    lines: list[str] = attrs.field(factory=list)
+
+
+@dataclass
+class Room:
+    name: str
+    floor: int = 0
+
+
+class Place(TypedDict):
+    city: str
+
+
+@attrs.frozen
+class Even:
+    number: int = attrs.field()
+
+    @number.validator  # pyright: ignore[reportAttributeAccessIssue, reportUntypedFunctionDecorator, reportUnknownMemberType]
+    def _even(self, _: object, found: int) -> None:  # pyright: ignore[reportUnusedFunction]
+        if found % 2:
+            raise ValueError("it is odd")  # noqa: TRY003 - a class of a user
+
+
+SCHEMA: Mapping[str, Json] = {"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]}
+GOOD = '{"room": "kitchen"}'
+BY_TOOL = say(calls=[call("answer", {"room": "kitchen"})])
+
+
+async def test_an_answer_is_an_object_of_the_class(world: World) -> None:
+    session = await world.spawn(
+        ['{"number": 7, "total": 3, "lines": ["tea"]}', '{"name": "hall"}', '{"city": "Bonn"}', GOOD]
+    )
+    assert await session.ask("bill me", returns=Invoice) == Invoice(7, 3.0, ["tea"])
+    assert await session.ask("where?", returns=Room) == Room("hall")
+    assert await session.ask("which city?", returns=Place) == {"city": "Bonn"}
+    assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
+
+
+async def test_a_model_without_a_form_gets_a_tool_that_no_session_sees(world: World) -> None:
+    model = ScriptedModel([BY_TOOL, "fine"])
+    session = await world.spawn(model, tools=[quick("look")])
+    assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
+    assert (await session.ask("thanks")).text == "fine"
+    first, second = model.requests
+    assert [tool.name for tool in first.tools] == ["look", "answer"]
+    assert (first.tools[-1].description, first.tools[-1].parameters) == (DESCRIPTION, freeze(SCHEMA))
+    assert first.sections == (("answer", HINT.format(name="answer")),)
+    assert ([tool.name for tool in second.tools], second.sections) == (["look"], ())
+    assert not world.heard(session).of(ToolExecutionStart)
+    said = session.messages()[1]
+    assert isinstance(said, AssistantMessage)
+    assert (said.parts, said.calls, said.stop) == ((Text(GOOD.replace(" ", "")),), (), StopReason.END)
+
+
+async def test_the_tool_has_another_name_beside_one_of_the_session(world: World) -> None:
+    model = ScriptedModel([say(calls=[call("answer", {})]), say(calls=[call("answer_", {"room": "hall"})])])
+    session = await world.spawn(model, tools=[quick("answer")])
+    assert await session.ask("which room?", returns=SCHEMA) == {"room": "hall"}
+    assert len(world.heard(session).of(ToolExecutionStart)) == 1
+
+
+async def test_an_answer_beside_other_calls_is_given_again(world: World) -> None:
+    both = say(calls=[call("answer", {"room": "a guess"}), call("look", {})])
+    session = await world.spawn([both, BY_TOOL], tools=[quick("look")])
+    assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
+    assert len(world.heard(session).of(ToolExecutionStart)) == 1
+
+
+async def test_in_the_last_round_there_is_no_other_tool(world: World) -> None:
+    model = ScriptedModel([BY_TOOL])
+    session = await world.spawn(model, tools=[quick("look")], max_turns=1)
+    assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
+    assert [tool.name for tool in model.requests[0].tools] == ["answer"]
+    assert model.requests[0].may_call
+
+
+async def test_arguments_that_are_no_json_go_back(world: World) -> None:
+    session = await world.spawn([say(calls=[call("answer", {"": '{"room": "ki'})]), BY_TOOL])
+    assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
+    assert "it is no JSON" in world.heard(session).only(AnswerRejected).reason
+
+
+async def test_an_answer_that_never_fits_is_a_typed_error(world: World) -> None:
+    session = await world.spawn(["no"] * 3)
+    with pytest.raises(AnswerUnfit, match="does not fit `returns`: it is no JSON"):
+        await session.ask("which room?", returns=SCHEMA)
+    await settle()
+    assert [event.attempt for event in world.heard(session).of(AnswerRejected)] == [1, 2, 3]
+    assert session.inspect().turn is None
+
+
+async def test_what_the_class_refuses_is_a_typed_error(world: World) -> None:
+    session = await world.spawn(['{"number": 3}', '{"number": 4}'])
+    with pytest.raises(AnswerUnfit, match="its class refuses it: ValueError: it is odd"):
+        await session.ask("a number", returns=Even)
+    assert await session.ask("a number", returns=Even) == Even(4)
+
+
+async def test_bounds_are_checked_by_the_schema(world: World) -> None:
+    session = await world.spawn(['{"number": 7, "total": -1}', '{"number": 7, "total": 1}'])
+    assert await session.ask("bill me", returns=Invoice) == Invoice(7, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("returns", "problem"),
+    [
+        ({"type": "array"}, 'it must say `"type": "object"`'),
+        ({"type": "object", "properties": 5}, "its schema is invalid"),
+        ({"type": "object", "x": object()}, "its schema is not JSON"),
+        (int, "`int` has no fields"),
+        (object, "`object` has no fields"),
+        ("Invoice", "it is a `str`; give a JSON Schema"),
+    ],
+    ids=["a list", "an invalid schema", "no JSON", "int", "object", "a text"],
+)
+async def test_what_is_no_form_is_refused_at_once(world: World, returns: object, problem: str) -> None:
+    session = await world.spawn([])
+    with pytest.raises(BadReturns, match=problem):
+        await session.ask("which room?", returns=returns)  # type: ignore[call-overload]
+    with pytest.raises(BadSpec, match="`returns` will not do"):
+        await world.spawn([], returns=returns)
+    assert not session.messages()
+
+
+async def test_a_class_with_a_field_that_no_schema_has_is_refused(world: World) -> None:
+    made = attrs.make_class("Made", {"found": attrs.field(type=bytes)})
+    session = await world.spawn([])
+    with pytest.raises(BadReturns, match="of `Made` no schema can be made: it, field `found` of `Made`"):
+        await session.ask("go", returns=made)
+
+
+@pytest.mark.parametrize("returns", [SCHEMA, Place], ids=["a schema", "a class"])
+async def test_a_spec_has_a_form_for_all_turns(world: World, returns: object) -> None:
+    good = GOOD if returns is SCHEMA else '{"city": "Bonn"}'
+    session = await world.spawn(["no", good, good, '{"name": "hall"}'], returns=returns)
+    for _ in range(2):
+        reply = await session.ask("where?")
+        assert (reply.fits, reply.answer) == (
+            True,
+            freeze({"room": "kitchen"} if returns is SCHEMA else {"city": "Bonn"}),
+        )
+    assert await session.ask("which?", returns=Room) == Room("hall")
+
+
+async def test_a_reply_without_a_form_has_no_answer(world: World) -> None:
+    session = await world.spawn([GOOD])
+    assert (await session.ask("where?")).answer is None
+
+
+async def test_a_turn_that_ends_without_an_answer_is_a_typed_error(world: World) -> None:
+    session = await world.spawn([say(calls=[call("look", {})])], tools=[quick("look")], max_turns=1)
+    with pytest.raises(NoAnswer, match="max_turns"):
+        await session.ask("where?", returns=SCHEMA)
+
+
+async def test_who_asks_again_with_the_same_command_waits_on_after_a_hold(world: World) -> None:
+    plugins = [HumanApproval(tools=["look"], timeout=None)]
+    session = await world.spawn([say(calls=[call("look", {})]), BY_TOOL], tools=[quick("look")], plugins=plugins)
+    with pytest.raises(NoAnswer, match="held"):
+        await session.ask("where?", returns=SCHEMA, command="one")
+    (held,) = session.status().held
+    await session.approve(held.id)
+    assert await session.ask("where?", returns=SCHEMA, command="one") == {"room": "kitchen"}
+    assert await session.ask("where?", returns=SCHEMA, command="one") == {"room": "kitchen"}
+    with pytest.raises(CommandConflict):
+        await session.ask("where?", returns=Room, command="one")
+
+
+async def test_an_abort_ends_the_attempts(world: World) -> None:
+    session = await world.spawn(["no", say("no", delay=100.0)])
+    async with trio.open_nursery() as nursery:
+
+        async def ask() -> None:
+            with pytest.raises(TurnAborted, match="user"):
+                await session.ask("where?", returns=SCHEMA)
+
+        nursery.start_soon(ask)
+        await until(lambda: world.heard(session).of(AnswerRejected))
+        await session.abort()
+
+
+@pytest.mark.parametrize("last", ["no, again", GOOD], ids=["never fits", "fits"])
+async def test_the_attempts_go_on_in_another_process(last: str) -> None:
+    journal = TestJournal()
+    spec = SessionSpec(model=ScriptedModel(["no", say("late", delay=1000.0)], name="m"), answer_max_retries=1)
+    async with open_supervisor(journal=journal) as supervisor, trio.open_nursery() as nursery:
+        session = await supervisor.spawn(spec, "s")
+
+        async def ask() -> None:
+            await session.ask("where?", returns=SCHEMA, command="one")
+
+        nursery.start_soon(ask)
+        await until(lambda: session.inspect().turn is not None and session.inspect().returns and session.messages()[2:])
+        nursery.cancel_scope.cancel()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s", spec.but(model=ScriptedModel([last], name="m")))
+        if last == GOOD:
+            assert await session.ask("where?", returns=SCHEMA, command="one") == {"room": "kitchen"}
+            return
+        with pytest.raises(AnswerUnfit):
+            await session.ask("where?", returns=SCHEMA, command="one")
+
+
+async def the_types_that_checkers_see(session: SessionHandle) -> None:
+    """The body is checked and not run."""
+    assert_type(await session.ask("bill me"), Reply)
+    assert_type(await session.ask("bill me", returns=None), Reply)
+    assert_type(await session.ask("bill me", returns=Invoice), Invoice)
+    assert_type(await session.ask("where?", returns=Room), Room)
+    assert_type(await session.ask("where?", returns=Place), Place)
+    assert_type(await session.ask("where?", returns=SCHEMA, command="one"), JsonObject)
+    await session.ask("where?", returns="Room")  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType]
+    SessionSpec(returns=Invoice)
+    SessionSpec(returns=Place)
+    SessionSpec(returns=SCHEMA)
+    SessionSpec(returns="Room")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
