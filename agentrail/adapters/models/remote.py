@@ -11,6 +11,7 @@ from agentrail.adapters.models.providers import Provider, format_of
 from agentrail.adapters.models.redaction import Redactor
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
 from agentrail.adapters.models.sse import EventReader
+from agentrail.core.answers import with_answer_tool, without_answer_tool
 from agentrail.errors import (
     BadModelOptions,
     KeyMissing,
@@ -19,6 +20,7 @@ from agentrail.errors import (
     ModelError,
     ModelMissing,
     NoNextByte,
+    RequestRefused,
     StreamEndedEarly,
     WrongEndpoint,
 )
@@ -80,12 +82,32 @@ class RemoteModel:
         """Always true: `stream` has its own limit for the first byte, the option `first_byte_timeout`."""
         return True
 
+    @property
+    def forms_answers(self) -> bool:
+        """Always true: `stream` heeds `returns` of the request, by the provider's own form if there is one."""
+        return True
+
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Send *request* once, pass the chunks of the answer to *emit*, and return the whole answer.
 
-        Secrets are removed from the answer, and from the `ModelError` that is raised if the attempt fails.
+        Secrets are removed from the answer, and from the `ModelError` that is raised if the attempt fails. If the
+        provider refuses a request with the schema of its answer, it is sent once more, with a tool for the answer.
         """
         settings = read_settings(request.options)
+        if not request.returns:
+            return await self._answer(request, settings, emit)
+        form = self._format.form(request, self._provider_name, self._model)
+        if form is not None:
+            try:
+                return await self._answer(request, settings.but(response_format=form), emit)
+            except RequestRefused:
+                pass  # perhaps because of the schema; a request that is refused for another reason is refused again
+        if settings.tool_choice == "none":
+            request, settings = request.but(may_call=False), settings.but(tool_choice="auto")
+        asked, tool = with_answer_tool(request)
+        return without_answer_tool(await self._answer(asked, settings.but(response_format=None), emit), tool)
+
+    async def _answer(self, request: ModelRequest, settings: Settings, emit: EmitChunk) -> Response:
         key = self._key(settings)
         headers, redactor = self._headers(settings, key)
         hearing = Hearing(self._format.decoder(), redactor, emit)

@@ -76,6 +76,14 @@ class WireFormat(Protocol):
         """Return *request* as an HTTP request; *model* is the model's name without its *provider*."""
         ...
 
+    def form(self, request: ModelRequest, provider: str, model: str) -> JsonObject | None:
+        """Return the schema of the answer as *model* takes it in place of `response_format`, or `None`.
+
+        `None` if the model takes none, or not this one, or none beside the tools of *request*: then the answer comes by
+        a tool.
+        """
+        ...
+
     def decoder(self) -> Decoder:
         """Return a new decoder for the events of one answer."""
         ...

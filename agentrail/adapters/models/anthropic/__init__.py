@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
+from agentrail.adapters.models.anthropic.answer_form import strict_form, takes_schema
 from agentrail.adapters.models.anthropic.answers import MessageDecoder
 from agentrail.adapters.models.anthropic.faults import FAULTS
 from agentrail.adapters.models.anthropic.requests import render
 from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire_format import Decoder, Rendered
+from agentrail.values.json import JsonObject
 from agentrail.values.stream import ModelRequest
 
 
@@ -33,6 +35,10 @@ class Messages:
     def render(self, request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
         """Return *request* as an HTTP request; *model* is the model's name without its *provider*."""
         return render(request, provider, model, settings)
+
+    def form(self, request: ModelRequest, provider: str, model: str) -> JsonObject | None:  # noqa: ARG002 - others ask
+        """Return the schema of the answer as *model* takes it; `None` if the answer has to come by a tool."""
+        return strict_form(request.returns) if takes_schema(model) else None
 
     def decoder(self) -> Decoder:
         """Return a new decoder for the events of one answer."""

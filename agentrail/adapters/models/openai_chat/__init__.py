@@ -11,10 +11,11 @@ from typing import Final, final
 
 from agentrail.adapters.models.openai.faults import FAULTS
 from agentrail.adapters.models.openai_chat.answers import ChatDecoder
-from agentrail.adapters.models.openai_chat.requests import render
+from agentrail.adapters.models.openai_chat.requests import render, takes_schema
 from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire_format import Decoder, Rendered
+from agentrail.values.json import JsonObject
 from agentrail.values.stream import ModelRequest
 
 
@@ -34,6 +35,10 @@ class ChatCompletions:
     def render(self, request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
         """Return *request* as an HTTP request; *model* is the model's name without its *provider*."""
         return render(request, provider, model, settings)
+
+    def form(self, request: ModelRequest, provider: str, model: str) -> JsonObject | None:  # noqa: ARG002 - others ask
+        """Return the schema of the answer as *model* takes it; `None` if the answer has to come by a tool."""
+        return request.returns if takes_schema(provider) else None
 
     def decoder(self) -> Decoder:
         """Return a new decoder for the events of one answer."""

@@ -52,6 +52,8 @@ class Dialect(Value, gc=True):
     """The fields that switch thinking off; `None` if the effort `none` does."""
     ids: re.Pattern[str] = ANY_ID
     """The pattern of ids of calls that the server takes."""
+    schemas: bool = True
+    """Whether the server takes a schema for the answer, beside tools and in a stream."""
 
 
 USUAL: Final = Dialect()
@@ -62,9 +64,11 @@ OWN: Final = Dialect(max_tokens="max_completion_tokens")
 
 DIALECTS: Final = {
     "openai-chat": Dialect(thoughts=True),
-    "deepseek": Dialect(thoughts=True, empty_thoughts=True, no_effort={"thinking": {"type": "disabled"}}),
+    "deepseek": Dialect(
+        thoughts=True, empty_thoughts=True, no_effort={"thinking": {"type": "disabled"}}, schemas=False
+    ),
     "fireworks": Dialect(thoughts=True),
-    "groq": OWN,
+    "groq": OWN.but(schemas=False),
     "llamacpp": Dialect(thoughts=True),
     "mistral": Dialect(asks_usage=False, ids=re.compile(r"[a-zA-Z0-9]{9}")),
     "ollama": Dialect(thoughts=True),
@@ -95,6 +99,11 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     if settings.response_format is not None:
         body["response_format"] = _format(settings.response_format)
     return Rendered(PATH, body)
+
+
+def takes_schema(provider: str) -> bool:
+    """Whether the servers of *provider* take a schema for the answer."""
+    return DIALECTS.get(provider, USUAL).schemas
 
 
 def _dialect(provider: str, settings: Settings) -> Dialect:
