@@ -380,9 +380,10 @@ async def _left(roof: Roof, sessions: Sessions | None, within: float | None) -> 
     began = trio.current_time()
     end, cut = (None, None) if sessions is None else (sessions.close, sessions.cut_short)
     with ending().patience(within) as patience:
-        if await roof.leave(patience, partial(ending().last, within), end, cut):
-            return None
-    if sessions is None:
-        return SupervisorStuck(trio.current_time() - began, roof.left({}))
-    sessions.give_up()
-    return SupervisorStuck(trio.current_time() - began, roof.left(sessions.shared.threads.working))
+        ended = await roof.leave(patience, partial(ending().last, within), end, cut)
+    if sessions is not None:
+        sessions.left()
+    if ended:
+        return None
+    threads = {} if sessions is None else sessions.shared.threads.working
+    return SupervisorStuck(trio.current_time() - began, roof.left(threads))

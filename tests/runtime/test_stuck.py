@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from agentrail import open_supervisor
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.app.shutdown_time import ending
 from agentrail.app.supervisor import Supervisor
-from agentrail.errors import SessionParked, SupervisorClosed, SupervisorStuck, WrongType
+from agentrail.errors import NotReady, SessionNotAlive, SessionParked, SupervisorClosed, SupervisorStuck, WrongType
 from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
@@ -25,7 +26,7 @@ from agentrail.runtime.diagnosis.stacks import ROOF, tasks_in
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.supervision.root_nursery import LEFT_AFTER
 from agentrail.runtime.supervision.sessions import STRAGGLER_AFTER
-from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import ToolResult, ok
@@ -175,6 +176,37 @@ async def test_what_needs_longer_than_there_is_but_heeds_its_cancellation_is_no_
             await session.prompt("go")
         began = trio.current_time()
     assert trio.current_time() - began == pytest.approx(WITHIN * 0.9, abs=0.01)
+
+
+async def test_whoever_waits_elsewhere_is_told_if_the_stop_of_all_is_cut_short() -> None:
+    """Nothing is stuck, but what was to be stopped after the youngest session was not reached in order."""
+    journal, told = TestJournal(), list[tuple[str, type[Exception], float]]()
+
+    async def waits(name: str, doing: Callable[[], Awaitable[object]]) -> None:
+        with pytest.raises((NotReady, SessionNotAlive)) as raised:
+            await doing()
+        told.append((name, raised.type, trio.current_time() - began))
+
+    async def never_ready(task_status: trio.TaskStatus[None]) -> None:  # noqa: ARG001 - it never says so
+        await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        async with open_supervisor(stop_within=WITHIN, journal=journal) as supervisor:
+            stop_at_the_end(supervisor)
+            nursery.start_soon(waits, "service", partial(supervisor.start_service, never_ready, "poller"))
+            for name in ("older", "younger"):
+                session = await supervisor.spawn(spec_of(ScriptedModel([stall()]), shutdown=1000.0), name)
+                nursery.start_soon(waits, name, partial(session.ask, "go"))
+            await settle()
+            journal.commit = 1000.0
+            began = trio.current_time()
+        await settle()
+    after = pytest.approx(WITHIN * 0.9, abs=0.01)
+    assert sorted(told) == [
+        ("older", SessionNotAlive, after),
+        ("service", NotReady, after),
+        ("younger", SessionNotAlive, after),
+    ]
 
 
 async def test_what_went_wrong_before_comes_out_beside_it() -> None:

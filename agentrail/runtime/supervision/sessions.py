@@ -60,7 +60,6 @@ class Sessions:
         self.shared.leases.lost = self._lost
         self.starting: dict[str, trio.Event] = {}
         self._farewell = trio.CancelScope()  # see `close`
-        self._given_up = False
 
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session; raise an error if it is not here."""
@@ -294,9 +293,7 @@ class Sessions:
             await self._see_off_calls()
         finally:
             self._farewell = trio.CancelScope(shield=True)  # a new scope, as `close` may be called twice
-            if self._given_up:
-                self._farewell.cancel()
-            # Unshielded, a supervisor whose time is over would leave its journal open; `give_up` cancels this instead:
+            # Unshielded, a supervisor whose time is over would leave its journal open; `left` cancels this instead:
             # tests/runtime/test_stuck.py::test_a_journal_that_hangs_while_it_is_closed_is_named_and_then_cancelled
             with self._farewell:  # even if the time is over: quick unless the disk hangs
                 await self._close_journal()  # noqa: ASYNC102 - it is cancelled when the time of the end is over
@@ -307,11 +304,10 @@ class Sessions:
         self.tree.closing = True
         _cancel(self.root)
 
-    def give_up(self) -> None:
-        """Tell callers that sessions which do not end are gone, and do not wait for the journal to close."""
+    def left(self) -> None:
+        """Tell callers that sessions and services whose stop was cut short are gone; stop to close the journal."""
         self._let_go()
         self.root.gone(None)
-        self._given_up = True
         self._farewell.cancel()
 
     def _let_go(self) -> None:
