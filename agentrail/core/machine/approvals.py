@@ -51,13 +51,13 @@ def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
         if problem is not None:
             w.refuse(BadArguments(call.name, problem))
             return
-    elif sent.always and hold.family is None:
-        w.refuse(NoFamily(sent.approval_id))
-        return
-    w.answer = commands.DONE
-    if sent.always and edited is None and hold.family is not None:
+    elif sent.always:
+        if hold.family is None:
+            w.refuse(NoFamily(sent.approval_id))
+            return
         s.approved_always |= {(call.name, hold.family)}
         w.emit(ToolApprovedAlways(call.name, hold.family))
+    w.answer = commands.DONE
     resolve(w, call, hold, "approved", "tool_approved", goes_on=sent.auto_resume, edited=edited)
     put(w, _approved(call, hold, edited))
     w.later("before_tool", call.call_id)

@@ -70,7 +70,7 @@ class Step(Value):
 def handlers_of(module: ModuleType) -> Iterator[tuple[type[Value], Handler]]:
     """Yield the handlers of a module, each with the inputs that its second parameter is annotated with."""
     for name, function in vars(module).items():
-        if name.startswith("on_") and isinstance(function, FunctionType) and function.__module__ == module.__name__:
+        if name.startswith("on_") and isinstance(function, FunctionType):
             _, given, *_ = function.__annotations__.values()
             kinds = (KINDS.get(kind.rpartition(".")[2]) for kind in given.split(" | "))
             yield from ((kind, function) for kind in kinds if kind is not None)
