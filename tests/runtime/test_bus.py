@@ -57,6 +57,17 @@ async def test_events_that_come_at_once_have_numbers_of_their_own() -> None:
     assert cursors(got) == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (2, 0)]
 
 
+async def test_each_event_that_waits_takes_a_place_whether_it_has_its_envelope_or_not() -> None:
+    session = Session()
+    async with session.subscribe(policy="disconnect", capacity=3) as events:
+        for text in "abc":
+            session.whisper(MessageDelta(text))
+        session.publish(start())
+        assert [(await anext(events)).n for _ in range(3)] == [1, 2, 3]
+        with pytest.raises(SubscriberTooSlow):
+            await anext(events)
+
+
 async def test_what_waits_is_counted_whether_it_has_its_envelopes_or_not() -> None:
     session = Session(buffer_size=3)
     async with session.subscribe() as events, session.subscribe() as other:

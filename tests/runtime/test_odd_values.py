@@ -642,6 +642,17 @@ async def test_each_field_of_a_record_is_looked_at_when_it_is_read(name: str) ->
             await held.read(session.id)
 
 
+async def test_so_is_each_part_of_an_arrival() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
+        (first, *_) = await journal.read(session.id)
+        for name in ("input", "partial", "at", "random"):
+            odd = first.but(arrival=first.arrival.but(**{name: object()}))
+            with pytest.raises(BadRecord, match="for its `arrival`"):
+                await HeldToContract(OddJournal("read", (odd,))).read(session.id)
+
+
 async def test_events_that_do_not_follow_each_other_are_named() -> None:
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
@@ -688,6 +699,47 @@ async def test_the_place_of_a_snapshot_is_a_plain_number() -> None:
         await session.ask("go")
         held = HeldToContract(OddJournal("snapshot", Snapshot(session.id, OddInt(1), session.inspect())))
         assert (await held.latest(session.id)).snapshot is None
+
+
+@pytest.mark.parametrize(
+    ("place", "since", "believed"),
+    [(1, None, True), (1, 1, True), (1, 0, True), (1, 2, False), (0, None, False), (-1, None, False), (1, -1, False)],
+)
+async def test_a_snapshot_is_of_a_record_that_is_there_and_not_of_one_before_it(
+    place: int, since: int | None, *, believed: bool
+) -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
+        given = Snapshot(session.id, place, session.inspect(), since)
+        held = HeldToContract(OddJournal("snapshot", given))
+        assert ((await held.latest(session.id)).snapshot == given) is believed
+
+
+class EqualToAll(str):
+    """A text that says of itself that it equals everything."""
+
+    __slots__ = ()
+
+    def __eq__(self, _: object) -> bool:
+        return True
+
+    __hash__ = str.__hash__
+
+
+async def test_the_id_in_a_claim_is_a_plain_text() -> None:
+    held = HeldToContract(OddJournal("claim", Claim(EqualToAll("another"), 1, 0)))
+    with pytest.raises(BadJournal, match="`claim`"):
+        await held.claim("mine", "me")
+
+
+async def test_a_change_that_cannot_be_written_is_refused_when_it_is_read() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
+        (first, *_) = await journal.read(session.id)
+        held = HeldToContract(OddJournal("read", (first.but(change=odd_field("todos", first)),)))
+        with pytest.raises(BadRecord, match="todos"):
+            await held.read(session.id)
 
 
 @pytest.mark.parametrize("parts", [(Text(42),), 42, (None,), (Text("go"), 1.5)])  # type: ignore[arg-type]

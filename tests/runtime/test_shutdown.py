@@ -102,6 +102,19 @@ async def test_a_tool_that_ignores_its_end_is_named_and_waited_for(caplog: pytes
     assert any("shielded" in record.getMessage() for record in caplog.records)
 
 
+@pytest.mark.parametrize(("longer", "named"), [(0.9, []), (1.1, ["shielded"])])
+async def test_a_tool_is_named_if_it_takes_a_second_to_end(
+    longer: float, named: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_world() as world:
+        session = await world.spawn([say(calls=[call("shielded")])], tools=[shielded(seconds=1 + longer)])
+        await session.prompt("go")
+        await trio.sleep(1)
+    beginning = "tools that ignore their cancellation are waited for: "
+    said = [record.getMessage() for record in caplog.records]
+    assert [line.removeprefix(beginning).partition(" ")[0] for line in said if line.startswith(beginning)] == named
+
+
 async def test_a_tool_that_has_ended_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     async with open_world() as world:
         session = await world.spawn([say(calls=[call("quick")]), "fine"], tools=[quick()])

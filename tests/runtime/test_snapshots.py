@@ -8,10 +8,10 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack
-from agentrail.core.vocabulary.changes import Appended, Change, ResultOf
+from agentrail.core.vocabulary.changes import Appended, Change, ChangedCall, ChangedCalls, ResultOf
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.core.vocabulary.state import Setup, State
-from agentrail.core.vocabulary.stems import NO_STEM, Results, Stem, stem_after
+from agentrail.core.vocabulary.stems import NO_STEM, Results, Stem, note_results, stem_after
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList
 from agentrail.errors import BadRecord
 from agentrail.ports import snapshots
@@ -220,6 +220,15 @@ def test_results_of_calls_are_those_of_the_open_batch() -> None:
     assert list(grown(History(), [first, joined], Results())) == [result]
     with pytest.raises(BadRecord):
         grown(History(), [first, joined, joined], Results())
+
+
+def test_a_record_that_changes_a_call_keeps_the_results_of_the_others() -> None:
+    known = ToolMessage("c1", "look", (Text("found"),))
+    results = Results({"c1": known})
+    note_results(ChangedCalls((ChangedCall("c2", "look"),)), results)
+    assert results == {"c1": known}
+    note_results(ChangedCalls((ChangedCall("c2", "look"),), begins=True), results)
+    assert results == {}
 
 
 async def test_a_snapshot_of_records_that_are_lost_is_an_error_of_its_session() -> None:

@@ -120,6 +120,9 @@ async def test_a_decision_that_is_sent_again_has_its_answer_also_behind_the_end_
         await session.reject(held.id, command="once")
     with pytest.raises(UnknownApproval):
         await session.approve(held.id, command="twice")
+    stranger = await world.spawn([], "q", agents=careful(counting()))
+    with pytest.raises(UnknownApproval):
+        await stranger.approve(held.id, command="once")
 
 
 async def test_nobody_decides_for_the_sub_agents_of_others(world: World) -> None:
