@@ -60,7 +60,7 @@ class Ward(Value):
 class Ending(Value):
     """How a child has ended."""
 
-    crashed: bool = True
+    crashed: bool
     """Whether the child crashed; otherwise it finished."""
     input: str = ""
     """Message that the child was handling; empty if none."""

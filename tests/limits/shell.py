@@ -546,7 +546,7 @@ def crashed(policy: Policy, times: Sequence[float], *, session: bool) -> list[bo
     """Return, for each crash, whether the child goes on after it."""
     ward, restarts, went_on = Ward("a", session=session), tuple[float, ...](), list[bool]()
     for at in times:
-        decided = decide(policy, {"a": ward}, restarts, "a", Ending(), at=at)
+        decided = decide(policy, {"a": ward}, restarts, "a", Ending(crashed=True), at=at)
         ward, restarts = decided.ward or ward, decided.restarts
         went_on.append(not decided.fails and not decided.set_aside)
     return went_on
@@ -615,7 +615,9 @@ def crashes_on_one_message_behind_one_on_none(count: int) -> bool:
 def set_aside(inputs: Sequence[str]) -> bool:
     ward = Ward("a", session=True)
     for place, input_ in enumerate(inputs):
-        decided = decide(Policy(max_restarts=1), {"a": ward}, (), "a", Ending(input=input_), at=100.0 * place)
+        decided = decide(
+            Policy(max_restarts=1), {"a": ward}, (), "a", Ending(crashed=True, input=input_), at=100.0 * place
+        )
         assert decided.ward is not None
         ward = decided.ward
         if decided.set_aside:

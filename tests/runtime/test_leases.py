@@ -284,6 +284,21 @@ async def test_a_claim_whose_caller_has_left_is_not_renewed() -> None:
         assert supervisor._sessions.shared.leases._claims == {}  # noqa: SLF001 - what would be renewed for ever
 
 
+async def test_a_claim_is_not_given_to_a_caller_that_is_cancelled_as_it_comes() -> None:
+    scope = trio.CancelScope()
+
+    class Cancels(Counting):
+        async def claim(self, *args: object, **more: object) -> Claim:
+            scope.cancel()
+            return await self.inner.claim(*args, **more)  # type: ignore[arg-type]  # as above
+
+    async with open_supervisor(journal=Cancels()) as supervisor:
+        with scope:
+            await supervisor._sessions.shared.leases.claim("s")  # noqa: SLF001 - others hear of it by a task between
+            pytest.fail("its caller has left")
+        assert scope.cancelled_caught
+
+
 async def test_sub_agents_go_where_their_parent_goes() -> None:
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:

@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from agentrail import open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import SessionCrashed, TurnAborted
 from agentrail.hooks.actions import Continue
@@ -58,6 +59,24 @@ async def test_the_message_in_hand_is_given_again() -> None:
         assert world.heard(session).only(SessionRestarted).cause == BROKEN_CAUSE
         assert (await session.ask("and now?")).text == "fine again"
         assert view(world, session).restarts == 1
+
+
+async def test_the_crash_of_a_session_that_ends_its_program_is_told_also_afterwards() -> None:
+    journal = TestJournal()
+    sessions: list[SessionHandle] = []
+
+    async def body() -> None:
+        async with open_supervisor(journal=journal) as supervisor:
+            sessions.append(await supervisor.spawn(spec_of(ScriptedModel([])), "mine"))
+            journal.failing = lambda _: KeyboardInterrupt()  # type: ignore[assignment,return-value]
+            with pytest.raises(SessionCrashed):
+                await sessions[0].prompt("go")
+            await trio.sleep_forever()
+
+    with pytest.RaisesGroup(KeyboardInterrupt, flatten_subgroups=True, allow_unwrapped=True):
+        await body()
+    with pytest.raises(SessionCrashed, match="KeyboardInterrupt"):
+        await sessions[0].prompt("go")
 
 
 async def test_it_is_given_again_if_the_crash_came_before_its_step_too(world: World) -> None:

@@ -416,6 +416,50 @@ async def test_a_child_that_still_runs_when_its_supervisor_is_started_again_runs
         assert [child.state for child in shown.children] == ["running", "running"]
 
 
+async def slow_to_stop() -> None:
+    """Take 30 seconds to end."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(30)
+
+
+async def test_a_child_that_ends_late_while_others_are_stopped_is_started_again_with_them() -> None:
+    begun: list[float] = []
+
+    async def late() -> None:
+        begun.append(trio.current_time())
+        with trio.CancelScope(shield=True):
+            await trio.sleep(20 if len(begun) == 1 else 0)
+        await trio.sleep_forever()
+
+    async with open_supervisor(stop_within=None) as root:
+        below = await root.start_supervisor("below", max_restarts=0)
+        await below.start_service(slow_to_stop, "slow", shutdown=100.0)
+        part = Part("a", [])
+        await below.start_service(part, "a")
+        await below.start_service(late, "late", shutdown=5.0)
+        await settle()
+        part.breaking.set()
+        await trio.sleep(40)
+        assert [at - begun[0] for at in begun] == [0, 5 + 30]
+
+
+async def test_a_child_that_crashes_while_those_after_it_are_stopped_is_not_started_again() -> None:
+    said: list[str] = []
+    async with open_supervisor(stop_within=None) as root:
+        below = await root.start_supervisor("below")
+        part = Part("a", said)
+        await below.start_service(part, "a")
+        await below.start_service(slow_to_stop, "slow", shutdown=100.0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(root.stop_child, "below")
+            await settle()
+            part.breaking.set()
+        assert said == ["+a"]
+
+
 async def test_a_child_that_crashes_while_its_group_is_stopped_is_started_once() -> None:
     begun: list[str] = []
 
