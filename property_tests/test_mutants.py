@@ -1,14 +1,20 @@
 """Tests of the edits that are made on purpose: what can be edited, that a test notices, and that explanations fit."""
 
+import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from property_tests.mutants import operators
-from property_tests.mutants.__main__ import all_edits
+from property_tests.mutants import operators, server
+from property_tests.mutants.__main__ import all_edits, costs
 from property_tests.mutants.explained import EXPLAINED
+from property_tests.mutants.operators import Edit
+from property_tests.mutants.server import Fate, Job, fate
 
 SAMPLE = '''"""A module."""
 
@@ -101,3 +107,31 @@ def test_each_edit_has_the_fate_that_it_should(tmp_path: Path) -> None:
     assert ran.returncode == 1, ran.stderr
     told = [line.partition(" — ")[0].partition(": ") for line in ran.stdout.splitlines() if " — " in line]
     assert {name: how for how, _, name in told} == FATES
+    assert re.search(r"^runtime: \d+ CPU minutes of tests, which are \d+ on 2 cores$", ran.stdout, re.MULTILINE)
+
+
+def test_what_the_edits_of_each_area_cost_is_told_also_of_earlier_runs() -> None:
+    edits = [edit_of("core/a.py"), edit_of("core/b.py"), edit_of("runtime/a.py"), edit_of("runtime/b.py")]
+    fates = {edit.name: Fate("fails", "test", 1, 600.0) for edit in edits[:3]}
+    assert list(costs(edits, fates)) == [
+        "core: 20 CPU minutes of tests, which are 10 on 2 cores",
+        "runtime: 10 CPU minutes of tests, which are 5 on 2 cores",
+        "all: 30 CPU minutes of tests, which are 15 on 2 cores",
+    ]
+
+
+def edit_of(module: str) -> Edit:
+    return Edit(module, "f", "1", "2", 0, frozenset({1}), 0, 1)
+
+
+def test_a_process_that_waits_for_a_busy_one_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time counts from the last that any process of its group has used."""
+    monkeypatch.setattr(server, "PATIENCE", 1.0)
+    job = Job(edit_of("core/a.py"), ("test",), cold=False)
+
+    def run(code: str, _tests: Sequence[str], pipe: int) -> int:
+        os.write(pipe, b"test\n")
+        return subprocess.run([sys.executable, "-c", code], check=False).returncode
+
+    assert fate(job, partial(run, "sum(range(60_000_000))")).how == "survived"
+    assert fate(job, partial(run, "import time; time.sleep(600)")).how == "hangs"

@@ -13,7 +13,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
@@ -35,6 +35,9 @@ TESTS: Final = (
     "tests/tools/test_threads.py",
 )
 """The tests that may notice."""
+
+CORES: Final = 2
+"""On how many cores all edits are to be tested within two hours."""
 
 STALE: Final = 2
 """The exit code if an explanation does not fit the source any more: nothing was tested."""
@@ -73,9 +76,9 @@ def main(words: Sequence[str]) -> int:
     ]
     fates = tested([edit for edit in chosen if edit.name not in why], asked)
     left = report({edit: fate_of(edit, why, fates) for edit in chosen})
-    spent = sum(fates[edit.name].seconds for edit in chosen if edit.name in fates)
+    for line in costs(chosen, fates):
+        print(line)
     used, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - began
-    print(f"{spent / 60:.0f} CPU minutes for these edits, in this run or an earlier one")
     print(f"{(used.ru_utime + used.ru_stime) / 60:.0f} CPU minutes for this run, in {wall / 60:.0f} minutes")
     return int(left > 0 or not chosen)
 
@@ -159,6 +162,17 @@ def fate_of(edit: Edit, why: Mapping[str, str], fates: Mapping[str, Fate]) -> st
     """Say in a word what has become of *edit*."""
     fate = fates.get(edit.name)
     return "explained" if edit.name in why else "killed" if fate is not None and fate.by is not None else "left"
+
+
+def costs(edits: Sequence[Edit], fates: Mapping[str, Fate]) -> Iterator[str]:
+    """Yield for each area, and for all, how long the last tests of its *edits* took, in this run or an earlier one."""
+    seconds: Counter[str] = Counter()
+    for edit in edits:
+        if edit.name in fates:
+            seconds.update(dict.fromkeys((edit.area, "all"), fates[edit.name].seconds))
+    for area in sorted(seconds, key=lambda area: (area == "all", area)):
+        minutes = seconds[area] / 60
+        yield f"{area}: {minutes:.0f} CPU minutes of tests, which are {minutes / CORES:.0f} on {CORES} cores"
 
 
 def report(words: Mapping[Edit, str]) -> int:

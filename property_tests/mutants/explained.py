@@ -70,11 +70,23 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It is for type checkers alone: each hook that takes a choice of a model is about an open turn.": (
         "core/machine/draft.py StepDraft.use_model: s.turn is not None → True",
     ),
+    "It is for type checkers alone: what is squeezed in is an ephemeral event, so that the bus has one.": (
+        "runtime/events/subscription.py Subscription.squeeze: tail is not None → True",
+    ),
+    "It costs time alone: what is copied or looked at once more is equal.": (
+        "core/machine/draft.py StepDraft.take: ruling.states → True",
+        "core/vocabulary/tool_calls.py CallList.replace: not self._own[at] → True",
+        "core/vocabulary/tool_calls.py CallList.replace: self._own[at] = True → pass",
+        "runtime/shared/journal_contract.py HeldToContract._sound: not self._is_ours → True",
+        "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
+    ),
     "Every negative number says that there is none.": ("hooks/ruling.py Gathered: 1 → 2",),
     "It is the quick way of what the lines after it do too, with an envelope or a call more.": (
+        "core/vocabulary/folding.py _changed_timers: place + len(rest) → place - len(rest)",
         "runtime/events/subscription.py Subscription.squeeze: n <= self.room_to → False",
         "runtime/work/model_stream.py Stream.emit: self._held_back → False",
         "runtime/work/model_stream.py Stream.emit: self._open → False",
+        "runtime/work/model_stream.py Stream.emit: said <= MAX_TEXT → said < MAX_TEXT",
     ),
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "core/machine/flow.py _run: unheard is not None → False",
@@ -100,7 +112,10 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "runtime/diagnosis/watchdog.py Watchdog._name_keeper: late - collecting >= LATE → late - collecting > LATE",
     ),
     "A share of objects that was counted is never equal to twice another one, but by chance.": (
-        "runtime/shared/collector.py _Process._collected: kept > 2 * self._kept → kept >= 2 * self._kept",
+        (
+            "runtime/shared/collector.py _Process._collected: "
+            "self._frozen > 2 * self._kept * sessions → self._frozen >= 2 * self._kept * sessions"
+        ),
     ),
     "The supervisor is left as soon as it is said, and leaving it does the same.": (
         "runtime/supervision/tree.py Tree.doom: True → False",

@@ -33,8 +33,8 @@ from attrs import define, evolve, frozen
 from property_tests.mutants.operators import ROOT, Edit
 from property_tests.mutants.reach import BUILD, OPTIONS
 
-LEAST_SECONDS: Final = 3
-"""CPU seconds that a test may take at least; it may take ten times what it took without the edit."""
+LEAST_SECONDS: Final = 6
+"""CPU seconds that a test may take at least, with fixtures of its module; it may take ten times what it took."""
 FAILED: Final = 1
 """Exit code of the process of an edit that a test notices; 0 if none does."""
 UNKNOWN: Final = 3
@@ -265,12 +265,26 @@ def _watched(pid: int, reading: int) -> tuple[bytes, bool]:
             if not more:
                 return told, False
             told += more
-        state, *figures = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
-        ticks = sum(map(int, figures[10:14]))  # its own CPU time and that of children that have ended
+        state, *_ = _figures(Path(f"/proc/{pid}/stat"))
+        ticks = sum(_ticks(pid))
         if ticks != used or state != "S":
             used, since = ticks, time.monotonic()
         elif time.monotonic() - since > PATIENCE:
             return told, True
+
+
+def _ticks(group: int) -> Iterator[int]:
+    """Yield the CPU time of each process of a group, with that of its children that have ended."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            figures = _figures(path)
+            if int(figures[2]) == group:
+                yield sum(map(int, figures[11:15]))
+
+
+def _figures(stat: Path) -> list[str]:
+    """Return the figures of a process: its state, parent, group, and so on."""
+    return stat.read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
 
 
 @define(eq=False)
