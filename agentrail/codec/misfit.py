@@ -60,17 +60,19 @@ _WORDS: Final = tuple(
 
 
 _NAMES: Final = {
+    "NoneType": "nothing",
     "array": "an array",
     "bool": "a boolean",
     "dict": "an object",
     "float": "a number",
     "int": "a whole number",
+    "list": "an array",
     "null": "nothing",
     "object": "an object",
     "str": "text",
     "tuple": "an array",
 }
-"""What messages call the types of JSON that msgspec names."""
+"""What messages call the types of JSON."""
 
 
 def misfit_of(why: Exception) -> MisfitError:
@@ -98,9 +100,11 @@ def blemish(found: object) -> str | None:
     return None if fits else f"is {one(type(found))}, which JSON cannot hold"
 
 
-def wrong(at: str, found: object, wanted: str) -> MisfitError:
-    """Return the error for *found*, at path *at*, whose type is not the one *wanted*."""
-    return MisfitError(at, f"{described(found)} where {wanted} is wanted")
+def wrong(at: str, found: object, wanted: object) -> MisfitError:
+    """Return the error for *found*, at path *at*, which is not of type *wanted*: a class, a type hint, or its name."""
+    cls = cast("type[object]", wanted) if isinstance(wanted, type) else None
+    called = f"`{wanted}`" if cls is None else _NAMES.get(cls.__name__) or one(cls)
+    return MisfitError(at, f"{described(found)} where {called} is wanted")
 
 
 def described(found: object) -> str:

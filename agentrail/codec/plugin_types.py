@@ -5,35 +5,21 @@ cattrs coerces and ignores. So what it made is written again, and refused if tha
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
-from enum import Enum
-from functools import partial
 from types import MappingProxyType, NoneType
 from typing import Final, cast, get_args, get_origin
 
 from cattrs import AttributeValidationNote, BaseValidationError, Converter, IterableValidationNote
 from cattrs.cols import is_namedtuple, namedtuple_dict_structure_factory  # pyright: ignore[reportUnknownVariableType]
 
-from agentrail.codec.misfit import MisfitError, described, one, shortened, wrong
+from agentrail.codec.misfit import MisfitError, shortened, wrong
 from agentrail.codec.states import data_of, written
-from agentrail.codec.type_hints import (
-    TABLES,
-    TUPLES,
-    UNIONS,
-    check,
-    class_in,
-    class_of,
-    kinds_of,
-    members_of,
-    must_be_named,
-    named,
-    unwrapped,
-)
+from agentrail.codec.text import frozen
+from agentrail.codec.type_hints import TABLES, TUPLES, UNIONS, check, class_in, looks_of, members_of, named, unwrapped
 from agentrail.codec.values import converted
-from agentrail.errors import BadData, NotJson
-from agentrail.values.json import FrozenObject, Json, JsonObject, canonical, freeze
+from agentrail.errors import BadData
+from agentrail.values.json import FrozenObject, Json, JsonObject, canonical
 from agentrail.values.value import TAG, Value
 
 
@@ -55,11 +41,7 @@ def revive(wanted: object, state: object) -> object:
 
 def _read(wanted: object, data: object) -> object:
     check(wanted, "", set())
-    try:
-        given = freeze(data, "", room=[sys.maxsize - 1])
-    except NotJson as not_json:
-        inner, what = not_json.args
-        raise MisfitError(inner, f"is {what}, which JSON cannot hold") from None
+    given = frozen(data)
     try:
         made = _CONVERTER.structure(given, cast("type[object]", wanted))
     except (MisfitError, RecursionError):
@@ -76,36 +58,35 @@ def _misfit(why: BaseException, found: object, hint: object) -> tuple[MisfitErro
 
     cattrs raises groups, and notes the place of each error in them.
     """
-    at, wanted = "", one(hint) if isinstance(hint, type) else f"`{hint}`"
+    at = ""
     while isinstance(why, BaseValidationError):
-        group, why = why, cast("BaseException", why.exceptions[0])
-        note = next(
-            (
-                note
-                for note in getattr(why, "__notes__", ())
-                if isinstance(note, AttributeValidationNote | IterableValidationNote)
-            ),
-            None,
-        )
-        cls = getattr(group, "cl", object)
-        if note is None and not isinstance(found, Mapping):
-            return wrong(at, found, one(cls)), why
-        if note is None:  # the words of the exception may hold a secret: they stay in the cause
+        cls, why = cast("type[object]", getattr(why, "cl", hint)), cast("BaseException", why.exceptions[0])
+        notes = (each for each in getattr(why, "__notes__", ()) if isinstance(each, _PLACES))
+        note = next(notes, None)
+        if note is None and isinstance(found, Mapping):  # the words of the exception may hold a secret: only the cause
             return MisfitError(at, f"is refused by `{cls.__name__}` ({type(why).__name__})"), why
+        if note is None:
+            return wrong(at, found, cls), why
+        is_field, is_object = isinstance(note, AttributeValidationNote), isinstance(found, Mapping)
         key = note.name if isinstance(note, AttributeValidationNote) else note.index
-        if isinstance(why, KeyError) and isinstance(found, Mapping) and key not in found:
+        is_there = key in cast("Mapping[object, object]", found) if is_object else type(found) is tuple and not is_field
+        if is_field and is_object and not is_there:
             return MisfitError(at, f"lacks `{key}`"), why
-        at += f".{key}" if isinstance(note, AttributeValidationNote) else f"[{shortened(repr(key))}]"
-        found = cast("Mapping[object, object]", found)[key]
-        wanted = f"`{getattr(note.type, '__name__', note.type)}`"
+        if not is_there:
+            return wrong(at, found, hint), why
+        at += f".{key}" if is_field else f"[{key!a:.60}]"
+        found, hint = cast("Mapping[object, object]", found)[key], note.type
     if isinstance(why, MisfitError):
         why.under(at)
         return why, why
-    return wrong(at, found, wanted), why
+    return wrong(at, found, hint), why
+
+
+_PLACES: Final = (AttributeValidationNote, IterableValidationNote)
 
 
 def _check_same(given: Json, again: Json, at: str) -> None:
-    """Raise `MisfitError` unless *again*, what was made of it, is *given*, which may lack fields at their defaults."""
+    """Raise `MisfitError` unless *again*, what was made of it, is *given*, which may lack fields at their default."""
     if isinstance(given, Mapping) and isinstance(again, Mapping):
         for key, item in given.items():
             if key not in again:
@@ -113,12 +94,16 @@ def _check_same(given: Json, again: Json, at: str) -> None:
             if key == TAG and item != again[key]:
                 raise MisfitError(at, f"is another class where a `{again[key]}` is wanted")
             _check_same(item, again[key], f"{at}.{key}")
-    elif isinstance(given, tuple) and isinstance(again, list) and len(given) == len(again):
+    elif isinstance(given, tuple) and isinstance(again, list):
+        if len(given) != len(again):
+            raise MisfitError(at, f"holds {len(given)} things, and {len(again)} would come back")
         if sorted(map(canonical, given)) != sorted(map(canonical, again)):  # those of a set may be in any order
             for place, (item, other) in enumerate(zip(given, again, strict=True)):
                 _check_same(item, other, f"{at}[{place}]")
-    elif given != again or (type(given) is not type(again) and (type(given), type(again)) != (int, float)):
-        raise MisfitError(at, f"{described(given)}, and would come back as something else")
+    elif type(given) is not type(again) and (type(given), type(again)) != (int, float):
+        raise wrong(at, given, type(again))
+    elif given != again:
+        raise MisfitError(at, "would come back as something else")
 
 
 # How they are read
@@ -131,17 +116,9 @@ def _structured(hint: object) -> Callable[[object, object], object]:
     return lambda found, _: _CONVERTER.structure(found, cast("type[object]", hint))
 
 
-def _leaf(kinds: tuple[type[object], ...], name: str, found: object, hint: object) -> object:
-    if isinstance(hint, type) and issubclass(hint, Enum):  # such as an `IntEnum`, which is an `int` too
-        return hint(found)
-    if type(found) not in kinds:
-        raise wrong("", found, name)
-    return found
-
-
 def _object(found: object, _: object) -> Mapping[str, object]:
     if not isinstance(found, Mapping):
-        raise wrong("", found, "a JSON object")
+        raise wrong("", found, dict)
     return cast("Mapping[str, object]", found)
 
 
@@ -150,30 +127,28 @@ _JSON_KINDS: Final[Mapping[object, type[object]]] = {FrozenObject: dict, tuple: 
 
 
 def _union(hint: object) -> Callable[[object, object], object]:
-    members = members_of(hint)
-    is_tagged = must_be_named(members)
+    members = {look: member for member in members_of(hint) for look in looks_of(member)}
+    objects = [member for look, member in members.items() if look is dict or isinstance(look, str)]
+    if len(objects) == 1:  # it needs no name
+        members[dict] = objects[0]
 
     def read(found: object, _: object) -> object:
         kind = _JSON_KINDS.get(type(found), type(found))
-        fits = [each for each in members if kind in kinds_of(each) or (kind is int and float in kinds_of(each))]
-        if not fits:
-            raise wrong("", found, f"`{named(hint)}`")
-        if isinstance(found, Mapping) and is_tagged:
-            tag = cast("Mapping[str, object]", found).get(TAG, "")
-            fits = [each for each in fits if class_of(each) == tag]
-            if not fits:
-                at = f".{TAG}"
-                raise MisfitError(at, f"names none of `{named(hint)}`")
-        return _CONVERTER.structure(found, cast("type[object]", fits[0]))
+        tag = cast("Mapping[str, object]", found).get(TAG) if kind is dict else None
+        looks = (tag, kind, float if kind is int else kind)
+        member = next((members[look] for look in looks if look in members), None)
+        if member is None and kind is dict:
+            at = f".{TAG}"
+            raise MisfitError(at, f"names none of `{named(hint)}`")
+        if member is None:
+            raise wrong("", found, named(hint))
+        return _CONVERTER.structure(found, cast("type[object]", member))
 
     return read
 
 
 def _table(hint: object) -> Callable[[object, object], object]:
-    item = get_args(hint)[1]
-    if unwrapped(item) is Json:
-        return _object
-    read = _structured(dict.__class_getitem__((str, item)))
+    read = _structured(dict.__class_getitem__((str, get_args(hint)[1])))
     return lambda found, _: MappingProxyType(cast("dict[str, object]", read(_object(found, _), dict)))
 
 
@@ -185,16 +160,20 @@ def _frozenset(hint: object) -> Callable[[object, object], object]:
     return _structured(frozenset.__class_getitem__(get_args(hint)[0]))
 
 
-def _inside(hint: object) -> Callable[[object, object], object]:
-    return _structured(unwrapped(hint))
+def _is_of(origins: Collection[object]) -> Callable[[object], bool]:
+    return lambda hint: get_origin(hint) in origins
 
 
 def _is_wrapped(hint: object) -> bool:
     return unwrapped(hint) is not hint
 
 
-def _is_of(origins: Collection[object]) -> Callable[[object], bool]:
-    return lambda hint: get_origin(hint) in origins
+def _inside(hint: object) -> Callable[[object, object], object]:
+    return _structured(unwrapped(hint))
+
+
+def _number(found: object, _: object) -> object:
+    return found if type(found) is int else float(cast("str", found))
 
 
 def _is_ours(hint: object) -> bool:
@@ -203,11 +182,10 @@ def _is_ours(hint: object) -> bool:
 
 
 def _reads() -> None:
-    """Tell `_CONVERTER` how to read what it would coerce, or does not know. Of two that fit, it takes the later one."""
-    for kind, name, more in _NAMED:
-        _CONVERTER.register_structure_hook(kind, partial(_leaf, (kind, *more), name))
+    """Tell `_CONVERTER` how to read what it does not know. Of two hooks that fit, it takes the later one."""
     hook, factory = _CONVERTER.register_structure_hook_func, _CONVERTER.register_structure_hook_factory
-    hook(lambda hint: hint is None, partial(_leaf, (NoneType,), "nothing"))
+    _CONVERTER.register_structure_hook(float, _number)
+    hook(lambda hint: hint in (None, NoneType), lambda _, __: None)
     factory(_is_of(UNIONS), _union)
     factory(_is_of(TABLES), _table)
     factory(_is_of(TUPLES - {tuple}), _tuple)
@@ -219,11 +197,4 @@ def _reads() -> None:
     hook(_is_ours, lambda found, hint: converted(hint, found))
 
 
-_NAMED: Final[tuple[tuple[type[object], str, tuple[type[object], ...]], ...]] = (
-    (bool, "a boolean", ()),
-    (int, "a whole number", ()),
-    (float, "a number", (int,)),
-    (str, "text", ()),
-    (NoneType, "nothing", ()),
-)
 _reads()

@@ -6,21 +6,22 @@ class is written with the name of its class under `$`. Reading a state uses the 
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum, Flag
+from functools import cache
+from itertools import count, repeat
 from types import MappingProxyType, NoneType
 from typing import Final, TypeAlias, cast
 
 import attrs
 
-from agentrail.codec.misfit import MisfitError, described, one, shortened
+from agentrail.codec.misfit import MisfitError, blemish, described, one
 from agentrail.codec.text import to_text
-from agentrail.errors import BadValue, NotJson
+from agentrail.errors import BadValue
 from agentrail.hooks.attachments import STATE_LIMIT
-from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, FrozenObject, Json, canonical, thaw
+from agentrail.values.json import MAX_DEPTH, FrozenObject, Json, canonical, thaw
 from agentrail.values.messages import History
 from agentrail.values.value import TAG, Value
 
@@ -34,10 +35,7 @@ SCALARS: Final = frozenset({NoneType, bool, int, float, str})
 MAPPINGS: Final = frozenset({MappingProxyType, FrozenObject})
 
 _WORST: Final = 6
-"""By how much the size of a state may be overestimated: `Room` counts an escape for each character of a short text."""
-
-_SHORT: Final = 1_000
-"""The most characters of a text whose size is estimated; longer texts are encoded to find it."""
+"""By how much the size of a state may be misjudged: an escaped character takes six bytes, and counts as one."""
 
 _INSTEAD: Final[Mapping[type[object], str]] = {
     list: "which can change; keep a tuple",
@@ -47,6 +45,8 @@ _INSTEAD: Final[Mapping[type[object], str]] = {
     bytes: "which JSON cannot hold; keep text, such as base64",
     History: "which grows behind your back; keep a tuple of its messages",
 }
+
+_Items: TypeAlias = "tuple[object, ...] | frozenset[object]"
 
 
 @attrs.frozen
@@ -59,37 +59,6 @@ _FROZEN_BY_ATTRS: Final[object] = _Probe.__setattr__
 
 class _TooLargeError(Exception):
     """The value takes more bytes than the limit; writing it stopped there."""
-
-
-class Room:
-    """The bytes that are left for what is written of a state, estimated from above: six, an escape, per character."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def take(self, size: int) -> None:
-        """Take *size* bytes; raise `_TooLargeError` if so many are not left."""
-        self.left -= size
-        if self.left < 0:
-            raise _TooLargeError
-
-    def take_text(self, text: str) -> None:
-        """Take the bytes of *text*; raise as `take` does, without looking at a text that is far too long."""
-        if len(text) > self.left:  # each character takes at least one byte
-            raise _TooLargeError
-        try:
-            short = len(text) <= _SHORT and text.isascii()
-            self.take(6 * len(text) + 2 if short else len(to_text(text).encode()))
-        except NotJson:
-            raise MisfitError("", "is text with half a surrogate pair") from None
-
-
-Write: TypeAlias = Callable[[object, int, Room], Json]
-"""Function that returns a value of one type as JSON; it takes the value, the number of levels above, and the room."""
-
-_Items: TypeAlias = "tuple[object, ...] | frozenset[object]"
 
 
 class Stored(Value):
@@ -107,16 +76,15 @@ def storable(state: object, limit: int = STATE_LIMIT) -> str | None:
     It may hold `None`, booleans, numbers, text, tuples, frozensets, enum members, frozen mappings with text keys, and
     frozen attrs classes, frozen dataclasses and named tuples of these; written, it takes at most *limit* bytes.
     """
-    room = Room(_WORST * limit)
+    room = [_WORST * limit]
     try:
         written = _encode(state, 0, room)
     except _TooLargeError:
         return f"it takes more than {limit:,} bytes when it is written, and no more are kept"
     except MisfitError as misfit:
         return f"{misfit.place} {misfit.problem}"
-    size = _WORST * limit - room.left
-    if size > limit:
-        size = len(to_text(written).encode())
+    taken = _WORST * limit - room[0]
+    size = len(to_text(written).encode()) if _WORST * taken > limit else 0
     return None if size <= limit else f"it takes {size:,} bytes when it is written; at most {limit:,} are kept"
 
 
@@ -130,7 +98,7 @@ def encode_state(state: object) -> Json:
 
 def written(state: object) -> Json:
     """Return *state* as JSON; raise `MisfitError` if it cannot be stored."""
-    return _encode(state, 0, Room(sys.maxsize))
+    return _encode(state, 0, [sys.maxsize])
 
 
 def data_of(state: object) -> Json:
@@ -151,7 +119,7 @@ def _name(state: object) -> str | None:
     kind = type(state)
     if _is_plain(state):
         return None
-    if kind is frozenset and all(_is_plain(item) for item in cast("_Items", state)):
+    if kind is frozenset and all(map(_is_plain, cast("_Items", state))):
         return FROZENSET
     if kind is tuple or kind is frozenset or kind in MAPPINGS:
         return MIXED
@@ -161,107 +129,88 @@ def _name(state: object) -> str | None:
 def _is_plain(state: object) -> bool:
     """Whether *state* is plain data: scalars, tuples and mappings, which can be read back without a class name."""
     kind = type(state)
-    if kind is tuple:
-        return all(_is_plain(item) for item in cast("_Items", state))
     if kind in MAPPINGS:
-        return all(_is_plain(item) for item in cast("Mapping[str, object]", state).values())
-    return kind in SCALARS
+        state = (*cast("Mapping[str, object]", state).values(),)
+    return kind in SCALARS or (type(state) is tuple and all(map(_is_plain, cast("_Items", state))))
 
 
-def _encode(found: object, depth: int, room: Room) -> Json:
+def _encode(found: object, depth: int, room: list[int]) -> Json:
+    """Return *found* as JSON, and take from *room* the bytes for it: one for each character, five for what is no text.
+
+    That is at most `_WORST` times too much or too little. A text for which there is no room is not looked at.
+    """
     kind = type(found)
-    if found is None or kind is bool:
-        room.take(5)
-    elif kind is str:
-        room.take_text(cast("str", found))
-    elif kind is int:
-        if not INT_MIN <= cast("int", found) <= INT_MAX:
-            raise MisfitError("", "is a whole number that does not fit 64 bits")
-        room.take(len(repr(found)))
-    elif kind is float:
-        if not math.isfinite(cast("float", found)):
-            raise MisfitError("", f"is {found}, which JSON cannot hold")
-        room.take(len(repr(found)))
-    else:
-        if depth >= MAX_DEPTH:
-            raise MisfitError("", f"has more than {MAX_DEPTH} levels")
-        write = _WRITERS.get(kind) or _writer(kind)
-        return write(found, depth + 1, room)
-    return cast("Json", found)
-
-
-def _encode_tuple(found: object, depth: int, room: Room) -> Json:
+    room[0] -= len(cast("str", found)) + 3 if kind is str else 5
+    if room[0] < 0:
+        raise _TooLargeError
+    if kind in SCALARS:
+        if problem := blemish(found):
+            raise MisfitError("", problem)
+        return cast("Json", found)
+    if depth >= MAX_DEPTH:
+        raise MisfitError("", f"has more than {MAX_DEPTH} levels")
+    if issubclass(kind, Enum):
+        return _encode(plain_value(cast("Enum", found)), depth, room)
+    form, head, keys, items = _parts(found, kind, room)
     made: list[Json] = []
-    try:
-        for item in cast("_Items", found):
-            made.append(_encode(item, depth, room))
-            room.take(1)
-    except MisfitError as misfit:
-        misfit.under(f"[{len(made)}]")
-        raise
-    room.take(2)
-    return made
-
-
-def _encode_frozenset(found: object, depth: int, room: Room) -> Json:
-    """Return the items sorted by their JSON text, so that every process writes them in the same order."""
-    try:
-        made = [_encode(item, depth, room) for item in cast("_Items", found)]
-    except MisfitError as misfit:
-        misfit.under("[]")
-        raise
-    room.take(len(made) + 2)
-    return sorted(made, key=canonical)
-
-
-def _encode_mapping(found: object, depth: int, room: Room) -> Json:
-    made: dict[str, Json] = {}
     key: object = None
     try:
-        for key, item in cast("Mapping[object, object]", found).items():
-            if type(key) is not str:
-                raise MisfitError("", f"has a key that {described(key)}; keys must be text")  # noqa: TRY301
-            if key == TAG:
-                raise MisfitError("", "has the key `$`, which is reserved; use another one")  # noqa: TRY301
-            room.take_text(key)
-            made[key] = _encode(item, depth, room)
-            room.take(2)
+        for key, item in zip(keys, items, strict=False):
+            if kind in MAPPINGS:
+                _check_key(key, depth, room)
+            made.append(_encode(item, depth + 1, room))
     except MisfitError as misfit:
-        misfit.under(f"[{shortened(repr(key))}]")
+        misfit.under(form.format(key))
         raise
-    room.take(2)
-    return made
+    if kind is frozenset:
+        return sorted(made, key=canonical)  # so that every process writes them in the same order
+    return made if kind is tuple else {**head, **dict(zip(cast("Iterable[str]", keys), made, strict=True))}
 
 
-_WRITERS: Final[dict[type[object], Write]] = {
-    tuple: _encode_tuple,
-    frozenset: _encode_frozenset,
-    MappingProxyType: _encode_mapping,
-    FrozenObject: _encode_mapping,
-}
+def _parts(
+    found: object, kind: type, room: list[int]
+) -> tuple[str, Mapping[str, Json], Iterable[object], Iterable[object]]:
+    """Return for a container the form of a path into it, the start of its JSON, and names and values of its parts."""
+    if kind is tuple:
+        return "[{}]", {}, count(), cast("_Items", found)
+    if kind is frozenset:
+        return "[]", {}, repeat(None), cast("_Items", found)
+    if kind in MAPPINGS:
+        table = cast("Mapping[object, object]", found)
+        return "[{!a:.60}]", {}, table.keys(), table.values()
+    head, names, size = _form_of(kind)
+    room[0] -= size
+    return ".{}", head, names, [getattr(found, name) for name in names]
 
 
-def _writer(kind: type[object]) -> Write:
-    """Make and store the writer of *kind*; raise `MisfitError` if its values cannot be stored."""
-    if issubclass(kind, Flag):
-        raise MisfitError("", f"is a member of the flag `{kind.__name__}`; keep a frozenset of members of an `Enum`")
-    if issubclass(kind, Enum):
-        made: Write = _encode_member
-    else:
-        names = names_in_order(kind)
-        if names is None:
-            instead = _INSTEAD.get(kind, "which cannot be stored; keep frozen attrs classes of plain values")
-            raise MisfitError("", f"is {one(kind)}, {instead}")
-        made = _writer_of_class(kind, names)
-    _WRITERS[kind] = made
-    return made
+def _check_key(key: object, depth: int, room: list[int]) -> None:
+    if type(key) is not str:
+        raise MisfitError("", f"has a key that {described(key)}; keys must be text")
+    if key == TAG:
+        raise MisfitError("", "has the key `$`, which is reserved; use another one")
+    _encode(key, depth, room)
 
 
-def _encode_member(found: object, depth: int, room: Room) -> Json:
-    of = cast("Enum", found).value
-    if type(of) not in SCALARS:
-        raise MisfitError("", f"is a member of `{type(found).__name__}` whose value is not plain")
-    return _encode(of, depth, room)
+def plain_value(member: Enum) -> object:
+    """Return the value of *member* of an enum; raise `MisfitError` if it cannot stand for the member in JSON."""
+    if isinstance(member, Flag):
+        name = type(member).__name__
+        raise MisfitError("", f"is a member of the flag `{name}`; keep a frozenset of members of an `Enum`")
+    if type(cast("object", member.value)) not in SCALARS:
+        raise MisfitError("", f"is a member of `{type(member).__name__}` whose value is not plain")
+    return cast("object", member.value)
+
+
+@cache
+def _form_of(kind: type[object]) -> tuple[Mapping[str, Json], tuple[str, ...], int]:
+    """Return what the JSON of instances of *kind* begins with, the names of its fields, and the bytes for all that."""
+    names = names_in_order(kind)
+    if names is None:
+        instead = _INSTEAD.get(kind, "which cannot be stored; keep frozen attrs classes of plain values")
+        raise MisfitError("", f"is {one(kind)}, {instead}")
+    untagged = issubclass(kind, Value) and kind.__struct_config__.tag is None
+    head: Mapping[str, Json] = {} if untagged else {TAG: kind.__name__}
+    return head, names, len(to_text(head)) + sum(len(name) + 3 for name in names)
 
 
 def names_in_order(kind: object) -> tuple[str, ...] | None:
@@ -282,26 +231,5 @@ def names_in_order(kind: object) -> tuple[str, ...] | None:
         if not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # every dataclass has it
             raise MisfitError("", f"is {one(cls)}, which can change; make it `@dataclass(frozen=True)`")
         return tuple(field.name for field in fields(cls) if field.init)
-    if issubclass(cls, tuple):
-        return cast("tuple[str, ...] | None", getattr(cast("object", cls), "_fields", None))
-    return None
-
-
-def _writer_of_class(kind: type[object], names: tuple[str, ...]) -> Write:
-    untagged = issubclass(kind, Value) and kind.__struct_config__.tag is None
-    head: Mapping[str, Json] = {} if untagged else {TAG: kind.__name__}
-    own = len(to_text(head)) + sum(len(to_text(name).encode()) + 2 for name in names)
-
-    def write(found: object, depth: int, room: Room) -> Json:
-        room.take(own)
-        made = dict(head)
-        name = ""
-        try:
-            for name in names:
-                made[name] = _encode(getattr(found, name), depth, room)
-        except MisfitError as misfit:
-            misfit.under(f".{name}")
-            raise
-        return made
-
-    return write
+    names: object = getattr(cast("object", cls), "_fields", None)
+    return cast("tuple[str, ...] | None", names) if issubclass(cls, tuple) else None

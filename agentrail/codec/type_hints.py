@@ -14,7 +14,7 @@ import attrs
 
 from agentrail.codec.misfit import MisfitError
 from agentrail.codec.states import SCALARS, names_in_order
-from agentrail.codec.values import decoder
+from agentrail.codec.values import FAMILIES, decoder
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value
 
@@ -65,15 +65,12 @@ def _check_class(cls: type[object], at: str, seen: set[object]) -> None:
 
 def _check_union(hint: object, at: str, seen: set[object]) -> None:
     """Raise `MisfitError` if a member could not be read back, or if two of them look alike in JSON."""
-    members = members_of(hint)
-    is_tagged = must_be_named(members)
     looks: set[object] = set()
-    for member in members:
+    for member in members_of(hint):
         check(member, at, seen)
-        for look in (f"class {class_of(member)}",) if is_tagged and class_of(member) else kinds_of(member):
-            if look in looks:
-                raise MisfitError(at, f"is hinted `{named(hint)}`, of which two look alike in JSON")
-            looks.add(look)
+        if looks & looks_of(member):
+            raise MisfitError(at, f"is hinted `{named(hint)}`, of which two look alike in JSON")
+        looks |= looks_of(member)
 
 
 def members_of(hint: object) -> list[object]:
@@ -87,11 +84,6 @@ def named(hint: object) -> str:
     return " | ".join(getattr(member, "__name__", str(member)) for member in get_args(hint))
 
 
-def must_be_named(members: Iterable[object]) -> bool:
-    """Whether instances of classes must name their class, because several members are objects in JSON."""
-    return sum(dict in kinds_of(member) for member in members) > 1
-
-
 def _origin(hint: object) -> object:
     return cast("object", get_origin(hint)) or hint
 
@@ -101,20 +93,8 @@ def class_in(hint: object) -> type[object] | None:
     return cast("type[object]", _origin(hint)) if isinstance(_origin(hint), type) else None
 
 
-def class_of(hint: object) -> str:
-    """Return the name under which instances of *hint* are written; empty if they are written without one."""
-    cls = class_in(hint)
-    if cls is None or (issubclass(cls, Value) and cls.__struct_config__.tag is None) or names_in_order(cls) is None:
-        return ""
-    return cls.__name__
-
-
-def _plain_type(found: object) -> type[object]:
-    return _plain_type(cast("object", found.value)) if isinstance(found, Enum) else type(found)
-
-
-def kinds_of(hint: object) -> frozenset[object]:
-    """Return the Python types of the JSON of values of type *hint*."""
+def looks_of(hint: object) -> frozenset[object]:
+    """Return what the JSON of values of type *hint* looks like: Python types, or the name that objects of it have."""
     cls = class_in(hint)
     if hint is Json:
         return frozenset({bool, int, float, str, list, dict})
@@ -124,7 +104,14 @@ def kinds_of(hint: object) -> frozenset[object]:
         return frozenset(map(_plain_type, cls))
     if cls in TUPLES | SETS:
         return frozenset({list})
-    return frozenset({dict if hint not in LEAVES or hint is JsonObject else hint})
+    if hint in LEAVES:
+        return frozenset({dict if hint is JsonObject else hint})
+    untagged = cls in FAMILIES or (cls is not None and issubclass(cls, Value) and cls.__struct_config__.tag is None)
+    return frozenset({dict if cls is None or untagged or names_in_order(cls) is None else cls.__name__})
+
+
+def _plain_type(found: object) -> type[object]:
+    return _plain_type(cast("object", found.value)) if isinstance(found, Enum) else type(found)
 
 
 def unwrapped(hint: object) -> object:

@@ -137,7 +137,7 @@ NOT_STORABLE: list[tuple[object, str]] = [
     (Holder(by_name=MappingProxyType({"a b": []})), "its `by_name['a b']` is a `list`, which can change; keep a tuple"),
     (Holder(by_name=MappingProxyType({1: 2})), "its `by_name[1]` has a key that is an `int`; keys must be text"),  # type: ignore[dict-item]
     (MappingProxyType({"$": 2}), "its `['$']` has the key `$`, which is reserved; use another one"),
-    (MappingProxyType({"\ud800": 2}), "its `['\\\\ud800']` is text with half a surrogate pair"),
+    (MappingProxyType({"\ud800": 2}), "its `['\\ud800']` is text with half a surrogate pair"),
     (frozenset({Open}), "its `[]` is a `type`, which cannot be stored; keep frozen attrs classes of plain values"),
     (Point([]), "its `x` is a `list`, which can change; keep a tuple"),  # type: ignore[arg-type]
     (Span(Point(1), Point(Open())), "its `end.x` is an `Open`, which can change; make it `@attrs.frozen`"),  # type: ignore[arg-type]

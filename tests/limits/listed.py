@@ -64,8 +64,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "app.spec._shared(maxsize)": (64, ("figures_that_are_shared",)),
     "codec.misfit._LONGEST": (400, ("characters_of_a_path",)),
     "codec.misfit.shortened<60": (60, ("characters_of_a_key",)),
-    "codec.states._SHORT": (1000, ("characters_of_a_text_whose_size_is_estimated",)),
-    "codec.states._WORST": (6, ("times_that_an_estimate_may_be_too_large",)),
+    "codec.states._WORST": (6, ("times_that_an_estimate_may_be_wrong",)),
     "codec.text.DOCUMENT_DEPTH": (128, ("levels_of_a_text",)),
     "codec.text._LONGEST_INT": (20, ("digits_of_a_number",)),
     "core.machine.reconfiguring.MOST_LABELS": (

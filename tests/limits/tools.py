@@ -325,20 +325,11 @@ def ports_whose_methods_are_kept(count: int) -> bool:
     return kept(implementing._methods, lambda number: (made_class(number),), count)
 
 
-@scene("codec.states._SHORT")
-def characters_of_a_text_whose_size_is_estimated(count: int) -> bool:
-    room = states.Room(1_000_000)
-    room.take_text("a" * count)
-    size = 1_000_000 - room.left
-    assert size in (count + 2, 6 * count + 2)
-    return size == 6 * count + 2
-
-
 @scene("codec.states._WORST", last=-1)
-def times_that_an_estimate_may_be_too_large(times: int) -> bool:
-    """A state that takes all bytes that it may is refused if less is allowed for than a text can be overestimated."""
+def times_that_an_estimate_may_be_wrong(times: int) -> bool:
+    """A state that is too large is kept if an estimate is trusted more than it may be: escapes take six bytes each."""
     with smaller(states, "_WORST", times):
-        return states.storable(("a" * 248, "a" * 245), 500) is not None
+        return states.storable("\x00" * 100, 600) is None
 
 
 @scene("runtime.shared.collector.FULL_COLLECTION_AFTER")
