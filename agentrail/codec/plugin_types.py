@@ -67,15 +67,18 @@ def _misfit(why: BaseException, found: object, hint: object) -> tuple[MisfitErro
             return MisfitError(at, f"is refused by `{cls.__name__}` ({type(why).__name__})"), why
         if note is None:
             return wrong(at, found, cls), why
-        is_field, is_object = isinstance(note, AttributeValidationNote), isinstance(found, Mapping)
+        is_field = isinstance(note, AttributeValidationNote)
         key = note.name if isinstance(note, AttributeValidationNote) else note.index
-        is_there = key in cast("Mapping[object, object]", found) if is_object else type(found) is tuple and not is_field
-        if is_field and is_object and not is_there:
-            return MisfitError(at, f"lacks `{key}`"), why
-        if not is_there:
-            return wrong(at, found, hint), why
+        parts: Mapping[object, object] = {}
+        if isinstance(found, Mapping):
+            parts = cast("Mapping[object, object]", found)
+        elif isinstance(found, tuple) and not is_field:
+            parts = dict(enumerate(cast("tuple[object, ...]", found)))
+        if key not in parts:
+            lacks = is_field and isinstance(found, Mapping)
+            return MisfitError(at, f"lacks `{key}`") if lacks else wrong(at, cast("object", found), hint), why
         at += f".{key}" if is_field else f"[{key!a:.60}]"
-        found, hint = cast("Mapping[object, object]", found)[key], note.type
+        found, hint = parts[key], note.type
     if isinstance(why, MisfitError):
         why.under(at)
         return why, why

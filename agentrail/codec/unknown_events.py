@@ -27,22 +27,16 @@ def with_unknown_event(data: Json, said: str) -> Json | None:
 
 
 def _replaced(data: Json, path: Sequence[str]) -> Json | None:
-    if not path:
-        named = data.get(TAG) if isinstance(data, Mapping) else None
-        return None if named in _KNOWN_EVENTS else as_unknown(data)
-    key, *others = path
-    if isinstance(data, Mapping):
-        inner = _replaced(data[key], others)
-        return None if inner is None else FrozenObject({**data, key: inner})
-    items = cast("tuple[Json, ...]", data)
-    inner = _replaced(items[int(key)], others)
-    return None if inner is None else (*items[: int(key)], inner, *items[int(key) + 1 :])
-
-
-def as_unknown(event: object) -> Json | None:
-    """Return the JSON of the `UnknownEvent` for *event*, an object that names a class; `None` if it names none."""
-    body = dict(cast("Mapping[str, Json]", event)) if isinstance(event, Mapping) else {}
+    if path:
+        key, *others = path
+        if isinstance(data, Mapping):
+            inner = _replaced(data[key], others)
+            return None if inner is None else FrozenObject({**data, key: inner})
+        items = cast("tuple[Json, ...]", data)
+        inner = _replaced(items[int(key)], others)
+        return None if inner is None else (*items[: int(key)], inner, *items[int(key) + 1 :])
+    body = dict(data) if isinstance(data, Mapping) else {}
     kind = body.pop(TAG, None)
-    if type(kind) is not str:
+    if type(kind) is not str or kind in _KNOWN_EVENTS:
         return None
     return FrozenObject({TAG: UnknownEvent.__name__, "kind": kind, "body": FrozenObject(body)})

@@ -6,19 +6,19 @@ that does not come back equal. A JSON object names its class, under `$`, if the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import zip_longest
 from operator import is_
 from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar, Union, cast, get_args, overload
+from typing import Final, TypeVar, Union, cast, get_args, overload
 
 import msgspec
 
 from agentrail.codec.misfit import MisfitError, blemish, described, misfit_of, one
 from agentrail.codec.states import FROZENSET, Stored, kept
 from agentrail.codec.text import DOCUMENT_DEPTH, check_levels, from_own_text, frozen
-from agentrail.codec.unknown_events import as_unknown, with_unknown_event
+from agentrail.codec.unknown_events import with_unknown_event
 from agentrail.core.vocabulary.changes import NO_CHANGE, Change, ChangedStates, ChangedTools
 from agentrail.core.vocabulary.inputs import SubagentReported
 from agentrail.core.vocabulary.state import Attached, State, Suspension
@@ -29,17 +29,12 @@ from agentrail.hooks.ruling import Gathered, Ruling
 from agentrail.values.events import AnyEvent
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.tools import SubAgentEvent
-from agentrail.values.json import MAX_DEPTH, FrozenObject, Json
+from agentrail.values.json import MAX_DEPTH, FrozenObject
 from agentrail.values.messages import History, Message
 from agentrail.values.value import Value
 
 T = TypeVar("T")
 V = TypeVar("V", bound=Value)
-Make: TypeAlias = Callable[[object, object], object]
-"""A function that msgspec calls with a hint that it does not know, and what the JSON holds; it returns the value."""
-
-ENVELOPE_VERSION: Final = 1
-"""Version of the JSON form of envelopes and events."""
 
 
 class _Anything(type):
@@ -93,19 +88,9 @@ def write(value: object) -> bytes:
         raise BadValue(type(value).__name__, "it", "is nested too deep") from None
 
 
-def encode(value: object) -> Json:
-    """Return *value* as JSON data from which `decode` makes an equal value; raise `BadValue` as `write` does."""
-    return from_own_text(write(value))
-
-
 def encode_in_order(value: Value) -> bytes:
     """Return *value* as JSON text with sets and keys in order, so that equal values have equal texts."""
     return _IN_ORDER.encode(_with_states_as_json(value))
-
-
-def encode_envelope(envelope: Envelope) -> Json:
-    """Return *envelope* with its event as JSON, including the version of the format (`v`)."""
-    return {"v": ENVELOPE_VERSION, **cast("Mapping[str, Json]", encode(envelope))}
 
 
 _SHAPE: Final = bytes.maketrans(b"123456789{", b"000000000[")
@@ -122,7 +107,7 @@ def _written(value: object) -> bytes:
     given = _with_states_as_json(value)
     try:
         text = _ENCODER.encode(given)
-        back = decoder(type(value), _with_raw_states).decode(text)
+        back = decoder(type(value), raw=True).decode(text)
     except (ValueError, TypeError) as why:
         _check_leaves(given)
         raise misfit_of(why) from why
@@ -278,31 +263,12 @@ def decode(wanted: object, data: object) -> object:
         raise BadData(named, "it", "is nested too deep") from None
 
 
-def decode_envelope(data: object) -> Envelope:
-    """Make an envelope from JSON *data*; an event of a class that this version does not know becomes `UnknownEvent`.
-
-    Of an envelope of a newer version, the fields that this one knows are read.
-    """
-    given = dict(cast("Mapping[str, object]", data)) if isinstance(data, Mapping) else {}
-    version = given.pop("v", None)
-    if type(version) is not int or version < ENVELOPE_VERSION:
-        raise BadData(Envelope.__name__, "its `v`", "is no version of an envelope")
-    if version > ENVELOPE_VERSION:
-        given = {key: item for key, item in given.items() if key in Envelope.__struct_fields__}
-        event = given.get("event")
-        try:
-            decode(Event, event)
-        except BadData:
-            given["event"] = as_unknown(event) or event
-    return decode(Envelope, given)
-
-
 def converted(wanted: object, data: object) -> object:
     """Make a value of the class or union *wanted* from JSON *data*; raise `MisfitError` if that is not possible."""
     given = frozen(data, DOCUMENT_DEPTH)
     while True:
         try:
-            return msgspec.convert(given, FAMILIES.get(wanted, wanted), dec_hook=_with_states)
+            return msgspec.convert(given, FAMILIES.get(wanted, wanted), dec_hook=_made)
         except msgspec.ValidationError as why:
             known = with_unknown_event(given, str(why))
             if known is None:
@@ -310,21 +276,15 @@ def converted(wanted: object, data: object) -> object:
             given = known
 
 
-def _with_states(hint: object, found: object) -> object:
-    """Return the value of type *hint* that *found* in JSON stands for; plugin states are read as far as possible."""
-    return _state(found) if hint is PluginState else _made(hint, found)
+def _made(hint: object, found: object, *, raw: bool = False) -> object:
+    """Return the value that *found* in JSON stands for, by a *hint* that msgspec does not know.
 
-
-def _with_raw_states(hint: object, found: object) -> object:
-    return found if hint is PluginState else _made(hint, found)
-
-
-_OBJECTS: Final = (dict, FrozenObject)
-
-
-def _made(hint: object, found: object) -> object:
+    Plugin states are read as far as possible; if *raw*, they stay JSON.
+    """
+    if hint is PluginState:
+        return found if raw else _state(found)
     try:
-        if hint is object or (hint is FrozenObject and type(found) in _OBJECTS):
+        if hint is object or (hint is FrozenObject and type(found) in (dict, FrozenObject)):
             return frozen(found)
         if hint is History:
             return History(msgspec.convert(found, list[Message], dec_hook=_made))
@@ -356,6 +316,6 @@ def _state(found: object) -> object:
 
 
 @cache
-def decoder(wanted: object, make: Make = _with_states) -> msgspec.json.Decoder[object]:
-    """Return the decoder for the class or union *wanted*, which is made once."""
-    return msgspec.json.Decoder(wanted, dec_hook=make)
+def decoder(wanted: object, *, raw: bool = False) -> msgspec.json.Decoder[object]:
+    """Return the decoder for the class or union *wanted*, made once; if *raw*, it leaves plugin states as they are."""
+    return msgspec.json.Decoder(wanted, dec_hook=partial(_made, raw=raw))

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from agentrail.adapters.journals.stored_form import StoredRecord
-from agentrail.codec.values import encode
 from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
 from agentrail.core.vocabulary.tool_calls import Call, CallList
@@ -24,6 +23,7 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import freeze
 from agentrail.values.messages import History, Message
 from agentrail.values.value import Value, defaults_of
+from tests.codec.plain import encode
 from tests.codec.shapes import (
     Choice,
     Chosen,

@@ -4,12 +4,13 @@ from pathlib import Path
 import pytest
 
 from agentrail.codec.text import from_text, to_text
-from agentrail.codec.values import decode, encode
+from agentrail.codec.values import decode
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import INPUTS, Arrival
 from agentrail.values.content import Text
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Envelope
+from tests.codec.plain import encode
 from tests.codec.sampling import DEFAULTS, FOLDER, STORED, defaults, event_sample, input_sample, sample
 
 EVENT_FILES = sorted((FOLDER / "events").glob("*.json"))

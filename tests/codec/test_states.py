@@ -13,7 +13,7 @@ from agentrail.codec.plugin_types import decode_state, revive
 from agentrail.codec.states import Stored, data_of, encode_state, storable
 from agentrail.codec.text import from_text, to_text
 from agentrail.codec.type_hints import readable
-from agentrail.codec.values import decode, encode, read, write
+from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadData, BadValue
 from agentrail.hooks.attachments import STATE_LIMIT
@@ -22,6 +22,7 @@ from agentrail.values.content import Text
 from agentrail.values.json import MAX_DEPTH, freeze
 from agentrail.values.messages import EMPTY_HISTORY, History
 from agentrail.values.value import Value
+from tests.codec.plain import encode
 from tests.codec.plugin_states import (
     Alike,
     Bare,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.codec.text import from_text, to_text
-from agentrail.codec.values import decode, encode
+from agentrail.codec.values import decode
 from agentrail.core.vocabulary.commands import PromptSent, Refused
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.errors import BadData, BadValue
@@ -18,6 +18,7 @@ from agentrail.values.json import Json
 from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import Usage
+from tests.codec.plain import encode
 from tests.codec.sampling import event_sample
 
 CALL: dict[str, object] = {"call_id": "c1", "name": "read"}

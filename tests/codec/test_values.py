@@ -11,7 +11,7 @@ from typing_extensions import TypeAliasType
 from agentrail.codec.plugin_types import decode_state
 from agentrail.codec.text import DOCUMENT_DEPTH, from_text
 from agentrail.codec.type_hints import readable
-from agentrail.codec.values import decode, encode, write
+from agentrail.codec.values import decode, write
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadData, BadValue
@@ -26,6 +26,7 @@ from agentrail.values.events.tools import SubAgentEvent
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import EMPTY_HISTORY, AssistantMessage, History, Message, Origin, UserMessage
 from agentrail.values.value import Value
+from tests.codec.plain import encode
 from tests.codec.plugin_states import First
 from tests.codec.sampling import STORED, event_sample, sample
 from tests.codec.shapes import Leaf, shape_of

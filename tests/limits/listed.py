@@ -587,7 +587,6 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.sandboxes.confined_open._OPENAT2",
         "app.model_chain.PAIR",
         "app.process.GAVE_UP",
-        "codec.values.ENVELOPE_VERSION",
         "codec.upcasting.FORMAT",
         "plugins.shell.rule_context._A_HOME",
         "runtime.diagnosis.alarms.KernelAlarm.__init__<64",

@@ -28,8 +28,7 @@ from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.app import resuming, wiring
 from agentrail.app.supervisor import Supervisor
-from agentrail.codec.text import to_text
-from agentrail.codec.values import encode_envelope
+from agentrail.codec.values import write
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.errors import AgentrailError, SessionAsleep
 from agentrail.hooks.actions import Continue
@@ -65,7 +64,7 @@ FORMATS = ("anthropic", "openai", "openai-chat", "gemini")
 
 def digest_of(envelope: Envelope) -> str:
     """Return a digest of an event as a subscriber got it."""
-    return blake2b(to_text(encode_envelope(envelope)).encode(), digest_size=8).hexdigest()
+    return blake2b(write(envelope), digest_size=8).hexdigest()
 
 
 def why_refused(request: ModelRequest) -> str | None:
