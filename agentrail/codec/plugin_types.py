@@ -24,7 +24,7 @@ from agentrail.values.value import TAG, Value
 
 
 def decode_state(wanted: object, data: object) -> object:
-    """Make a plugin state or option of type *wanted* from *data*, which `encode_state` wrote; or raise `BadData`."""
+    """Make a plugin state or option of type *wanted* from *data*, which `data_of` wrote; or raise `BadData`."""
     called = wanted.__name__ if isinstance(wanted, type) else str(wanted)
     try:
         return _read(wanted, data)

@@ -88,22 +88,20 @@ def storable(state: object, limit: int = STATE_LIMIT) -> str | None:
     return None if size <= limit else f"it takes {size:,} bytes when it is written; at most {limit:,} are kept"
 
 
-def encode_state(state: object) -> Json:
-    """Return *state* as JSON; `decode_state` reads it back."""
-    try:
-        return written(state)
-    except MisfitError as misfit:
-        raise BadValue(type(state).__name__, misfit.place, misfit.problem) from None
-
-
 def written(state: object) -> Json:
     """Return *state* as JSON; raise `MisfitError` if it cannot be stored."""
     return _encode(state, 0, [sys.maxsize])
 
 
 def data_of(state: object) -> Json:
-    """Return a plugin state (a value or `Stored`) as JSON, the form that `Plugin.upgrade` takes."""
-    return state.data if type(state) is Stored else encode_state(state)
+    """Return a plugin state (a value or `Stored`) as JSON, which `Plugin.upgrade` takes and `decode_state` reads.
+
+    Raises `BadValue` if it cannot be stored.
+    """
+    try:
+        return state.data if type(state) is Stored else written(state)
+    except MisfitError as misfit:
+        raise BadValue(type(state).__name__, misfit.place, misfit.problem) from None
 
 
 def kept(state: object) -> dict[str, Json]:

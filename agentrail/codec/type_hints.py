@@ -167,7 +167,11 @@ def _hint(cls: type[object], name: str, at: str) -> object:
     holder.__annotations__ = {name: get_annotations(owner)[name]}
     known = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
     try:
-        return get_type_hints(holder, {**_OURS, **known}, {owner.__name__: owner})[name]
+        hint = get_type_hints(holder, {**_OURS, **known}, {owner.__name__: owner}, include_extras=True)[name]
     except (NameError, AttributeError, TypeError, SyntaxError) as why:
         problem = f"of `{owner.__qualname__}` has a type hint that cannot be resolved ({why}); import it at run time"
         raise MisfitError(at, problem) from None
+    owner.__annotations__[name] = (
+        hint  # for cattrs, which resolves the hints of a class together, and knows none of ours
+    )
+    return hint

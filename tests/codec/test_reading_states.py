@@ -1,21 +1,66 @@
 """Plugin states and options are read strictly: nothing that cattrs would coerce or ignore is taken."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
+import attrs
 import pytest
 
 from agentrail.codec.plugin_types import decode_state
+from agentrail.codec.type_hints import readable
 from agentrail.errors import BadData
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import Heartbeat
-from agentrail.values.json import JsonObject
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.usage import Usage
 from tests.codec.plugin_states import Colour, First, Level, Nested, Odd, Ours, Plain, Point, Second, Span, Tree
 
 NESTED: Mapping[str, object] = {"inner": {}, "colour": "red"}
+
+if TYPE_CHECKING:
+    from types import MappingProxyType
+
+    from agentrail.values.json import Json
+
+
+@attrs.frozen
+class Known:
+    """Its hints are known to type checkers, and to the codec."""
+
+    one: Json = None
+    _more: Annotated[JsonObject, "what there is more"] = EMPTY
+
+
+@dataclass(frozen=True)
+class Likewise:
+    one: Json = None
+
+
+class Tupled(NamedTuple):
+    one: Json
+
+
+@attrs.frozen
+class Unknown:
+    one: MappingProxyType[str, int] | None = None
+
+
+@pytest.mark.parametrize("state", [Known((1,)), Likewise((1,)), Tupled((1,))], ids=lambda state: type(state).__name__)
+def test_names_of_ours_need_no_import_at_run_time(state: object) -> None:
+    assert readable(type(state)) is None
+    assert decode_state(type(state), {"one": [1]}) == state
+
+
+def test_other_names_do() -> None:
+    assert "import it at run time" in (readable(Unknown) or "")
+    with pytest.raises(BadData, match="its `one` of `Unknown` has a type hint that cannot be resolved"):
+        decode_state(Unknown, {"one": None})
+
 
 REFUSED: list[tuple[object, object, str]] = [
     (int, "5", "it is a `str` where a whole number is wanted"),

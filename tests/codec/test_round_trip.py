@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentrail.codec.plugin_types import decode_state, revive
-from agentrail.codec.states import encode_state, storable
+from agentrail.codec.states import data_of, storable
 from agentrail.codec.text import from_text, to_text
 from agentrail.codec.type_hints import readable
 from agentrail.codec.values import decode, encode_in_order, read, write
@@ -104,10 +104,10 @@ def test_an_envelope_comes_back(envelope: Envelope) -> None:
 @given(data=st.data())
 def test_a_plugin_state_comes_back_as_what_its_hints_say(hint: object, data: st.DataObject) -> None:
     state = data.draw(of(hint).filter(_is_storable))
-    text = to_text(encode_state(state))
+    text = to_text(data_of(state))
     back = decode_state(hint, from_text(text))
     assert back == state
-    assert to_text(encode_state(back)) == text
+    assert to_text(data_of(back)) == text
 
 
 @pytest.mark.parametrize("hint", [*STATES, *MIXED], ids=str)

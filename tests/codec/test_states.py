@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from agentrail.codec.plugin_types import decode_state, revive
-from agentrail.codec.states import Stored, data_of, encode_state, storable
+from agentrail.codec.states import Stored, data_of, storable
 from agentrail.codec.text import from_text, to_text
 from agentrail.codec.type_hints import readable
 from agentrail.codec.values import decode, read, write
@@ -149,7 +149,7 @@ NOT_STORABLE: list[tuple[object, str]] = [
 def test_what_cannot_be_stored_is_named_with_the_reason(state: object, problem: str) -> None:
     assert storable(state) == problem
     with pytest.raises(BadValue) as refused:
-        encode_state(state)
+        data_of(state)
     assert refused.value.args == (type(state).__name__, *problem.split(" ", 1)) or "`" in problem
 
 
@@ -177,16 +177,16 @@ def test_a_state_is_as_big_as_it_is_when_it_is_written(unit: str) -> None:
 
 def test_a_limit_can_be_given() -> None:
     state = Plain(1)
-    size = len(to_text(encode_state(state)).encode())
+    size = len(to_text(data_of(state)).encode())
     assert storable(state, size) is None
     assert storable(state, size - 1) == f"it takes {size} bytes when it is written; at most {size - 1} are kept"
     assert storable(tuple(range(100)), 291) is None, "what may be too big at its worst is measured"
 
 
 def test_a_state_says_which_class_it_is_of() -> None:
-    assert encode_state(Point(1, None, ("a",))) == {"$": "Point", "x": 1, "y": None, "tags": ["a"]}
-    assert encode_state(frozenset({"b", "a", "c"})) == ["a", "b", "c"]
-    assert encode_state((Colour.RED, Level.LOW)) == ["red", 1]
+    assert data_of(Point(1, None, ("a",))) == {"$": "Point", "x": 1, "y": None, "tags": ["a"]}
+    assert data_of(frozenset({"b", "a", "c"})) == ["a", "b", "c"]
+    assert data_of((Colour.RED, Level.LOW)) == ["red", 1]
 
 
 def test_a_state_is_read_by_its_hints() -> None:
@@ -271,8 +271,8 @@ def test_plain_states_need_no_class() -> None:
 def test_a_state_of_a_class_that_is_not_known_stays_as_it_was_written() -> None:
     plain = Plain(3)
     (stored,) = there_and_back(plain)
-    assert stored == Stored(NAME, freeze(encode_state(plain)))
-    assert data_of(stored) == freeze(encode_state(plain))
+    assert stored == Stored(NAME, freeze(data_of(plain)))
+    assert data_of(stored) == freeze(data_of(plain))
     assert revive(Plain, stored) == plain
 
 
@@ -332,12 +332,12 @@ def test_a_history_that_has_grown_is_not_written_twice() -> None:
 def test_asking_whether_a_state_can_be_stored_imports_no_cattrs() -> None:
     program = """
 import sys, attrs
-from agentrail.codec.states import encode_state, storable
+from agentrail.codec.states import data_of, storable
 from agentrail.codec.text import from_text, to_text
 @attrs.frozen
 class A:
     x: int = 0
-assert storable(A()) is None and from_text(to_text(encode_state(A())))
+assert storable(A()) is None and from_text(to_text(data_of(A())))
 assert not [name for name in sys.modules if name.partition(".")[0] in ("cattrs", "jsonschema", "trio")]
 """
     subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603 - our own program
@@ -383,4 +383,4 @@ def test_a_text_that_is_far_too_large_is_not_written_to_be_measured(of: Callable
     state = of("\u4e2d" * 1_000_000 + "\ud800")  # whoever writes it finds half a surrogate pair
     assert storable(state) == "it takes more than 65,536 bytes when it is written, and no more are kept"
     with pytest.raises(BadValue, match="half a surrogate pair"):
-        encode_state(state)
+        data_of(state)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, TypeVar, cast
 
 from agentrail.codec.plugin_types import decode_state
-from agentrail.codec.states import encode_state, storable
+from agentrail.codec.states import data_of, storable
 from agentrail.codec.type_hints import readable
 from agentrail.errors import AgentrailError, NotJson, PluginRefused
 from agentrail.hooks.actions import UNCHANGED, Action, Ask, AskAnswer
@@ -209,7 +209,7 @@ class _Trial:
         problem = readable(wanted)
         self.demands(problem is None, law, f"a state of type {wanted} cannot be read back: {problem}")
         try:
-            back = decode_state(wanted, encode_state(state))
+            back = decode_state(wanted, data_of(state))
         except AgentrailError as error:
             self.demands(False, law, f"its state {state!r:.200} does not come back: {error}")
         else:
