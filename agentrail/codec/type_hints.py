@@ -171,7 +171,5 @@ def _hint(cls: type[object], name: str, at: str) -> object:
     except (NameError, AttributeError, TypeError, SyntaxError) as why:
         problem = f"of `{owner.__qualname__}` has a type hint that cannot be resolved ({why}); import it at run time"
         raise MisfitError(at, problem) from None
-    owner.__annotations__[name] = (
-        hint  # for cattrs, which resolves the hints of a class together, and knows none of ours
-    )
+    owner.__annotations__[name] = hint  # cattrs, which resolves all hints of a class, does not know `_OURS`
     return hint
