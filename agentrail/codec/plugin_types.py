@@ -69,20 +69,22 @@ def _misfit(why: BaseException, found: object, hint: object) -> tuple[MisfitErro
             return wrong(at, found, cls), why
         is_field = isinstance(note, AttributeValidationNote)
         key = note.name if isinstance(note, AttributeValidationNote) else note.index
-        parts: Mapping[object, object] = {}
-        if isinstance(found, Mapping):
-            parts = cast("Mapping[object, object]", found)
-        elif isinstance(found, tuple) and not is_field:
-            parts = dict(enumerate(cast("tuple[object, ...]", found)))
+        parts = _parts(found, by_name=is_field)
         if key not in parts:
-            lacks = is_field and isinstance(found, Mapping)
-            return MisfitError(at, f"lacks `{key}`") if lacks else wrong(at, cast("object", found), hint), why
+            misfit = wrong(at, found, hint)
+            return MisfitError(at, f"lacks `{key}`") if is_field and isinstance(found, Mapping) else misfit, why
         at += f".{key}" if is_field else f"[{key!a:.60}]"
         found, hint = parts[key], note.type
     if isinstance(why, MisfitError):
         why.under(at)
         return why, why
     return wrong(at, found, hint), why
+
+
+def _parts(found: object, *, by_name: bool) -> Mapping[object, object]:
+    if isinstance(found, Mapping):
+        return cast("Mapping[object, object]", found)
+    return dict(enumerate(cast("tuple[object, ...]", found))) if isinstance(found, tuple) and not by_name else {}
 
 
 _PLACES: Final = (AttributeValidationNote, IterableValidationNote)
