@@ -30,12 +30,14 @@ from agentrail.values.meter import Meter
 NONE_PRICED: Final = frozenset[str]()
 
 _PUBLISHED: Final = PriceList(NO_PRICES)
-"""The prices of all sessions that give none of their own."""
+_HAS_PRICE: Final = _PUBLISHED.knows
+"""The prices of all sessions that give none of their own, and the method that all of them hold."""
 
 
 def judge_for(own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
     """Return the judge of a session; *own* are its own models by name, and *known* returns all others."""
-    return Live(_storable, _WhyNot(own, known), prices.knows, _data, _misfit)
+    has_price = _HAS_PRICE if prices is _PUBLISHED else prices.knows
+    return Live(_storable, _WhyNot(own, known), has_price, _data, _misfit)
 
 
 def prices_of(spec: SessionSpec) -> PriceList:

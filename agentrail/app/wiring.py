@@ -45,7 +45,7 @@ from agentrail.ports.model import Compacted, Model, ModelChain
 from agentrail.ports.retention import Retention
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.resources import FindCode, Found, SessionCode, SharedServices, SharedSurroundings
+from agentrail.runtime.resources import NO_TOOL_CODE, FindCode, Found, SessionCode, SharedServices, SharedSurroundings
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.journal_contract import HeldToContract
 from agentrail.runtime.shared.leases import Leases
@@ -294,7 +294,7 @@ def new_session(
         judge.seat(key, seat.revision, plugin)
     tools = tools_of(spec)
     bring(spec, tools.values())
-    tool_code = {(name, 0): tool for name, tool in tools.items()}
+    tool_code = {(name, 0): tool for name, tool in tools.items()} or NO_TOOL_CODE
     around = surroundings(spec, spec.working_dir) if shared is None else shared
     agents = recipes(spec, Builder(known))
     code = SessionCode(judge, tool_code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)

@@ -189,6 +189,8 @@ class Recipe(Protocol):
 
 NO_AGENTS: Mapping[str, Recipe] = MappingProxyType({})
 
+NO_TOOL_CODE: Mapping[tuple[str, int], Tool] = MappingProxyType({})
+
 
 class SessionCode:
     """The code of one session: plugins, tools, services, sandbox, and validators of arguments."""
@@ -209,7 +211,7 @@ class SessionCode:
     def __init__(  # noqa: PLR0913, PLR0917 - each part is one of its own
         self,
         judge: Live,
-        tools: dict[tuple[str, int], Tool],
+        tools: Mapping[tuple[str, int], Tool],
         models: dict[str, Model],
         services: Mapping[str, Service],
         surroundings: SharedSurroundings,
@@ -242,14 +244,13 @@ class SessionCode:
         if state.batch is not None:
             tools |= {(call.name, call.revision) for call in state.batch.calls}
         self.judge.keep(plugins, tools)
-        for code in self.tools.keys() - tools:
-            del self.tools[code]
+        self.tools = {code: tool for code, tool in self.tools.items() if code in tools} or NO_TOOL_CODE
 
     def know(self, tool: Tool, revision: int) -> None:
         """Store the code of a tool that the state has already; its source has come back or offers it again."""
         name = tool.spec.name
         known = (name, revision) in self.tools
-        self.tools[name, revision] = tool
+        self.tools = {**self.tools, (name, revision): tool}
         if not known:
             self.judge.tool(name, revision, self.validator(tool))
 
@@ -268,8 +269,8 @@ class SessionCode:
         validators = tuple(self.validator(tool) for tool in tools)
 
         def prepare() -> None:
+            self.tools = {**self.tools, **{(tool.spec.name, revision): tool for tool in tools}}
             for tool, validator in zip(tools, validators, strict=True):
-                self.tools[tool.spec.name, revision] = tool
                 self.judge.tool(tool.spec.name, revision, validator)
 
         specs = tuple(tool.spec for tool in tools)

@@ -68,7 +68,7 @@ async def _fallen_asleep(supervisor: Supervisor) -> None:
             await trio.sleep(0.1)
 
 
-async def _sizes(sessions: int, turns: int, journal: Journal | None = None, *, asleep: bool = False) -> float:
+async def sizes(sessions: int, turns: int, journal: Journal | None = None, *, asleep: bool = False) -> float:
     """Return the bytes of one of so many sessions."""
     spec = SessionSpec(model=InstantModel(chunks=25), hibernate_after=0.1 if asleep else None)
     async with open_supervisor(journal=journal) as supervisor:
@@ -119,10 +119,10 @@ async def _woken(sessions: int, wanted: int) -> float:
 def measured(sessions: int, many: int) -> dict[str, float]:
     """Return every figure: sizes of *sessions*, which are exact, and pauses among *many*."""
     found = (
-        trio.run(lambda: _sizes(sessions, 0, Forgetful())),
-        trio.run(lambda: _sizes(sessions, TURNS, Forgetful())),
-        trio.run(lambda: _sizes(sessions, TURNS)),
-        trio.run(lambda: _sizes(sessions, 0, Forgetful(), asleep=True)),
+        trio.run(lambda: sizes(sessions, 0, Forgetful())),
+        trio.run(lambda: sizes(sessions, TURNS, Forgetful())),
+        trio.run(lambda: sizes(sessions, TURNS)),
+        trio.run(lambda: sizes(sessions, 0, Forgetful(), asleep=True)),
         trio.run(_held_up, many),
         trio.run(_woken, 10 * many, min(many, 1000)),
     )

@@ -8,10 +8,12 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
+from agentrail.errors import SessionCrashed
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.testing import ScriptedModel
 from tests.benchmarks.load import CallsSlowTool, EndlessModel, SlowTool
 from tests.runtime.families import agent, task
+from tests.runtime.poison import Poison, crash_this_step
 from tests.runtime.test_forgetting import delegated, forked, listened_to, never_started, slept, stopped
 
 ROUNDS = 3
@@ -49,6 +51,30 @@ async def stopped_with_a_sub_agent_at_work(supervisor: Supervisor, name: str) ->
     await session.stop()
 
 
+async def crashed(supervisor: Supervisor, name: str) -> None:
+    session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])), name)
+    crash_this_step()
+    assert (await session.ask("go")).text == "fine"
+    assert supervisor.crashes()[-1].done == "restarted"
+    await session.stop()
+
+
+async def crashed_for_good(supervisor: Supervisor, name: str) -> None:
+    spec = SessionSpec(model=ScriptedModel(["fine"]))
+    session = await supervisor.spawn(spec, name, restart="temporary")
+    crash_this_step()
+    with pytest.raises(SessionCrashed):
+        await session.ask("go")
+
+
+async def set_aside(supervisor: Supervisor, name: str) -> None:
+    session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"]), plugins=[Poison()]), name)
+    with pytest.raises(SessionCrashed):
+        await session.ask("die")
+    await trio.sleep(1)
+    assert supervisor.crashes()[-1].done == "set_aside"
+
+
 LIVES = [
     stopped,
     listened_to,
@@ -59,6 +85,9 @@ LIVES = [
     stopped_in_a_response,
     stopped_in_a_call,
     aborted,
+    crashed,
+    crashed_for_good,
+    set_aside,
     stopped_with_a_sub_agent_at_work,
 ]
 

@@ -35,7 +35,7 @@ SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, St
 """Inputs whose arrival gets no partial response: they carry it as a field, or come before there is one."""
 
 
-def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties, slow: SlowHooks) -> AnyInput:
+def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties, slow: SlowHooks | None) -> AnyInput:
     """Return the input completed with what only the runtime knows, such as the partial response."""
     given = letter.given
     if isinstance(given, SubagentReported):
@@ -44,7 +44,8 @@ def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties
     if isinstance(given, ElsewhereUsed):
         return ties.latest(given)
     if isinstance(given, HooksWereSlow):
-        slow.taken()
+        if slow is not None:
+            slow.taken()
         return given
     if isinstance(given, StreamStalled):
         performer.stall_taken()

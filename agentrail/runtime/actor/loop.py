@@ -108,7 +108,7 @@ class Session:
         self.broke: str | None = None
         self.parked = False
         self._touched = 0
-        self._slow = SlowHooks(state.session_id, self.mailbox)
+        self._slow: SlowHooks | None = None
         self._in_hand: Letter | None = None
         self._in_doubt: Step | None = None
         self._left: tuple[Step, Letter, bool] | None = None
@@ -223,6 +223,8 @@ class Session:
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
             self.mailbox.let_others_run()
+            if self._slow is None:
+                self._slow = SlowHooks(self.session_id, self.mailbox)
             self._slow.took(ended - began - shared.watchdog.collecting(crumb, ended), self.state, given, outcome)
         performer.stop_early(outcome.effects)
         told = letter.command is not None and outcome.answer is not None  # refusals too: an id keeps its first answer

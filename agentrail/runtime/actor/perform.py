@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from agentrail.core.vocabulary import effects
@@ -17,6 +17,7 @@ from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.parent_link import Ties
+from agentrail.runtime.diagnosis.plugin_complaints import write_line
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
@@ -30,9 +31,7 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
 
-log = logging.getLogger("agentrail.plugin")
-
-LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_NO_ASKS: Final[Mapping[str, RunningAsk]] = MappingProxyType({})
 
 
 class Performer:
@@ -78,8 +77,8 @@ class Performer:
         self._stream: Stream | None = None
         self._requests: tuple[str, ...] = ()  # those that have not closed; one that was cut may be among them
         self._stall_waits = False
-        self._calls: dict[str, RunningCall] = {}
-        self._asks: dict[str, RunningAsk] = {}
+        self._calls: dict[str, RunningCall] | None = None
+        self._asks = _NO_ASKS
         self._jobs: BackgroundJobs | None = None
         self.late = LateCalls()
         self._compaction: RunningCompaction | None = None
@@ -89,7 +88,7 @@ class Performer:
     @in_brackets
     def __repr__(self) -> str:
         stream = "" if self._stream is None else "streaming"
-        busy = listed(stream, some(len(self._calls), "call"), some(len(self._asks), "question"))
+        busy = listed(stream, some(len(self._calls or ()), "call"), some(len(self._asks), "question"))
         return f"{self._session_id!r} {'closed' if self.closed else busy or 'idle'}"
 
     def perform(self, effect: AnyEffect) -> None:
@@ -117,9 +116,12 @@ class Performer:
         if kill_tools == "all":
             wanted += [stray.call_id for stray in state.lingering]
         for call_id in wanted:
-            running = self._calls.get(call_id)
+            running = self._call(call_id)
             if running is not None and (kill_tools == "all" or not running.immune):
                 running.scope.cancel()
+
+    def _call(self, call_id: str) -> RunningCall | None:
+        return None if self._calls is None else self._calls.get(call_id)
 
     @property
     def is_busy(self) -> bool:
@@ -135,7 +137,7 @@ class Performer:
         self.closed = True
         if self._stream is not None:
             self._stream.cut()
-        for call in self._calls.values():
+        for call in tuple((self._calls or {}).values()):
             call.scope.cancel()
         for ask in self._asks.values():
             ask.scope.cancel()
@@ -237,6 +239,8 @@ class Performer:
                 self._mailbox.post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
             return
         call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended)
+        if self._calls is None:
+            self._calls = {}
         self._calls[effect.call_id] = call
         self._shared.calls.add(call)
         ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
@@ -244,7 +248,7 @@ class Performer:
 
     def _call_ended(self, call: RunningCall, closing: AnyInput) -> None:
         self._shared.calls.remove(call)
-        if self._calls.get(call.call_id) is call:
+        if self._calls is not None and self._calls.get(call.call_id) is call:
             del self._calls[call.call_id]
         if isinstance(closing, ToolReturned):
             closing = self._with_jobs(closing)
@@ -282,7 +286,7 @@ class Performer:
     def cancel_calls(self, effect: effects.CancelCalls) -> None:
         """Cancel calls; the task of each posts an input when it has ended."""
         for call_id in effect.call_ids:
-            call = self._calls.get(call_id)
+            call = self._call(call_id)
             if call is not None:
                 call.scope.cancel()
             late = self.late.drop(call_id)
@@ -316,7 +320,8 @@ class Performer:
 
     def carry_out(self, effect: effects.CarryOut) -> None:
         """Start a task that does what a plugin asked for (action `Ask`)."""
-        ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
+        ask = RunningAsk(effect.ask_id)
+        self._asks = {**self._asks, ask.ask_id: ask}
         world = AskWorld(
             self._ask_model,
             self._code.prices,
@@ -329,7 +334,7 @@ class Performer:
         ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)
 
         def post(given: AnyInput) -> None:
-            self._asks.pop(ask.ask_id, None)
+            self._asks = {key: other for key, other in self._asks.items() if key != ask.ask_id}
             self._mailbox.post(given)
 
         name = f"question {effect.ask_id} ({self._session_id})"
@@ -359,8 +364,7 @@ class Performer:
 
     def write_log(self, effect: effects.WriteLog) -> None:
         """Write a line of a plugin to the logger `agentrail.plugin`, at the level that it says."""
-        fields = {"session_id": self._session_id, "fields": dict(effect.fields)}
-        log.log(LEVELS.get(effect.level, logging.INFO), "%s", effect.message, extra=fields)
+        write_line(self._session_id, effect)
 
     def close_session(self, _: effects.CloseSession) -> None:
         """Cancel all work of an ended session; the actor's loop ends by itself."""

@@ -1,4 +1,4 @@
-"""Logs plugins whose hooks break, with the traceback; for each hook at most one line in `PERIOD` seconds."""
+"""Logs plugins whose hooks break, for each hook at most one line in `PERIOD` seconds; and the lines of plugins."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from agentrail.core.vocabulary.effects import WriteLog
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.runtime.shared.sanitize import tell
 
@@ -18,6 +19,15 @@ REFUSING: Final = frozenset({"init", "on_options", "upgrade"})
 """Methods that refuse what calls them, such as a spawn, if they raise; also those of a plugin that is not critical."""
 MAX_KEPT: Final = 1_000
 """For how many hooks the time of the last line is kept; the oldest is dropped first."""
+
+
+LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def write_line(session_id: str, effect: WriteLog) -> None:
+    """Write a line of a plugin of a session, at the level that it says."""
+    fields = {"session_id": session_id, "fields": dict(effect.fields)}
+    log.log(LEVELS.get(effect.level, logging.INFO), "%s", effect.message, extra=fields)
 
 
 class Complaints:

@@ -211,7 +211,6 @@ class Child:
         self.shutdown = shutdown
         self.start_timeout = start_timeout
         self.restarts = 0
-        self.error: BaseException | None = None
         self.started: Slot[BaseException | None] = Slot()
         self.begin()
 
@@ -223,6 +222,7 @@ class Child:
         """Prepare for the next run."""
         self.state = "starting"
         self.expected = False
+        self.error: BaseException | None = None
         # A cancellation of the nursery must not reach a child before its supervisor stops it in order:
         # tests/runtime/test_shutdown.py::test_if_the_roof_comes_down_the_body_ends_and_the_sessions_are_stopped
         self.scope = trio.CancelScope(shield=True)

@@ -177,7 +177,7 @@ class SupervisorNode:
         except BaseException as crash:  # noqa: ASYNC103 - what is ours is raised again
             # Its scope is shielded: a `Cancelled` that a service kept from elsewhere is a crash as any other.
             # tests/runtime/test_tree.py::test_a_service_that_raises_a_cancellation_that_it_kept_is_started_again
-            passing, _ = split(crash)
+            passing = split(crash)[0]
             if passing is not None:
                 child.end()
                 child.body.gone(crash)
@@ -187,7 +187,8 @@ class SupervisorNode:
             error = StartTooSlow(child.key, child.start_timeout)
         if error is None and child.scope.cancelled_caught and isinstance(child.body, SessionBody):
             error = child.body.lost
-        self._ended(child, error)
+        child.error, error = error, None  # its traceback holds this frame
+        self._ended(child, child.error)
 
     # When a child has ended
 
@@ -197,7 +198,6 @@ class SupervisorNode:
             child.body.session.mailbox.alarm = _Alarm(self, child)
             return
         stuck = child.state == "stuck"
-        child.error = error
         child.end()
         if child.expected:
             child.ready.settle(NotReady(child.key))
@@ -380,6 +380,7 @@ class SupervisorNode:
             if isinstance(child.body, SessionBody):
                 self.tree.forget(child.key)
             child.body.gone(error)
+            child.error = None  # the frames of its traceback hold the child
             if isinstance(child.body, SessionBody):
                 child.body.forget()
 
