@@ -166,7 +166,7 @@ async def test_with_many_sessions_full_collections_come_soon_as_they_look_at_lit
     async with open_supervisor() as supervisor:
         sessions = await spawned(supervisor)
         gc.collect(1)
-        assert gc.get_threshold() == (700, 10, 10)
+        assert gc.get_threshold() == (700, 10, 5)
         await sessions[0].stop()
         gc.collect(1)
         assert gc.get_threshold() == (700, 10, 100)

@@ -18,10 +18,13 @@ import trio
 FULL_COLLECTION_AFTER: Final = 100
 """Third threshold of `gc.set_threshold`: collections of the middle generation between two full ones (default 10)."""
 
-FULL_OF_NEW_AFTER: Final = 10
-"""The same threshold while objects are frozen: full collections look at what is new, and are short."""
+FULL_OF_NEW_AFTER: Final = 5
+"""The same threshold while objects are frozen: full collections look at what is new, some 35,000 objects."""
 
-MANY: Final = 1000
+PYTHONS_OWN: Final = 10
+"""Third threshold of a process in which nobody has chosen one."""
+
+MANY: Final = 500
 """How many sessions must live in the process so that objects are frozen; with fewer, a full collection is short."""
 
 OLDEST: Final = 2
@@ -122,7 +125,8 @@ class _Process:
     def _come_after(self, collections: int) -> None:
         """Have a full collection come after so many of the middle generation, unless other code has chosen."""
         young, middle, third = self._thresholds
-        wanted = max(self._before[2], collections)
+        chosen = self._before[2]
+        wanted = collections if chosen == PYTHONS_OWN else max(chosen, collections)
         if third != wanted and gc.get_threshold() == self._thresholds:
             self._thresholds = (young, middle, wanted)
             gc.set_threshold(*self._thresholds)
