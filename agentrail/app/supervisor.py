@@ -324,7 +324,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     it renews; one that dies loses its sessions to others after that time, or at once to a supervisor that is opened
     with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
 
-    While it is open, Python's full garbage collections come less often, and with 1,000 sessions they freeze objects.
+    While it is open, Python's full garbage collections come less often, and with 500 sessions they freeze objects.
     """
     storage = wiring.storage(journal, address, lease)
     wiring.check_secrets(secrets)
