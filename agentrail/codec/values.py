@@ -160,7 +160,8 @@ def _with_states_as_json(value: V) -> V:
 
     They are in a state, a ruling or a change, or in these as fields of a record.
     """
-    kind, name, changes = type(value), "", dict[str, object]()
+    kind, name = type(value), ""
+    changes: dict[str, object] = {}
     try:
         for name in _holding(kind):
             found: object = getattr(value, name)
@@ -173,6 +174,8 @@ def _with_states_as_json(value: V) -> V:
     except MisfitError as misfit:
         misfit.under(f".{name}")
         raise
+    if not changes:
+        return value
     changes = {name: made for name, made in changes.items() if made is not getattr(value, name)}
     return value.but(**changes) if changes else value
 

@@ -608,6 +608,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "tools.builtin.web_fetch.FIRST_BAD_STATUS",
         "tools.json_schema.regex_parser._ANY_NUMBER",
         "adapters.journals.packing.check_of.blake2b(digest_size=16)",
+        "adapters.journals.sharing.range(256)",
         "adapters.journals.packing.digest_of.blake2b(digest_size=32)",
         "adapters.journals.sqlite.file_type._problem.number_at(40)",
         "adapters.journals.sqlite.file_type._problem.number_at(60)",

@@ -55,8 +55,8 @@ CHECKPOINT_AFTER: Final = 8 * 1024 * 1024
 SQLite's automatic checkpoint is switched off, because it would run within a commit.
 """
 
-PAGE: Final = 4096
-"""The bytes that a record takes in the log beside its body, estimated."""
+PAGE: Final = 1024
+"""The bytes that a record takes in the log beside its body, estimated; any commit takes three times as many."""
 
 ROWS_KEPT: Final = 1000
 """The most sessions whose rows are cached; then all rows are dropped, except those with changes not yet written."""
@@ -168,6 +168,7 @@ class Writer:
         """Write the rows that the jobs have collected."""
         records, changed, restated = self._records, self._changed, self._restated
         self._records, self._changed, self._restated = [], {}, {}
+        self._logged += 3 * PAGE
         write_records(self._db, records)
         write_sessions(self._db, changed.values(), restated)
         self._about.write(self._db)
