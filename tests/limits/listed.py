@@ -534,6 +534,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.models.no_proxy.MAY_PASS[]",
         "adapters.models.remote.PORTS[]",
         "adapters.web._MOVED[]",
+        "core.vocabulary.folding._SPEC_PLACE",
         "core.vocabulary.tool_calls._CODES[]",
         "hooks.frozen._STORES[]",
         "runtime.diagnosis.plugin_complaints.LEVELS[]",
