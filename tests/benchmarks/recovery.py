@@ -26,6 +26,11 @@ LIVES = 200
 
 BATCH = 100
 WOKEN = 1_000
+LARGE = 40_000_000
+"""Characters of a large session."""
+
+PROMPT = 100_000
+TICK = 0.001
 
 
 def journal_in(folder: Path) -> SqliteJournal:
@@ -78,6 +83,21 @@ async def sleepers(folder: Path, sessions: int) -> tuple[float, list[float]]:
     return (after - before) / sessions, woken
 
 
+async def longest_stop(folder: Path) -> float:
+    """Return the most milliseconds for which other tasks are stopped while a large session falls asleep."""
+    spec = SessionSpec(model=InstantModel(), hibernate_after=1.0)
+    stops: list[float] = []
+    async with open_supervisor(journal=journal_in(folder)) as supervisor:
+        session = await supervisor.spawn(spec, "large")
+        for number in range(LARGE // PROMPT):
+            await session.ask(f"{number} and so on, ".ljust(PROMPT, "."))
+        while supervisor.tree().children[0].state != "asleep":
+            began = time.perf_counter()
+            await trio.sleep(TICK)
+            stops.append(time.perf_counter() - began - TICK)
+    return max(stops) * 1000
+
+
 async def _spawned(supervisor: Supervisor, spec: SessionSpec, sessions: int) -> list[SessionHandle]:
     """Start *sessions* sessions, each with a turn behind it."""
     handles: list[SessionHandle] = []
@@ -101,10 +121,13 @@ def main() -> int:
         resumed, read = trio.run(come_back, Path(folder))
     with tempfile.TemporaryDirectory() as folder:
         each, woken = trio.run(sleepers, Path(folder), sessions)
+    with tempfile.TemporaryDirectory() as folder:
+        stopped = trio.run(longest_stop, Path(folder))
     rows = (
         (f"a session with {INPUTS:,} inputs is back, p99, ms", percentile(resumed, 0.99), 10.0),
         ("a session that sleeps, bytes", each, 3 * 1024.0),
         ("a session is awake, p99, ms", percentile(woken, 0.99), 10.0),
+        ("others stop as one of 40 MB falls asleep, ms", stopped, 50.0),
     )
     print(
         f"reading what has to be read alone: median {percentile(read, 0.5):.1f} ms, p99 {percentile(read, 0.99):.1f} ms"

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.tables import TABLES, seal_of, sealed
+from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, TABLES, seal_of, sealed
 from agentrail.ports.journal import SessionFilter
 
 TENANTS: Final = 50
@@ -49,6 +49,7 @@ def fill(path: Path, count: int) -> None:
     """Make a journal file with *count* sessions of one record each, without the records."""
     path.parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         for statement in TABLES:
             file.execute(statement)
         file.execute("BEGIN")
