@@ -27,6 +27,7 @@ from property_tests.mutants.server import Fate, Job, needs_import, work
 
 TESTS: Final = (
     "tests/cells",
+    "tests/codec/test_samples.py",
     "tests/core",
     "tests/hooks",
     "tests/limits",
