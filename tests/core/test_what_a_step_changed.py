@@ -112,6 +112,18 @@ def test_of_calls_only_what_has_changed_is_written() -> None:
     assert before == world.state
 
 
+def test_of_results_that_join_the_history_their_calls_are_written() -> None:
+    """The results are in the records in which the calls have ended; the last one joins in that same record."""
+    world = session()
+    asked(world, call("read"), call("read", "b"))
+    assert world.state.batch is not None
+    first, second = world.state.batch.calls
+    for each in (first, second):
+        world.apply(ToolReturned(each.call_id, 1, ok("done")))
+    last = world.state.history[-1]
+    assert world.records[-1].change.history == Appended((ResultOf(first.call_id), last))
+
+
 def test_of_a_batch_decisions_and_texts_are_written_if_they_changed() -> None:
     before = with_calls(Call("c1", "look", EMPTY))
     assert before.batch is not None
