@@ -26,6 +26,7 @@ from agentrail.values import fitting, foreign
 from agentrail.values.content import Data, Image, Text, ToolCall
 from agentrail.values.events import (
     AgentAbort,
+    AgentEnd,
     LoopDetected,
     PluginError,
     RequestStart,
@@ -139,8 +140,10 @@ def answers_that_do_not_fit(count: int) -> bool:
     bench.send(PromptSent((Text("go"),), returns=freeze_object({"type": "object", "required": ["room"]})))
     for _ in range(count):
         bench.send(StreamEnded(bench.request_id, Response((Text("the kitchen"),))))
+        if has(bench, AgentAbort):
+            return False
     bench.send(StreamEnded(bench.request_id, Response((Text('{"room": "kitchen"}'),))))
-    return not has(bench, AgentAbort)
+    return has(bench, AgentEnd)
 
 
 def many(count: int) -> Bench:
