@@ -102,6 +102,32 @@ def test_only_the_faults_that_are_wanted_fire() -> None:
     assert not Simulator(faults=()).check(1).faults
 
 
+ERASING = ("sessions_deleted", "sessions_redacted", "process_dies")
+
+
+def erased() -> Counter[str]:
+    """Return how often each fault has fired in runs that delete and redact stored sessions."""
+    found: Counter[str] = Counter()
+    for seed in range(20):
+        found += Simulator(mode_of(seed), faults=ERASING).check(seed).faults
+    return found
+
+
+def test_stored_sessions_are_deleted_and_redacted() -> None:
+    assert set(erased()) == set(ERASING)
+
+
+@pytest.mark.parametrize("name", ["delete", "redact"])
+def test_a_journal_that_keeps_what_it_should_erase_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def keep(*_: object) -> int:
+        await trio.lowlevel.checkpoint()
+        return 1
+
+    monkeypatch.setattr(MemoryJournal, name, keep)
+    with pytest.raises(SimulationFailedError, match="erased"):
+        erased()
+
+
 def test_a_fault_that_is_left_out_leaves_the_chance_of_the_others_alone() -> None:
     assert generator(5, "fault", "tool_raises").random() == generator(5, "fault", "tool_raises").random()
     assert generator(5, "fault", "tool_raises").random() != generator(5, "fault", "tool_exits").random()

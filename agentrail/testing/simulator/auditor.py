@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import accumulate
 from typing import Final
 
 import trio
 
+from agentrail.adapters.journals.redacting import MARK
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import COMMANDS
 from agentrail.core.vocabulary.commands import (
@@ -37,10 +40,11 @@ from agentrail.core.vocabulary.inputs import (
     TimerFired,
 )
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import AgentrailError
+from agentrail.errors import AgentrailError, ReplayDiffers
 from agentrail.hooks.judge import Recorded
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.ports.journal import Record, Snapshot
+from agentrail.ports.journal import Record, Snapshot, folded, opening_of
+from agentrail.runtime.actor.journal_log import with_plugins_of
 from agentrail.testing.simulator.rules import RunVerdict
 from agentrail.testing.world.ledger import Ledger
 from agentrail.testing.world.outstanding import InvariantBrokenError, Outstanding
@@ -60,6 +64,8 @@ IDS: Final = ("child", "request_id", "call_id", "ask_id", "compaction_id")
 """The fields of inputs that hold the id of the work that the input ends."""
 MOST_UNASKED: Final = 60
 """How many records a session may write at one instant of virtual time without a command; the most in 500 runs is 10."""
+SAYS: Final = " says "
+"""A part of each text of a caller, and of nothing else that is stored."""
 LATELY: Final = 20
 """In how many of the last user messages an applied steering text is looked for; one step may begin several turns."""
 
@@ -90,6 +96,7 @@ class Book:
         self.queue: list[str] = []
         self.ended: set[str] = set()
         self.crashed = False
+        self.deleted = False
         self.instant = -1.0
         self.unasked = 0
 
@@ -139,8 +146,30 @@ class Auditor:
         since = snapshot.since
         if known is not None and since is not None:
             known = known.but(history=states[since - 1].history if since else EMPTY_HISTORY)
+        if known is not None and known.plugin_states != snapshot.state.plugin_states:  # a redaction leaves them as JSON
+            with suppress(ReplayDiffers):
+                known = with_plugins_of(known, snapshot.state, snapshot.number)
         text = f"the snapshot of `{snapshot.session_id}` at record {snapshot.number} is not the state of its records"
         self._verdict.demand(snapshot.state == known, "snapshots", text)
+
+    def deleted(self, session_id: str, left: Sequence[str]) -> None:
+        """Note that a session was deleted; check that of those *left* in the journal none is it or its sub-agent."""
+        self.book(session_id).deleted = True
+        mine = [other for other in left if other == session_id or other.startswith(f"{session_id}.c")]
+        self._verdict.demand(not mine, "erased", f"`{session_id}` was deleted, and there are {mine}")
+
+    def redacted(self, records: Sequence[Record]) -> None:
+        """Take over the records of a session after a redaction: marks stand for their texts."""
+        book = self.book(records[0].session_id)
+        book.events = [envelope for record in records for envelope in record.events]
+        book.commands = {record.command: (record.arrival.input, record.answer) for record in records if record.command}
+        book.states = list(accumulate(records, folded, initial=opening_of(records[0])))[1:]
+        book.state = book.states[-1]
+        book.ledger.outcomes = [MARK] * len(book.ledger.outcomes)  # as the plugin has them that notes the outcomes
+        known = len(book.states) == book.records and all(record.redacted is not None for record in records)
+        self._verdict.demand(known, "erased", f"`{book.session_id}` has {len(book.states)} records of {book.records}")
+        left = [record.number for record in records if SAYS in repr(record)]
+        self._verdict.demand(not left, "erased", f"records {left} of `{book.session_id}` have texts of callers")
 
     def _enter(self, book: Book, record: Record) -> None:
         demand = self._verdict.demand

@@ -17,7 +17,7 @@ from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, Prompt
 from agentrail.hooks.plugin import Keyed
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.probes import ArgsReplacer, Listener
-from agentrail.testing.simulator.auditor import Book
+from agentrail.testing.simulator.auditor import SAYS, Book
 from agentrail.testing.simulator.players import SimulatedWorker
 from agentrail.testing.simulator.specs import NAMES, fitted
 from agentrail.testing.simulator.stage import Stage
@@ -44,7 +44,7 @@ class SimulatedCaller:
     def text(self) -> str:
         """Return a text that no caller has sent before."""
         self.said += 1
-        return f"{self.name} says {self.said}"
+        return f"{self.name}{SAYS}{self.said}"
 
     def command(self) -> str | None:
         """Return a command id for the next call, or `None` if it is to have none."""

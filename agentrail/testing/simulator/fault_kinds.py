@@ -80,6 +80,8 @@ FAULTS: Final = (
     Fault("process_dies", "the process dies, and another one opens the journal", 12),
     # time
     Fault("clock_jumps", "seconds pass at once", 60),
+    Fault("sessions_deleted", "stored sessions are deleted before the next process brings them back", 300),
+    Fault("sessions_redacted", "stored sessions are redacted before the next process brings them back", 500),
     Fault("clock_turned_back", "the next process finds an earlier time of day", 1000),
     # subscribers
     Fault("subscriber_slow", "a subscriber takes long for each event", 400),

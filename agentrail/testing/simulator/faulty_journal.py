@@ -152,13 +152,17 @@ class FaultyJournal:
         """Delete a session and its sub-agents."""
         self._alive("writing_fails")
         await self._wait()
-        return await self._disk.delete(session_id, holder, at)
+        deleted = await self._disk.delete(session_id, holder, at)
+        self._auditor.deleted(session_id, [stored.session_id for stored in await self._disk.sessions()])
+        return deleted
 
     async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
         """Replace the texts of records by a mark."""
         self._alive("writing_fails")
         await self._wait()
-        return await self._disk.redact(session_id, first, last, note, holder)
+        redacted = await self._disk.redact(session_id, first, last, note, holder)
+        self._auditor.redacted(await self._disk.read(session_id, 0, last))
+        return redacted
 
     async def close(self) -> None:
         """No-op: what is written must outlive the simulated process."""

@@ -198,14 +198,27 @@ class Life:
         spec, _ = draw_spec(stage, session_id, self._plugins)
         stage.doings["return"] += 1
         recovery: Literal["continue", "pause"] = choose.pick(("continue", "continue", "pause"))
+        await self._erases(supervisor, session_id)
         try:
             handle = await supervisor.resume(session_id, spec, recovery=recovery)
         except AgentrailError as refused:
             stage.demand(not isinstance(refused, LeftItsRow | ReplayDiffers), "kept", f"`{session_id}`: {refused}")
             stage.verdict.note("return", session_id, type(refused).__name__)
             return
+        stage.demand(not stage.auditor.book(session_id).deleted, "erased", f"`{session_id}` was deleted, and came back")
         stage.verdict.note("return", session_id, recovery)
         self._is_there(nursery, handle, choose)
+
+    async def _erases(self, supervisor: Supervisor, session_id: str) -> None:
+        """If a fault fires, delete or redact a session; refused if it was brought back already, or has open work."""
+        stage = self._stage
+        try:
+            if stage.fires("sessions_redacted"):
+                await supervisor.redact(session_id, by="simulated")
+            if stage.fires("sessions_deleted"):
+                await supervisor.delete(session_id)
+        except AgentrailError as refused:
+            stage.verdict.note("erase", session_id, type(refused).__name__)
 
     def _is_there(self, nursery: trio.Nursery, handle: SessionHandle, choose: Choose) -> None:
         self._handles.append(handle)

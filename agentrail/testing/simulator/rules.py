@@ -30,6 +30,7 @@ RULES: Final = {
     "outages": "no outage of the journal ends or crashes a session: the session waits, or the caller is refused",
     "visible": "what a handle shows is what the journal says",
     "kept": "what was written before the process died is there afterwards",
+    "erased": "of a deleted session nothing is stored, and of a redacted one every record, without its texts",
     "rest": "when the faults stop, every session comes to rest, and every caller gets an answer",
     "alive": "just the work that a session's records call running runs: calls, requests, timers, sub-agents",
     "timers": "a timer fires at its time, and not if it was cleared or set anew",

@@ -86,9 +86,10 @@ class Stage:
         self.spawned.append(session_id)
 
     def stored(self) -> list[str]:
-        """Return the ids of the sessions that have records and have not ended."""
-        states = ((name, self.auditor.book(name).state) for name in self.spawned)
-        return [name for name, state in states if state is not None and state.phase is not Phase.ENDED]
+        """Return the ids of the sessions that have records, have not ended, and were not deleted."""
+        books = ((name, self.auditor.book(name)) for name in self.spawned)
+        known = ((name, book.state) for name, book in books if not book.deleted)
+        return [name for name, state in known if state is not None and state.phase is not Phase.ENDED]
 
     # Witnesses
 
