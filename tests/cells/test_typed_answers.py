@@ -165,10 +165,14 @@ def test_plugins_at_before_finish_see_answers_that_fit_alone() -> None:
         seen.append(getattr(ctx, "last_assistant_reply", None))
         return Continue()
 
-    bench = asked(plug("Looks", before_finish=look))
+    bench = asked(plug("Looks", before_finish=look), options=Options(answer_max_retries=1))
     bench.answers("no")
     bench.answers(GOOD)
     assert seen == [GOOD]
+    bench.send(PromptSent((Text("where?"),), returns=SCHEMA))
+    bench.answers("no")
+    assert aborted(bench.answers("no, again")).kind == "answer"
+    assert seen == [GOOD], "nor the last one that does not fit"
 
 
 def test_an_answer_that_a_plugin_sends_back_is_checked_anew() -> None:

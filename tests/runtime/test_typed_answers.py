@@ -12,6 +12,7 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.core.answers import DESCRIPTION, HINT
+from agentrail.core.machine.responses import CUT
 from agentrail.errors import AnswerUnfit, BadReturns, BadSpec, CommandConflict, NoAnswer, TurnAborted
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
@@ -114,6 +115,18 @@ async def test_arguments_that_are_no_json_go_back(world: World) -> None:
     session = await world.spawn([say(calls=[call("answer", {"": '{"room": "ki'})]), BY_TOOL])
     assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
     assert "it is no JSON" in world.heard(session).only(AnswerRejected).reason
+
+
+async def test_an_empty_key_beside_others_is_a_part_of_the_answer(world: World) -> None:
+    session = await world.spawn([say(calls=[call("answer", {"room": "kitchen", "": "{}"})])])
+    assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen", "": "{}"}
+
+
+async def test_a_call_of_the_tool_that_was_cut_off_is_no_answer(world: World) -> None:
+    cut = say(calls=[call("answer", {"room": "kit"})], stop=StopReason.LENGTH)
+    session = await world.spawn([cut, BY_TOOL])
+    assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
+    assert world.heard(session).only(AnswerRejected).reason == CUT
 
 
 async def test_an_answer_that_never_fits_is_a_typed_error(world: World) -> None:
