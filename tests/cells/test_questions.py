@@ -1,5 +1,7 @@
 """Questions of tools: `ask_user` carries question, options and ref; `respond` answers."""
 
+import pytest
+
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
@@ -12,9 +14,13 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.effects import ClearTimer
 from agentrail.core.vocabulary.inputs import ToolReturned
+from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus, Question
 from agentrail.errors import UnknownApproval, WrongDecision
+from agentrail.hooks.actions import Abort, Action, Ask, CallService
+from agentrail.hooks.moments import AfterTool
+from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.events import (
     AgentAbort,
     AgentEnd,
@@ -27,7 +33,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.tools import AskPerson, Effect, ok
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import Bench, Now, call, ruled, with_call
+from tests.cells.bench import Bench, Got, Now, call, plug, ruled, with_call
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, executing, failed, out, ran, request, result, said, starts, turn
 
@@ -142,3 +148,55 @@ def test_an_abort_ends_a_question() -> None:
 def test_a_second_word_of_a_call_that_has_asked_changes_nothing() -> None:
     bench = asked()
     bench.send(ToolReturned("c3", 1, ok("late"))).expect_nothing()
+
+
+def beside(*plugins: AnyPlugin, options: Options | None = None) -> Bench:
+    """Return a session whose call c4 has asked a question, with the ref s:q5, while c3 to `look` runs."""
+    bench = executing(call("look", path="a"), call("keep"), plugins=plugins, options=options)
+    bench.returns("c4", WHICH)
+    return bench
+
+
+def at_keep(action: Action[object]) -> AnyPlugin:
+    """Return a plugin that asks for something when a call to `look` is over, and for *action* after one to `keep`."""
+
+    def answer(hook: AfterTool, _state: object, _ctx: object) -> object:
+        return action if hook.name == "keep" else Ask(CallService("lookup"))
+
+    return plug("Rules", after_tool=answer)
+
+
+def asked_for(got: Got) -> set[str]:
+    """Return the names of the effects of a step."""
+    return {type(effect).__name__ for effect in got.step.effects}
+
+
+def test_a_plugin_that_aborts_after_an_answer_ends_the_turn_with_the_calls_beside_it() -> None:
+    bench = beside(at_keep(Abort("enough")))
+    got = bench.send(RespondSent("s:q5", "that"))
+    assert asked_for(got) == {"CancelCalls", "ClearTimer", "SetTimer"}
+    assert bench.state.phase is Phase.IDLE
+
+
+def test_it_drops_the_asks_about_the_calls_beside_it() -> None:
+    bench = beside(at_keep(Abort("enough")))
+    bench.returns("c3")
+    got = bench.send(RespondSent("s:q5", "that"))
+    assert asked_for(got) == {"CancelAsk", "ClearTimer"}
+    assert bench.state.phase is Phase.IDLE
+
+
+@pytest.mark.parametrize(("window", "effect"), [(1_000, "StartRequest"), (100, "StartCompaction")])
+def test_after_it_the_next_prompt_is_taken(window: int, effect: str) -> None:
+    bench = beside(at_keep(Abort("enough")), options=Options(context_window=window))
+    bench.prompt("x" * 500)
+    got = bench.send(RespondSent("s:q5", "that"))
+    assert effect in asked_for(got)
+    assert bench.state.phase is Phase.RUNNING
+
+
+def test_a_plugin_may_ask_for_something_about_an_answer() -> None:
+    bench = beside(at_keep(Ask(CallService("lookup"))))
+    got = bench.send(RespondSent("s:q5", "that"))
+    assert asked_for(got) == {"CarryOut", "SetTimer"}
+    assert bench.state.phase is Phase.EXECUTING_TOOLS
