@@ -116,6 +116,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "runtime/shared/collector.py _Process._collected: "
             "self._frozen > 2 * self._kept * sessions → self._frozen >= 2 * self._kept * sessions"
         ),
+        "runtime/shared/collector.py _Process._fits: self._frozen <= most → self._frozen < most",
     ),
     "The supervisor is left as soon as it is said, and leaving it does the same.": (
         "runtime/supervision/tree.py Tree.doom: True → False",
