@@ -1,5 +1,6 @@
 """While the journal is unavailable no actor crashes: sessions wait, callers are refused, nothing is lost or doubled."""
 
+import inspect
 import logging
 import sqlite3
 from collections import Counter
@@ -41,6 +42,7 @@ from agentrail.ports.retention import Retention
 from agentrail.ports.snapshots import MOST_KEPT
 from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.journal_contract import HeldToContract
 from agentrail.runtime.shared.journal_retry import LOG_EVERY, LONGEST_PAUSE, SteadyJournal, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.testing import ScriptedModel, say
@@ -615,6 +617,7 @@ CALLS: dict[str, tuple[object, ...]] = {
     "keep": (Claim("s", 1, 0), None),
     "latest": ("s",),
     "delete": ("s", "mine", 0),
+    "redact": ("s", 1, 1, None, "mine"),
     "close": (),
 }
 
@@ -624,6 +627,13 @@ async def test_an_interrupt_in_a_journal_is_passed_on(method: str) -> None:
     steady = SteadyJournal(cast("Journal", Interrupted()), Clock())
     with pytest.raises(KeyboardInterrupt):
         await getattr(steady, method)(*CALLS[method])
+
+
+@pytest.mark.parametrize("around", [SteadyJournal, HeldToContract])
+def test_what_stands_around_a_journal_takes_what_the_port_says(around: type[Journal]) -> None:
+    said = {name: inspect.signature(method) for name, method in vars(Journal).items() if name in CALLS}
+    assert {name: inspect.signature(getattr(around, name)) for name in said} == said
+    assert said.keys() == CALLS.keys()
 
 
 # What was seen
