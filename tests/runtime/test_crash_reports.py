@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from agentrail import open_supervisor
-from agentrail.runtime.diagnosis.crash_reports import MAX_DEPTH, Reason
+from agentrail.runtime.diagnosis.crash_reports import MAX_DEPTH, CrashReport, Reason
 
 
 def raises() -> None:
@@ -36,8 +36,8 @@ def with_causes() -> None:
     raise error
 
 
-async def reason_of_crash(doing: Callable[[], None]) -> Reason:
-    """Return the reason of a service that crashes by *doing* something, as its supervisor reports it."""
+async def report_of_crash(doing: Callable[[], None]) -> CrashReport:
+    """Return what a supervisor reports of a service that crashes by *doing* something."""
 
     async def service() -> None:
         doing()
@@ -45,20 +45,25 @@ async def reason_of_crash(doing: Callable[[], None]) -> Reason:
     async with open_supervisor() as supervisor:
         await supervisor.start_service(service, "mine", restart="temporary")
         (report,) = supervisor.crashes()
-    return report.reason
+    return report
 
 
 async def test_a_report_names_the_line_that_raised() -> None:
-    reason = await reason_of_crash(calls)
+    reason = (await report_of_crash(calls)).reason
     assert (reason.kind, reason.text) == ("ValueError", "ValueError: deep inside")
     place, _, function = reason.where.partition(" in ")
     assert function == "raises"
     assert place == f"{__file__}:{raises.__code__.co_firstlineno + 2}"
 
 
+async def test_a_report_of_a_service_has_no_message_and_no_mailbox() -> None:
+    report = await report_of_crash(calls)
+    assert (report.kind, report.input, report.mailbox) == ("service", "", (0, 0, 0))
+
+
 @pytest.mark.parametrize("doing", [in_groups, with_causes])
 async def test_a_report_is_no_deeper_than_it_may_be(doing: Callable[[], None]) -> None:
-    reason: Reason | None = await reason_of_crash(doing)
+    reason: Reason | None = (await report_of_crash(doing)).reason
     depth = -1
     while reason is not None:
         depth += 1

@@ -42,11 +42,11 @@ class CrashReport(Value):
     """What the supervisor did about the crash: `restarted`, `set_aside`, `given_up` or `failed`."""
     restarts: int
     """How often the child had been restarted before this crash."""
-    input: str = ""
+    input: str
     """For a session: kind and number of the message that it was handling; empty if none."""
-    mailbox: tuple[int, int, int] = (0, 0, 0)
+    mailbox: tuple[int, int, int]
     """For a session: number of waiting messages in each lane: control, results, user."""
-    at: int = 0
+    at: int
     """Time of the crash, in milliseconds since 1970."""
 
 
