@@ -83,6 +83,10 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "Every negative number says that there is none.": ("hooks/ruling.py Gathered: 1 → 2",),
     "It is the quick way of what the lines after it do too, with an envelope or a call more.": (
         "core/vocabulary/folding.py _changed_timers: place + len(rest) → place - len(rest)",
+        (
+            "runtime/inbox/replies.py Waiters.notice: "
+            "turn is not None and self._slots and turn.ref in self._slots → (turn is not None) and (self._slots)"
+        ),
         "runtime/events/subscription.py Subscription.squeeze: n <= self.room_to → False",
         "runtime/work/model_stream.py Stream.emit: self._held_back → False",
         "runtime/work/model_stream.py Stream.emit: self._open → False",
