@@ -1,11 +1,11 @@
 """While the journal is unavailable no actor crashes: sessions wait, callers are refused, nothing is lost or doubled."""
 
-import inspect
 import logging
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from inspect import BoundArguments, iscoroutinefunction, signature
 from pathlib import Path
 from typing import cast
 
@@ -595,10 +595,14 @@ def test_our_own_errors_keep_their_meaning_alone_and_in_a_group(error: Agentrail
 
 
 class Interrupted:
-    """A journal in each method of which Ctrl-C is pressed."""
+    """A journal in each method of which Ctrl-C is pressed; *asked* is what the last of them was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: BoundArguments | None = None
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[None]]:
-        async def interrupted(*_: object, **__: object) -> None:
+        async def interrupted(*given: object, **named: object) -> None:
+            self.asked = asked_for(name, *given, **named)
             await trio.lowlevel.checkpoint()
             raise KeyboardInterrupt
 
@@ -622,18 +626,28 @@ CALLS: dict[str, tuple[object, ...]] = {
 }
 
 
+def asked_for(method: str, *given: object, **named: object) -> BoundArguments:
+    """Return what a method of the port is asked for, its defaults included."""
+    asked = signature(getattr(Journal, method)).bind(None, *given, **named)
+    asked.apply_defaults()
+    return asked
+
+
+@pytest.mark.parametrize(
+    "around", [lambda journal: SteadyJournal(journal, Clock()), HeldToContract], ids=["steady", "held"]
+)
 @pytest.mark.parametrize("method", CALLS)
-async def test_an_interrupt_in_a_journal_is_passed_on(method: str) -> None:
-    steady = SteadyJournal(cast("Journal", Interrupted()), Clock())
+async def test_what_is_asked_of_a_journal_and_an_interrupt_in_it_are_passed_on(
+    method: str, around: Callable[[Journal], Journal]
+) -> None:
+    journal = Interrupted()
     with pytest.raises(KeyboardInterrupt):
-        await getattr(steady, method)(*CALLS[method])
+        await getattr(around(cast("Journal", journal)), method)(*CALLS[method])
+    assert journal.asked == asked_for(method, *CALLS[method])
 
 
-@pytest.mark.parametrize("around", [SteadyJournal, HeldToContract])
-def test_what_stands_around_a_journal_takes_what_the_port_says(around: type[Journal]) -> None:
-    said = {name: inspect.signature(method) for name, method in vars(Journal).items() if name in CALLS}
-    assert {name: inspect.signature(getattr(around, name)) for name in said} == said
-    assert said.keys() == CALLS.keys()
+def test_the_calls_are_those_of_the_port() -> None:
+    assert CALLS.keys() == {name for name, found in vars(Journal).items() if iscoroutinefunction(found)}
 
 
 # What was seen
