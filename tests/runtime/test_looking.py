@@ -313,6 +313,27 @@ def test_a_kernel_that_gives_no_timer_leaves_an_alarm_that_is_paced(monkeypatch:
     assert type(alarms.alarm(1.0)) is PacedAlarm
 
 
+def test_a_paced_alarm_waits_for_the_time_that_was_set_and_is_rung_by_zero_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[tuple[float | None, bool]] = []
+
+    class Noted(threading.Event):
+        """An event that notes for how long it is waited for, and whether it is set already."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append((timeout, self.is_set()))
+            return self.is_set()
+
+    monkeypatch.setattr("threading.Event", Noted)
+    paced = PacedAlarm()
+    for seconds in (alarms.PACE / 2, None, 2 * alarms.PACE, 0):
+        if seconds is not None:
+            paced.set(seconds)
+        paced.wait()
+    assert waited == [(alarms.PACE / 2, False), (alarms.PACE, False), (alarms.PACE, False), (0, True)]
+
+
 @pytest.mark.usefixtures("all_steps_are_short")
 async def test_steps_that_are_not_slow_wake_no_thread(
     alarm_kind: type[Alarm], world: World, monkeypatch: pytest.MonkeyPatch
