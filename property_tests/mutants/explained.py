@@ -54,6 +54,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "It is for type checkers alone: a request has a turn, and a ruling that holds a call says how it goes on.": (
+        "core/machine/responses.py _conclude: s.turn is None → False",
         (
             "core/machine/responses.py on_stalled: "
             "not _is_current(w, stalled.request_id) or s.turn is None or s.request is None → "
@@ -63,6 +64,9 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "core/machine/tool_checks.py finish_before_tool: "
             "ruling.verdict is Verdict.HOLD and ruling.pause is not None → (ruling.verdict is Verdict.HOLD)"
         ),
+    ),
+    "It is for type checkers alone: the response whose answer is checked has set the last reply.": (
+        'core/machine/responses.py _problem: w.s.last_reply or "" → (w.s.last_reply)',
     ),
     "It is for type checkers alone: attrs gives each field an alias when it makes the class.": (
         "hooks/attachments.py options_of: field.alias or field.name → (field.alias)",

@@ -1,0 +1,48 @@
+"""How the object of an answer is read: from a text, fenced or plain, or from a call of the answer tool."""
+
+import pytest
+
+from agentrail.core.answers import read_answer, without_answer_tool
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.json import freeze_object
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import Response
+
+OBJECT = freeze_object({"room": "hall"})
+WRITTEN = '{"room": "hall"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [WRITTEN, f"```json\n{WRITTEN}\n```", f"```\n{WRITTEN}\n```", f"\n```json \n\n{WRITTEN}\n\n ``` \n"],
+    ids=["plain", "fenced", "of no language", "spaced"],
+)
+def test_an_object_is_read_with_a_fence_around_it_or_without(text: str) -> None:
+    assert read_answer(text) == OBJECT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"```json\n{WRITTEN}\nthat is it", f"here it is\n{WRITTEN}\n```", f"```yaml\n{WRITTEN}\n```", f"`{WRITTEN}`"],
+    ids=["not closed", "not opened", "of another language", "in a line"],
+)
+def test_half_a_fence_is_no_json(text: str) -> None:
+    assert str(read_answer(text)).startswith("it is no JSON: ")
+
+
+@pytest.mark.parametrize("text", ["[1]", "7", '"room"', "null"])
+def test_json_that_is_no_object_is_told_apart(text: str) -> None:
+    assert read_answer(text) == "it is no JSON object"
+
+
+def test_a_number_that_json_cannot_hold_is_named() -> None:
+    assert str(read_answer('{"room": NaN}')).startswith("it is no JSON: $.room is the number nan")
+
+
+@pytest.mark.parametrize(
+    ("stop", "seen"), [(StopReason.TOOL_CALLS, StopReason.END), (StopReason.LENGTH, StopReason.LENGTH)]
+)
+def test_a_response_that_only_answers_has_ended_unless_it_was_cut_off(stop: StopReason, seen: StopReason) -> None:
+    said = Response((Text("here"),), (ToolCall("a", "answer", OBJECT),), stop)
+    told = without_answer_tool(said, "answer")
+    assert (told.parts, told.calls, told.stop) == ((Text('{"room":"hall"}'),), (), seen)
