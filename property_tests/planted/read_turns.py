@@ -122,8 +122,8 @@ CHANGES: Final = (
         "edited_call_always",
         "arguments that were edited count for always",
         approvals.on_approve,
-        "if sent.always and edited is None and hold.family is not None",
-        "if sent.always and hold.family is not None",
+        "elif sent.always:",
+        "if sent.always:",
         "world",
     ),
     Change(

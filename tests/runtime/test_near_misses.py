@@ -10,7 +10,7 @@ import trio
 from agentrail import SessionSpec
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.core.vocabulary.commands import KILLS, Kill, When
-from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, BadSpec, UnknownField, UnknownModel, UnknownPlugin
+from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, UnknownField, UnknownModel, UnknownPlugin
 from agentrail.hooks.plugin import Keyed
 from agentrail.plugins import BudgetGuard, SecurityGuard
 from agentrail.plugins.budget import Spent
@@ -18,7 +18,6 @@ from agentrail.runtime.events.subscription import POLICIES, Policy
 from agentrail.runtime.handle import WHEN
 from agentrail.testing import call, say
 from agentrail.tools import NotStarted, Unknown
-from agentrail.values.json import freeze_object
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle
 
@@ -37,7 +36,7 @@ def test_a_field_that_is_misspelt_is_named_with_the_nearest_one(given: str, mean
 
 
 def test_a_field_that_is_like_none_is_answered_with_all() -> None:
-    with pytest.raises(UnknownField, match="its fields are `agents`, `compact_at`"):
+    with pytest.raises(UnknownField, match="its fields are `agents`, `answer_max_retries`, `compact_at`"):
         SessionSpec(model="demo", qqqq=1)  # type: ignore[call-arg]  # on purpose
 
 
@@ -66,14 +65,6 @@ async def test_a_model_that_is_like_none_is_answered_with_all(world: World) -> N
         await world.supervisor.spawn(SessionSpec(model="nope"))  # and not `openai:…`, which has the letters o, p, e
     with pytest.raises(UnknownModel, match="there is no model `nonsense`; known here: `anthropic:…`"):
         await world.supervisor.spawn(SessionSpec(model="nonsense"))
-
-
-async def test_a_form_for_the_answers_of_a_session_is_refused_and_not_passed_over(world: World) -> None:
-    form = freeze_object({"type": "object"})
-    with pytest.raises(BadSpec, match="its `returns` is for sub-agents: give it to a spec among the `agents`"):
-        await world.supervisor.spawn(SessionSpec(model="demo", returns=form))
-    agent = SessionSpec(description="It answers.", returns=form)
-    await world.supervisor.spawn(SessionSpec(model="demo", agents={"answerer": agent}))
 
 
 async def test_a_mode_that_is_none_is_refused(world: World) -> None:
