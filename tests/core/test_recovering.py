@@ -20,6 +20,7 @@ from agentrail.core.vocabulary.commands import (
     UpdatePluginSent,
 )
 from agentrail.core.vocabulary.effects import (
+    CancelAsk,
     CarryOut,
     ProbeCall,
     ReportStart,
@@ -40,12 +41,13 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, PluginChange
 from agentrail.errors import PluginMismatch, PluginRefused
-from agentrail.hooks.actions import Continue, Failed, RunTool
+from agentrail.hooks.actions import Abort, Ask, Continue, Failed, RunTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import Hook
+from agentrail.hooks.moments import AfterTool, Hook
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing.probes import Asker, Guard, Holder
 from agentrail.testing.world.plausible import World
+from agentrail.testing.world.scenes import TOOLS
 from agentrail.values.content import ToolCall
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptQueued, SessionRecovered
 from agentrail.values.events.plugins import (
@@ -59,7 +61,7 @@ from agentrail.values.events.response import RequestStart, Retry
 from agentrail.values.events.tools import ToolExecutionStart, ToolsUpdated, ToolUnknown
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
-from agentrail.values.tools import AskPerson, Effect, NotStarted, Unknown, ok
+from agentrail.values.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
 from tests.cells.bench import plug
 from tests.core.driving import answer, asked, back, begin, call, ends, events, hello, names, results, session
 
@@ -190,6 +192,21 @@ def test_a_checkable_call_that_had_not_started_runs() -> None:
     world, step = probed(NotStarted())
     assert [e.attempt for e in step.effects if isinstance(e, StartCall)] == [1]
     assert results(world.state) == []
+
+
+def test_an_abort_after_a_probe_drops_what_another_call_waits_for() -> None:
+    def aborts_or_asks(hook: AfterTool, state: None, _ctx: Context) -> object:
+        return Abort("enough") if hook.name == "check" else Ask(RunTool("read", FrozenObject(path="b")), state)
+
+    check = ToolSpec("check", "can tell", effect=EffectClass.CHECKABLE)
+    world = session(plug("Careful", after_tool=aborts_or_asks), tools=(*TOOLS, check))
+    asked(world, call("check"), call("read"))
+    world.apply(ToolReturned("c4", 1, ok("read")))
+    (waiting,) = world.state.suspended
+    world.apply(back(world))
+    step = world.apply(CallProbed("c3", 1, ok("done then")))
+    assert CancelAsk(waiting.ask_id) in step.effects
+    assert world.state.suspended == ()
 
 
 def test_a_checkable_call_of_which_nobody_knows_is_unknown() -> None:

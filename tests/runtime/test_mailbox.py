@@ -25,7 +25,7 @@ from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, MAX_BYTES, MAX_MES
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Text
-from agentrail.values.json import freeze_object
+from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.tools import ok
 
 
@@ -35,6 +35,14 @@ def test_the_arguments_that_a_person_gives_with_an_approval_count_for_its_size()
         for args in (None, freeze_object({}), freeze_object({"text": "x" * 1000}))
     ]
     assert sizes[0] < sizes[1] < sizes[2] - 1000
+
+
+def test_the_schema_that_an_answer_has_to_fit_counts_for_the_size_of_a_prompt() -> None:
+    sizes = [
+        made_of(PromptSent((Text(text),), returns=returns), None, Slot()).size
+        for text, returns in (("", EMPTY), ("x" * 1000, EMPTY), ("x" * 1000, freeze_object({"title": "x" * 1000})))
+    ]
+    assert sizes[0] + 1000 <= sizes[1] < sizes[2] - 1000
 
 
 @pytest.fixture
