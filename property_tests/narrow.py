@@ -145,6 +145,14 @@ def _what_a_plugin_had_run_is_not_run_again(tally: Tally, *others: Plugin[int]) 
 CHECK = ToolSpec("check", "can be asked what it has done", effect=EffectClass.CHECKABLE)
 
 
+def a_plugin_aborts_for_what_a_probe_found_beside_a_call_that_runs(tally: Tally) -> None:
+    """Play a session whose only checkable tool runs beside others; those of random sessions run alone."""
+    world = session(Scripted({"after_tool": ("abort",)}), tools=(*TOOLS, CHECK), tally=tally)
+    asked(world, call("check"), call("read"))
+    world.apply(back(world))
+    world.apply(CallProbed("c3", 1, ok("done")))
+
+
 def _a_plugin_aborts_what_was_just_taken_up_again(
     tally: Tally, decide: Callable[[World], AnyInput] | None = None
 ) -> None:

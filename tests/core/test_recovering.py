@@ -21,6 +21,7 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.effects import (
     CancelAsk,
+    CancelCalls,
     CarryOut,
     ProbeCall,
     ReportStart,
@@ -207,6 +208,18 @@ def test_an_abort_after_a_probe_drops_what_another_call_waits_for() -> None:
     step = world.apply(CallProbed("c3", 1, ok("done then")))
     assert CancelAsk(waiting.ask_id) in step.effects
     assert world.state.suspended == ()
+
+
+def test_an_abort_after_a_probe_cancels_the_calls_that_run() -> None:
+    def aborts(hook: AfterTool, state: None, _ctx: Context) -> object:
+        return Abort("enough") if hook.name == "check" else Continue(state)
+
+    check = ToolSpec("check", "can tell", effect=EffectClass.CHECKABLE)
+    world = session(plug("Careful", after_tool=aborts), tools=(*TOOLS, check))
+    asked(world, call("check"), call("read"))
+    world.apply(back(world))
+    step = world.apply(CallProbed("c3", 1, ok("done then")))
+    assert [effect.call_ids for effect in step.effects if isinstance(effect, CancelCalls)] == [("c4",)]
 
 
 def test_a_checkable_call_of_which_nobody_knows_is_unknown() -> None:

@@ -349,7 +349,7 @@ _EXECUTING: Rows = {
     ),
     CallProbed: goes(
         *_BATCH_GOES_ON,
-        may=(StartCall, CancelAsk, *ON),
+        may=(StartCall, *LEAVE, *ON),
         why="the probe's result is the call's; or the call runs; or it gets an error result, as nothing is known",
     ),
     SubagentEnded: goes(
