@@ -256,7 +256,7 @@ class MemoryJournal:
         shelf.epoch = self._epochs
         shelf.snapshot = None
         shelf.last = None
-        if not self._encode:
+        if shelf.pages and not self._encode:
             self._take_out(shelf)
         records, count = shelf.pages.newest, 0
         for place in range(max(first, 1) - 1, min(last, len(records))):

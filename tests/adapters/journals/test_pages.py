@@ -96,3 +96,12 @@ async def test_a_snapshot_is_the_same() -> None:
 def test_a_record_of_a_short_turn_takes_little() -> None:
     pages = paged(*(prompted("s", number, f"{number:>200}") for number in range(1, 101)))
     assert sum(sys.getsizeof(page) for page in pages._pages) <= 100 * 60  # noqa: SLF001
+
+
+async def test_a_redaction_of_a_session_without_records_leaves_others_be() -> None:
+    journal = MemoryJournal()
+    await journal.claim("empty", "test")
+    assert await journal.redact("empty", 1, 1, Redaction(5, "ann"), "test") == 0
+    claim = await opened(journal, "full", 1)
+    await journal.append(claim, 1, run_of("full", 2, 1))
+    assert await journal.read("full") == run_of("full", 1, 2)
