@@ -124,8 +124,8 @@ class Live:
     ) -> None:
         self._data = data
         self._misfit = misfit
-        self._plugins = _NO_PLUGINS
-        self._validators = _NO_VALIDATORS
+        self._plugins: Mapping[tuple[str, int], AnyPlugin] = _NO_PLUGINS
+        self._validators: Mapping[tuple[str, int], Validator] = _NO_VALIDATORS
         self._storable = storable
         self._why_no_model = why_no_model
         self._has_price = has_price
@@ -135,7 +135,9 @@ class Live:
 
     def seat(self, key: str, revision: int, plugin: AnyPlugin) -> None:
         """Add the code of *plugin* under the key and revision of its description."""
-        self._plugins = {**self._plugins, (key, revision): plugin}
+        if not isinstance(self._plugins, dict):
+            self._plugins = {}
+        self._plugins[key, revision] = plugin
 
     def plugin(self, seat: AttachedPlugin) -> AnyPlugin:
         """Return the plugin that *seat* describes."""
@@ -143,7 +145,9 @@ class Live:
 
     def tool(self, name: str, revision: int, validator: Validator) -> None:
         """Add the *validator* of a tool's arguments."""
-        self._validators = {**self._validators, (name, revision): validator}
+        if not isinstance(self._validators, dict):
+            self._validators = {}
+        self._validators[name, revision] = validator
 
     def keep(self, plugins: Container[tuple[str, int]], tools: Container[tuple[str, int]]) -> None:
         """Drop the code of plugins and the validators of tools that are not among those given."""

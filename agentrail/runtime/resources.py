@@ -222,7 +222,7 @@ class SessionCode:
     ) -> None:
         self.revision = 0
         self.judge = judge
-        self.tools = tools
+        self.tools: Mapping[tuple[str, int], Tool] = tools
         self.models = models
         self.services = services
         self.surroundings = surroundings
@@ -250,7 +250,9 @@ class SessionCode:
         """Store the code of a tool that the state has already; its source has come back or offers it again."""
         name = tool.spec.name
         known = (name, revision) in self.tools
-        self.tools = {**self.tools, (name, revision): tool}
+        if not isinstance(self.tools, dict):
+            self.tools = {}
+        self.tools[name, revision] = tool
         if not known:
             self.judge.tool(name, revision, self.validator(tool))
 
