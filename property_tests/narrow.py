@@ -145,7 +145,7 @@ def _what_a_plugin_had_run_is_not_run_again(tally: Tally, *others: Plugin[int]) 
 CHECK = ToolSpec("check", "can be asked what it has done", effect=EffectClass.CHECKABLE)
 
 
-def a_plugin_aborts_for_what_a_probe_found_beside_a_call_that_runs(tally: Tally) -> None:
+def _a_plugin_aborts_for_what_a_probe_found_beside_a_call_that_runs(tally: Tally) -> None:
     """Play a session whose only checkable tool runs beside others; those of random sessions run alone."""
     world = session(Scripted({"after_tool": ("abort",)}), tools=(*TOOLS, CHECK), tally=tally)
     asked(world, call("check"), call("read"))
@@ -280,6 +280,7 @@ def narrow_paths(tally: Tally) -> None:
             parent.apply(given)
     _a_branch_whose_plugin_is_another(tally)
     _a_plugin_aborts_for_what_a_probe_found(tally)
+    _a_plugin_aborts_for_what_a_probe_found_beside_a_call_that_runs(tally)
     _a_plugin_asks_about_what_a_probe_found(tally)
     _nobody_decides_in_time_about_what_has_paused(tally)
     _what_a_plugin_had_run_is_not_run_again(tally)

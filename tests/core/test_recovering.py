@@ -10,6 +10,7 @@ from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
     AttachPluginSent,
+    ChangeToolsSent,
     CompactSent,
     DetachPluginSent,
     Refused,
@@ -37,6 +38,7 @@ from agentrail.core.vocabulary.inputs import (
     SessionReturned,
     StreamBegan,
     StreamCut,
+    SubagentStarted,
     ToolReturned,
 )
 from agentrail.core.vocabulary.options import Options
@@ -59,7 +61,7 @@ from agentrail.values.events.plugins import (
     PluginUpgraded,
 )
 from agentrail.values.events.response import RequestStart, Retry
-from agentrail.values.events.tools import ToolExecutionStart, ToolsUpdated, ToolUnknown
+from agentrail.values.events.tools import SubagentEnd, ToolExecutionStart, ToolsUpdated, ToolUnknown
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
 from agentrail.values.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
@@ -561,6 +563,36 @@ def test_a_paused_turn_goes_on_when_it_is_resumed() -> None:
     assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
     assert dict(world.state.timers).keys() == {"turn", "call:c3"}
     assert world.state.paused == ()
+
+
+def test_a_sub_agent_whose_tool_is_another_by_now_does_not_go_on_with_its_paused_turn() -> None:
+    world = session()
+    asked(world, call("write"))
+    world.apply(SubagentStarted("child", "c3", "helper", "help"))
+    world.apply(back(world, pause=True))
+    world.apply(replaced(world, "write"))
+    step = world.apply(ResumeSent())
+    assert [event.child for event in events(step) if isinstance(event, SubagentEnd)] == ["child"]
+    assert ToolUnknown("c3", "write") in events(step)
+    assert not {"StartCall", "ResumeSubagents"} & {*kinds(step)}
+    assert world.state.subagents == ()
+    assert [text.split("\n")[0] for text in results(world.state)] == ["the process ended wh"]
+
+
+def test_a_paused_call_whose_tool_is_another_by_now_is_not_probed() -> None:
+    world = session()
+    asked(world, call("solo"))
+    world.apply(back(world, pause=True))
+    world.apply(replaced(world, "solo"))
+    step = world.apply(ResumeSent())
+    assert ToolUnknown("c3", "solo") in events(step)
+    assert "ProbeCall" not in kinds(step)
+
+
+def replaced(world: World, name: str) -> ChangeToolsSent:
+    """Return the command that gives the session other code for the tool *name*."""
+    world.judge.tool(name, 7, lambda _, __: None)
+    return ChangeToolsSent(attach=(world.state.tools[name].spec,), replace=True, revision=7)
 
 
 def test_a_paused_turn_can_be_aborted() -> None:

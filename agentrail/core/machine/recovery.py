@@ -10,7 +10,7 @@ from agentrail.core.machine.reconfiguring import REPORTS, gone, put_tools
 from agentrail.core.machine.repeat_doubts import remember
 from agentrail.core.machine.resting import again, let_rest, rest, wake
 from agentrail.core.machine.subagents import bring_back
-from agentrail.core.machine.tool_results import GRACE_TIMER, call_timer, doubt, put, tell_of
+from agentrail.core.machine.tool_results import GRACE_TIMER, call_timer, doubt, has_its_tool, put, tell_of
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, give_up
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart, SetTimer
@@ -234,13 +234,11 @@ def _settle_call(w: StepDraft, call: Call, *, pause: bool) -> None:
         else:
             again(w, call)
         return
-    attached = w.s.tools.get(call.name)
-    is_there = attached is not None and attached.revision == call.revision
     effect = EffectClass.UNSAFE if call.spec is None else call.spec.effect
     if effect in CAN_RUN_AGAIN and call.attempt < MAX_RUNS:
         w.clear_timer(call_timer(call.call_id))
         put(w, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
-    elif can_be_probed(call.spec) and is_there:
+    elif can_be_probed(call.spec) and has_its_tool(w, call):
         w.clear_timer(call_timer(call.call_id))
         put(w, call.but(status=CallStatus.SETTLING))
         w.next("probe", call.call_id)

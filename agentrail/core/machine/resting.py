@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.machine.tool_results import call_timer, find, put
+from agentrail.core.machine.tool_results import call_timer, find, has_its_tool, put
 from agentrail.core.machine.turn_clock import start_clock, stop_clock
 from agentrail.core.vocabulary.effects import ResumeSubagents, StartCall
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus
+from agentrail.values.events.tools import SubagentEnd
+
+CHANGED: Final = "its tool was detached or redefined while the turn was paused"
+"""Reason given for a sub-agent that does not continue with its turn."""
 
 
 def rest(w: StepDraft) -> None:
@@ -47,18 +53,27 @@ def let_rest(w: StepDraft, call: Call) -> None:
 
 
 def _reattach(w: StepDraft) -> None:
-    """Resume the sub-agents that rested with the paused turn; their calls run again, with the time that was left."""
+    """Resume the sub-agents that rested with the paused turn; their calls run again, with the time that was left.
+
+    A sub-agent whose tool was detached or redefined meanwhile has ended, and `probe` answers its call.
+    """
     s = w.s
-    resting = tuple(agent for agent in s.subagents if agent.rests)
+    resting = tuple((agent, find(w, agent.call_id)) for agent in s.subagents if agent.rests)
     if not resting:
         return
+    lost = tuple(agent for agent, call in resting if call is not None and not has_its_tool(w, call))
     s.subagents = tuple(
         agent.but(rests=False, left=agent.left if agent.waits else None) if agent.rests else agent
         for agent in s.subagents
+        if agent not in lost
     )
-    w.ask(ResumeSubagents(tuple(agent.child for agent in resting)))
-    for agent in resting:
-        call = find(w, agent.call_id)
+    back = tuple((agent, call) for agent, call in resting if agent not in lost)
+    if back:
+        w.ask(ResumeSubagents(tuple(agent.child for agent, _ in back)))
+    for agent in lost:
+        w.emit(SubagentEnd(agent.call_id, agent.child, CHANGED, is_error=True))
+        w.next("probe", agent.call_id)
+    for agent, call in back:
         if call is not None:
             if agent.left is not None and not agent.waits:
                 w.set_timer(call_timer(agent.call_id), w.at + agent.left)

@@ -6,7 +6,7 @@ from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import stop_subagents
-from agentrail.core.machine.tool_results import call_timer, find, put
+from agentrail.core.machine.tool_results import call_timer, find, has_its_tool, put
 from agentrail.core.machine.tool_runs import closed_late, take_answer
 from agentrail.core.machine.turn_clock import start_clock, stop_clock
 from agentrail.core.vocabulary.effects import ResumeSubagents
@@ -99,8 +99,7 @@ def _is_wanted(w: StepDraft, agent: Subagent) -> bool:
     call = find(w, agent.call_id)
     if agent.background or call is None or not (agent.rests or call.status is CallStatus.RUNNING):
         return agent.background
-    attached = w.s.tools.get(call.name)
-    return attached is not None and attached.revision == call.revision
+    return has_its_tool(w, call)
 
 
 def _go_on_stopping(w: StepDraft) -> None:

@@ -62,6 +62,12 @@ def find(w: StepDraft, call_id: str) -> Call | None:
     return None if batch is None else batch.calls.find(call_id)
 
 
+def has_its_tool(w: StepDraft, call: Call) -> bool:
+    """Whether the session still has the tool of *call* as it was when the model called it."""
+    attached = w.s.tools.get(call.name)
+    return attached is not None and attached.revision == call.revision
+
+
 def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
     """Return *parts* shortened to *most* characters of text and JSON, with a note at each cut."""
     texts = [text_of((part,)) for part in parts]

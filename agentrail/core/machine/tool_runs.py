@@ -14,6 +14,7 @@ from agentrail.core.machine.tool_results import (
     find,
     give_error,
     give_result,
+    has_its_tool,
     next_report,
     put,
     quarantine,
@@ -113,9 +114,8 @@ def _start_ready(w: StepDraft, batch: Batch) -> CallList:
             break
         if writers and touches_files(call.spec):
             continue
-        attached = s.tools.get(call.name)
-        if attached is None or attached.revision != call.revision:
-            done = "detached" if attached is None else "redefined"
+        if not has_its_tool(w, call):
+            done = "redefined" if call.name in s.tools else "detached"
             give_error(w, call, f"the tool `{call.name}` was {done} before the call ran")
             continue
         _start(w, call)
@@ -147,9 +147,15 @@ def _start(w: StepDraft, call: Call) -> None:
 
 
 def probe(w: StepDraft, call_id: str) -> None:
-    """Ask a tool what became of a call that was running when an earlier process ended."""
+    """Ask a tool what became of a call that was running when an earlier process ended.
+
+    Nobody knows it if the tool was detached or redefined while the turn was paused.
+    """
     call = find(w, call_id)
     if call is None or call.status is not CallStatus.SETTLING or call.spec is None:
+        return
+    if not has_its_tool(w, call):
+        give_up(w, call)
         return
     put(w, call.but(status=CallStatus.RUNNING))
     w.set_timer(call_timer(call_id), w.at + int(call.spec.timeout * 1000))
