@@ -105,7 +105,7 @@ def _start_ready(w: StepDraft, batch: Batch) -> CallList:
     most = s.setup.options.max_parallel_tools
     if running >= most:
         return batch.calls
-    alone = running > 0 and _has_loner(batch.calls)
+    alone = running > 0 and batch.calls.has_loner
     writers = any(stray.writes and not stray.reported for stray in s.quarantined)
     for call in batch.calls.among(CallStatus.READY):
         if call.spec is None:
@@ -122,17 +122,6 @@ def _start_ready(w: StepDraft, batch: Batch) -> CallList:
         running += 1
         alone = not call.spec.parallel
     return batch.calls if s.batch is None else s.batch.calls
-
-
-def _has_loner(calls: CallList) -> bool:
-    """Whether the call that runs or is probed belongs to a tool that must not run in parallel with others.
-
-    Beside such a call no other one starts, and it starts beside no other: if several run, none is one.
-    """
-    if calls.busy != 1:
-        return False
-    busy = calls.among(CallStatus.RUNNING), calls.among(CallStatus.SETTLING)
-    return any(call.spec is not None and not call.spec.parallel for some in busy for call in some)
 
 
 def _start(w: StepDraft, call: Call) -> None:

@@ -205,6 +205,17 @@ class CallList(Sequence[Call]):
         count = self._statuses.count
         return count(_HELD) + count(_ASKING)
 
+    @property
+    def has_loner(self) -> bool:
+        """Whether the call that runs or is probed belongs to a tool that must not run in parallel with others.
+
+        Beside such a call no other one starts, and it starts beside no other: if several run, none is one.
+        """
+        if self.busy != 1:
+            return False
+        busy = (*self.among(CallStatus.RUNNING), *self.among(CallStatus.SETTLING))
+        return any(call.spec is not None and not call.spec.parallel for call in busy)
+
     def among(self, status: CallStatus) -> Iterator[Call]:
         """Return the calls that have this *status*, in order."""
         code, statuses, pages = _CODES[status], self._statuses, self._pages
