@@ -99,9 +99,7 @@ def open_for_writing(
         raise (error if isinstance(error, JournalError) else not_opened(error, path)) from error
     try:
         _set(connection, SETTINGS)
-        if not is_ours(connection):
-            if pragma(connection, "schema_version") != 0:
-                raise JournalUnusable(str(path), NOT_OURS)
+        if _check(connection, path) == NO_TABLES:
             _set(connection, NEW_FILE)
         _set(connection, (*WRITER_SETTINGS, f"synchronous = {sync}"))
         mode = pragma(connection, "journal_mode = WAL")
@@ -122,9 +120,13 @@ def _set(connection: sqlite3.Connection, settings: tuple[str, ...]) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the version of the tables; raise `JournalUnusable` if the file is no journal or has an unknown version."""
+    """Return the version of the tables; raise `JournalUnusable` if the file is no journal or has an unknown version.
+
+    Whether there are tables is read first. Another connection may be making them: after that the file is ours too.
+    """
+    has_tables = pragma(connection, "schema_version") != 0
     if not is_ours(connection):
-        if pragma(connection, "schema_version") != 0:
+        if has_tables:
             raise JournalUnusable(str(path), NOT_OURS)
         return NO_TABLES
     version = pragma(connection, "user_version")

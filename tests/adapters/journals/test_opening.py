@@ -1,0 +1,52 @@
+"""A journal that another connection makes while this one opens the file, before each statement in turn."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentrail.adapters.journals.sqlite.open_files import FileUse
+from agentrail.adapters.journals.sqlite.opening import open_for_reading, open_for_writing
+from agentrail.adapters.journals.sqlite.ownership import Ownership, make_file
+from tests.adapters.journals.sick import Connection, connecting
+
+FIRST_STATEMENTS = range(12)
+"""More than a reader needs to find out whether there are tables."""
+
+
+def write_and_leave(path: Path) -> None:
+    """Become the writer of the journal, which makes its tables, and let it go again."""
+    ownership = Ownership(path)
+    connection, _, _ = open_for_writing(path, sqlite3.connect, ownership, sync="full", take_over=False)
+    connection.close()
+    ownership.release()
+
+
+def made_before(path: Path, number: int) -> Callable[..., sqlite3.Connection]:
+    """Return how to connect so that the tables are made before the statement of this *number*."""
+    left = number
+
+    class Late(Connection):
+        def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                write_and_leave(path)
+            return super().execute(sql, parameters)
+
+    return connecting(Late)
+
+
+@pytest.mark.parametrize("number", FIRST_STATEMENTS)
+def test_a_reader_may_come_while_the_tables_are_made(tmp_path: Path, number: int) -> None:
+    path = tmp_path / "agentrail.db"
+    make_file(path)
+    file = FileUse(path)
+    connection = open_for_reading(path, made_before(path, number), file)
+    if connection is not None:
+        assert connection.execute("SELECT count(*) FROM session").fetchone() == (0,)
+        connection.close()
+    file.end()
