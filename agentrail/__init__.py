@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from agentrail.hooks.actions import HoldTool as HoldTool
     from agentrail.hooks.actions import Intervene as Intervene
     from agentrail.hooks.actions import ReplaceMessages as ReplaceMessages
+    from agentrail.hooks.actions import ReplacePrompt as ReplacePrompt
+    from agentrail.hooks.actions import ReplaceResponse as ReplaceResponse
     from agentrail.hooks.actions import ReplaceToolArgs as ReplaceToolArgs
     from agentrail.hooks.actions import ReplaceToolResult as ReplaceToolResult
     from agentrail.hooks.actions import SetSection as SetSection
@@ -74,6 +76,8 @@ _HOMES = {
     "Priority": "agentrail.hooks.plugin",
     "Prompt": "agentrail.core.vocabulary.state",
     "ReplaceMessages": "agentrail.hooks.actions",
+    "ReplacePrompt": "agentrail.hooks.actions",
+    "ReplaceResponse": "agentrail.hooks.actions",
     "ReplaceToolArgs": "agentrail.hooks.actions",
     "ReplaceToolResult": "agentrail.hooks.actions",
     "Reply": "agentrail.runtime.inbox.replies",

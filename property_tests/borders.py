@@ -36,6 +36,8 @@ from agentrail.hooks.actions import (
     Intervene,
     ReadFile,
     ReplaceMessages,
+    ReplacePrompt,
+    ReplaceResponse,
     ReplaceToolArgs,
     ReplaceToolResult,
     RunTool,
@@ -259,6 +261,8 @@ def _action(source: Source) -> object:
             SwitchModel(odd, odd),  # type: ignore[arg-type]
             SetSection(odd, odd),  # type: ignore[arg-type]
             SetSection("well", odd),  # type: ignore[arg-type]
+            ReplacePrompt(odd),  # type: ignore[arg-type]
+            ReplaceResponse(odd),  # type: ignore[arg-type]
             ReplaceMessages(odd),  # type: ignore[arg-type]
             ReplaceMessages((odd, UserMessage((Text("x"),)))),  # type: ignore[arg-type]
             ReplaceMessages((UserMessage(odd),)),  # type: ignore[arg-type]

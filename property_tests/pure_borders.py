@@ -27,6 +27,8 @@ from agentrail.hooks.actions import (
     Intervene,
     ReadFile,
     ReplaceMessages,
+    ReplacePrompt,
+    ReplaceResponse,
     ReplaceToolResult,
     RunTool,
     SetSection,
@@ -147,6 +149,8 @@ def _actions(found: object) -> tuple[object, ...]:
         HoldTool("", timeout=odd),  # type: ignore[arg-type]
         SetSection(odd, odd),  # type: ignore[arg-type]
         SwitchModel(odd, odd),  # type: ignore[arg-type]
+        ReplacePrompt(odd),  # type: ignore[arg-type]
+        ReplaceResponse(odd),  # type: ignore[arg-type]
         ReplaceMessages(odd),  # type: ignore[arg-type]
         ReplaceToolResult(odd),  # type: ignore[arg-type]
         Emit(odd, odd),  # type: ignore[arg-type]

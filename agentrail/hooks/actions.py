@@ -1,4 +1,4 @@
-"""The 13 actions that a hook may return, and the requests (`Ask`) that a plugin may make, with their answers."""
+"""The 15 actions that a hook may return, and the requests (`Ask`) that a plugin may make, with their answers."""
 
 from __future__ import annotations
 
@@ -241,6 +241,31 @@ class SwitchModel(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Options for the model's provider."""
 
 
+class ReplacePrompt(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
+    """Put another text in place of what the user said, for the history and the model; images stay."""
+
+    kind = "replace_prompt"
+
+    text: str
+    """The whole new text; it may not be empty."""
+    state: S_co | Unchanged = UNCHANGED
+    """The plugin's new state."""
+
+
+class ReplaceResponse(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
+    """Put another text in place of the response's, for the history and all readers; its thoughts and tool calls stay.
+
+    A form that was asked for (`returns`) is checked with the new text. Deltas of the old one have been published.
+    """
+
+    kind = "replace_response"
+
+    text: str
+    """The whole new text; it may not be empty."""
+    state: S_co | Unchanged = UNCHANGED
+    """The plugin's new state."""
+
+
 class ReplaceMessages(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Show the model (or the compaction) other messages; the history itself does not change."""
 
@@ -313,6 +338,8 @@ AnyAction: TypeAlias = (
     | ReplaceToolArgs[object]
     | Emit[object]
     | SwitchModel[object]
+    | ReplacePrompt[object]
+    | ReplaceResponse[object]
     | ReplaceMessages[object]
     | ReplaceToolResult[object]
     | HoldTool[object]
@@ -329,6 +356,8 @@ ACTIONS: Final[tuple[type[Action[object]], ...]] = (
     ReplaceToolArgs,
     Emit,
     SwitchModel,
+    ReplacePrompt,
+    ReplaceResponse,
     ReplaceMessages,
     ReplaceToolResult,
     HoldTool,

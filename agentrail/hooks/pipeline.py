@@ -19,6 +19,8 @@ from agentrail.hooks.actions import (
     HoldTool,
     Intervene,
     ReplaceMessages,
+    ReplacePrompt,
+    ReplaceResponse,
     ReplaceToolArgs,
     ReplaceToolResult,
     SetSection,
@@ -28,7 +30,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Consent
-from agentrail.hooks.moments import AfterTool, BeforeCompaction, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX
 from agentrail.hooks.ruling import START, Gathered, Pause, Place, PluginAnswer, Ruling, Switch, Verdict
 from agentrail.hooks.wellformed import answer_of, is_reportable, why_malformed
@@ -104,7 +106,7 @@ class Pipeline:
         has_price: PriceCheck,
     ) -> None:
         self.given = hook
-        self.hook = _with_replaced(hook, gathered)
+        self.hook = gathered.shown_in(hook)
         self.ctx = ctx
         self.consent = consent
         self.storable = storable
@@ -259,10 +261,10 @@ class Pipeline:
         )
 
     def replace(self, entry: PluginEntry, **replaced: object) -> None:
-        """Take what the plugin of *entry* put in place of arguments, messages or a result; later plugins see that."""
+        """Take what the plugin of *entry* put in place of something that the hook shows; later plugins see that."""
         by = (*self.gathered.replaced_by, entry.seat.key)
         self.gathered = self.gathered.but(replaced_by=by, **replaced)
-        self.hook = _with_replaced(self.given, self.gathered)
+        self.hook = self.gathered.shown_in(self.given)
 
     def paused(self, entry: PluginEntry, verdict: Verdict, pause: Pause) -> Ruling:
         """Return the ruling of a run that stops on its way, at an `Ask` or a hold."""
@@ -297,6 +299,10 @@ def _replace_args(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruli
 
 def _messages_of(hook: Hook) -> Sequence[Message]:
     return hook.messages if isinstance(hook, BeforeRequest | BeforeCompaction) else ()
+
+
+def _replace_said(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
+    run.replace(entry, said=said.text)
 
 
 def _replace_messages(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
@@ -355,6 +361,8 @@ _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
     ReplaceToolArgs: _replace_args,
     Emit: _nothing,
     SwitchModel: _switch,
+    ReplacePrompt: _replace_said,
+    ReplaceResponse: _replace_said,
     ReplaceMessages: _replace_messages,
     ReplaceToolResult: _replace_result,
     HoldTool: _hold,
@@ -365,18 +373,6 @@ _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
 
 _COUNT_AT_LAST: Final = frozenset({Continue, BlockTool, HoldTool, Abort, ReplaceToolArgs, Ask})
 """Actions that take effect when a critical plugin is asked again about replaced arguments; others are ignored then."""
-
-
-def _with_replaced(hook: Hook, gathered: Gathered) -> Hook:
-    match hook:
-        case BeforeTool() if gathered.args is not None:
-            return hook.but(args=gathered.args)
-        case BeforeRequest() | BeforeCompaction() if gathered.messages is not None:
-            return hook.but(messages=gathered.messages.of(hook.messages))
-        case AfterTool() if gathered.result is not None:
-            return hook.but(result=gathered.result)
-        case _:
-            return hook
 
 
 def _with_user_data(payload: object, ctx: Context) -> Json:

@@ -40,6 +40,8 @@ from agentrail.hooks.actions import (
     HoldTool,
     Intervene,
     ReplaceMessages,
+    ReplacePrompt,
+    ReplaceResponse,
     ReplaceToolArgs,
     ReplaceToolResult,
     SetSection,
@@ -202,7 +204,7 @@ class Plugin(AnyPlugin, Generic[S]):
 
     def before_prompt(
         self, hook: BeforePrompt, state: S, ctx: Context
-    ) -> Continue[S] | Intervene[S] | Abort[S] | Skip[S] | Emit[S] | SetSection[S] | Ask[S]:
+    ) -> Continue[S] | Intervene[S] | Abort[S] | Skip[S] | Emit[S] | ReplacePrompt[S] | SetSection[S] | Ask[S]:
         """Called before a prompt starts a turn."""
         return Continue(state)
 
@@ -224,7 +226,17 @@ class Plugin(AnyPlugin, Generic[S]):
 
     def after_response(
         self, hook: AfterResponse, state: S, ctx: Context
-    ) -> Continue[S] | Intervene[S] | Abort[S] | Skip[S] | Emit[S] | SwitchModel[S] | SetSection[S] | Ask[S]:
+    ) -> (
+        Continue[S]
+        | Intervene[S]
+        | Abort[S]
+        | Skip[S]
+        | Emit[S]
+        | SwitchModel[S]
+        | ReplaceResponse[S]
+        | SetSection[S]
+        | Ask[S]
+    ):
         """Called when the model's response is complete."""
         return Continue(state)
 
@@ -268,7 +280,7 @@ class Plugin(AnyPlugin, Generic[S]):
 
     def before_steering(
         self, hook: BeforeSteering, state: S, ctx: Context
-    ) -> Continue[S] | Intervene[S] | Abort[S] | Emit[S]:
+    ) -> Continue[S] | Intervene[S] | Abort[S] | Emit[S] | ReplacePrompt[S]:
         """Called before a steering text is queued."""
         return Continue(state)
 

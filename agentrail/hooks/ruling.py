@@ -6,7 +6,17 @@ from enum import Enum
 from typing import Final
 
 from agentrail.hooks.actions import AskAnswer, AskRequest
-from agentrail.hooks.moments import HOOK_NAMES
+from agentrail.hooks.moments import (
+    HOOK_NAMES,
+    AfterResponse,
+    AfterTool,
+    BeforeCompaction,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeSteering,
+    BeforeTool,
+    Hook,
+)
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import Rearranged
@@ -45,12 +55,14 @@ class Gathered(Value):
     """Texts of `Intervene`, in the order of the plugins."""
     args: JsonObject | None = None
     """Arguments of the call as replaced last; `None` if unchanged."""
+    said: str | None = None
+    """Text of the prompt, the steering text or the response as replaced last; `None` if unchanged."""
     messages: Rearranged | None = None
     """Messages as replaced last, as ranges of those that the hook was built with; `None` if unchanged."""
     result: Ok | Err | None = None
     """Result of the call as replaced last; `None` if unchanged."""
     replaced_by: tuple[str, ...] = ()
-    """Keys of the plugins that replaced arguments, messages or a result, in order."""
+    """Keys of the plugins that replaced a text, arguments, messages or a result, in order."""
     replaced_at: int = -1
     """Index of the last plugin that replaced arguments; -1 if none did."""
     switch: Switch | None = None
@@ -61,6 +73,22 @@ class Gathered(Value):
     """Events to emit when the pipeline ends, even if it ends in an abort."""
     asks: tuple[tuple[str, int], ...] = ()
     """How many times each plugin has returned `Ask` in this run: pairs of key and number."""
+
+    def shown_in(self, hook: Hook) -> Hook:
+        """Return *hook* with what the plugins have replaced, as the next plugin sees it."""
+        match hook:
+            case BeforePrompt() | BeforeSteering() if self.said is not None:
+                return hook.but(text=self.said)
+            case AfterResponse() if self.said is not None:
+                return hook.but(message=hook.message.saying(self.said))
+            case BeforeTool() if self.args is not None:
+                return hook.but(args=self.args)
+            case BeforeRequest() | BeforeCompaction() if self.messages is not None:
+                return hook.but(messages=self.messages.of(hook.messages))
+            case AfterTool() if self.result is not None:
+                return hook.but(result=self.result)
+            case _:
+                return hook
 
 
 NOTHING_GATHERED: Final = Gathered()
@@ -108,7 +136,9 @@ class PluginAnswer(Value):
     kind: str
     """Kind of the action, such as `intervene`; `log` for a log line of `on_event`."""
     text: str | None = None
-    """Text of `Intervene` or `SetSection`, reason of `Abort` or `BlockTool`, hint of `HoldTool`."""
+    """Text of `Intervene`, `ReplacePrompt`, `ReplaceResponse` or `SetSection`, reason of `Abort` or `BlockTool`,
+    hint of `HoldTool`.
+    """
     name: str | None = None
     """Model of `SwitchModel`, key of `SetSection`, command family of `HoldTool`."""
     args: JsonObject | None = None

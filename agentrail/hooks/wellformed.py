@@ -25,6 +25,8 @@ from agentrail.hooks.actions import (
     Intervene,
     ReadFile,
     ReplaceMessages,
+    ReplacePrompt,
+    ReplaceResponse,
     ReplaceToolArgs,
     ReplaceToolResult,
     RunTool,
@@ -64,6 +66,11 @@ REPORTABLE: Final = frozenset(
 
 def _is_text(found: object) -> bool:
     return isinstance(freeze(found), str)
+
+
+def _is_said(found: object) -> bool:
+    """Whether *found* is a text that a provider accepts as the whole text of a message: not a blank one."""
+    return _is_text(found) and not str(found).isspace() and found != ""
 
 
 def _is_text_or_none(found: object) -> bool:
@@ -134,7 +141,13 @@ def answer_of(plugin: str, action: Action[object], given: Sequence[Message], sho
     """
     kind = action.kind
     match action:
-        case Intervene(text=text) | Abort(reason=text) | BlockTool(reason=text):
+        case (
+            Intervene(text=text)
+            | Abort(reason=text)
+            | BlockTool(reason=text)
+            | ReplacePrompt(text=text)
+            | ReplaceResponse(text=text)
+        ):
             return PluginAnswer(plugin, kind, text)
         case SetSection(key=name, text=text):
             return PluginAnswer(plugin, kind, text, name)
@@ -162,6 +175,8 @@ _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = 
         Abort: {"reason": _is_text},
         BlockTool: {"reason": _is_text},
         SwitchModel: {"model": _is_text, "provider_options": _is_object},
+        ReplacePrompt: {"text": _is_said},
+        ReplaceResponse: {"text": _is_said},
         ReplaceMessages: {"messages": _are_messages},
         ReplaceToolArgs: {"args": _is_object},
         ReplaceToolResult: {"result": _is_result},

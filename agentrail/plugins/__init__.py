@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from agentrail.hooks.actions import Intervene as Intervene
     from agentrail.hooks.actions import ReadFile as ReadFile
     from agentrail.hooks.actions import ReplaceMessages as ReplaceMessages
+    from agentrail.hooks.actions import ReplacePrompt as ReplacePrompt
+    from agentrail.hooks.actions import ReplaceResponse as ReplaceResponse
     from agentrail.hooks.actions import ReplaceToolArgs as ReplaceToolArgs
     from agentrail.hooks.actions import ReplaceToolResult as ReplaceToolResult
     from agentrail.hooks.actions import RunTool as RunTool
@@ -114,6 +116,8 @@ _HOMES = {
     "Priority": "agentrail.hooks.plugin",
     "ReadFile": "agentrail.hooks.actions",
     "ReplaceMessages": "agentrail.hooks.actions",
+    "ReplacePrompt": "agentrail.hooks.actions",
+    "ReplaceResponse": "agentrail.hooks.actions",
     "ReplaceToolArgs": "agentrail.hooks.actions",
     "ReplaceToolResult": "agentrail.hooks.actions",
     "RunTool": "agentrail.hooks.actions",

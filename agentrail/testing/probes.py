@@ -27,6 +27,8 @@ from agentrail.hooks.actions import (
     Intervene,
     ReadFile,
     ReplaceMessages,
+    ReplacePrompt,
+    ReplaceResponse,
     ReplaceToolArgs,
     ReplaceToolResult,
     RunTool,
@@ -95,6 +97,8 @@ ANSWERS: Final[Mapping[str, Callable[[Hook, int], Action[int]]]] = MappingProxyT
         "replace_tool_args": lambda hook, turn: ReplaceToolArgs(_other_args(hook, turn), turn + 1),
         "emit": lambda _, turn: Emit("noted", {"turn": turn}, state=turn + 1),
         "switch_model": lambda _, turn: SwitchModel(f"model{turn % 3}", turn + 1),
+        "replace_prompt": lambda _, turn: ReplacePrompt(f"said otherwise {turn}", turn + 1),
+        "replace_response": lambda _, turn: ReplaceResponse(f"answered otherwise {turn}", turn + 1),
         "replace_messages": lambda hook, turn: ReplaceMessages(_other_messages(hook, turn), turn + 1),
         "replace_tool_result": lambda _, turn: ReplaceToolResult(ok("kept short") if turn % 2 else err("no"), turn + 1),
         "hold_tool": lambda _, turn: HoldTool("please look", turn + 1, TIMEOUTS[turn % 3], FAMILIES[turn % 2]),
@@ -270,6 +274,9 @@ LIES: Final[tuple[Answer, ...]] = (
     lambda _hook, _turn: HoldTool("x", family=["a"]),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: ReplaceToolArgs(None),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: ReplaceToolArgs({"path": object()}),  # type: ignore[dict-item]  # a lie
+    lambda _hook, _turn: ReplacePrompt(" "),
+    lambda _hook, _turn: ReplacePrompt(5),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: ReplaceResponse(""),
     lambda _hook, _turn: ReplaceMessages(()),
     lambda _hook, _turn: ReplaceMessages(None),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: ReplaceMessages(("hello",)),  # type: ignore[arg-type]  # a lie

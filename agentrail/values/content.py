@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from agentrail.errors import WrongType
 from agentrail.values.json import EMPTY, Json, JsonObject, canonical
@@ -58,6 +58,8 @@ class ToolCall(Authored):
 Part: TypeAlias = Text | Image | Data
 Said: TypeAlias = Text | Thinking
 
+P = TypeVar("P")
+
 _text = quick(Text)
 
 
@@ -68,6 +70,15 @@ def text_of(parts: Iterable[Part | Said]) -> str:
     return "".join(
         [part.text if type(part) is Text else canonical(part.data) if type(part) is Data else "" for part in parts]
     )
+
+
+def with_text(parts: Iterable[P], text: str) -> tuple[P | Text, ...]:
+    """Return *parts* with *text* in place of their texts and JSON, where the first of them was, else at the end."""
+    there = tuple(parts)
+    kept = [isinstance(part, Image | Thinking) for part in there]
+    place = kept.index(False) if False in kept else len(there)
+    after = [part for part, stays in zip(there[place:], kept[place:], strict=True) if stays]
+    return (*there[:place], _text(text), *after)
 
 
 def as_parts(given: str | Iterable[Part]) -> tuple[Part, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TypeAlias, overload
 
-from agentrail.values.content import Data, Part, Said, Text, Thinking, ToolCall, text_of
+from agentrail.values.content import Data, Part, Said, Text, Thinking, ToolCall, text_of, with_text
 from agentrail.values.json import JsonObject, weight
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Authored, Value
@@ -68,6 +68,10 @@ class AssistantMessage(Authored, tag_field=TAG):
     def text(self) -> str:
         """Its text, without thoughts."""
         return text_of(self.parts)
+
+    def saying(self, text: str) -> AssistantMessage:
+        """Return this message with another *text*; thoughts and tool calls stay."""
+        return self.but(parts=with_text(self.parts, text))
 
 
 class ToolMessage(Authored, tag_field=TAG):

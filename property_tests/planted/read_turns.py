@@ -326,5 +326,29 @@ CHANGES: Final = (
         "s.queue[s.queue.index(prompt) + 1 :]",
         "world",
     ),
+    Change(
+        "replaced_prompt_is_said_as_it_was",
+        "the model gets a prompt as the user wrote it, though a plugin has replaced its text",
+        prompts.finish_before_prompt,
+        "taken = taken.but(parts=with_text(taken.parts, gathered.said))",
+        "pass",
+        "world",
+    ),
+    Change(
+        "replaced_steering_is_said_as_it_was",
+        "the model gets a steering text as the user wrote it, though a plugin has replaced it",
+        steering.finish_before_steering,
+        "text = text.but(text=gathered.said)",
+        "pass",
+        "world",
+    ),
+    Change(
+        "replaced_response_is_kept_as_it_was",
+        "the history keeps a response as the model wrote it, though a plugin has replaced its text",
+        responses._take_said,
+        "_say(w, final)",
+        "_say(w, message)",
+        "world",
+    ),
 )
 """Which functions say something else, and what finds it."""

@@ -124,6 +124,8 @@ ACTIONS: Final = (
     "replace_tool_args",
     "emit",
     "switch_model",
+    "replace_prompt",
+    "replace_response",
     "replace_messages",
     "replace_tool_result",
     "hold_tool",
@@ -149,6 +151,8 @@ before_plugin_opts_update  ●·●●··●·
 """
 
 _BEYOND: Final = {
+    "replace_prompt": ("before_prompt", "before_steering"),
+    "replace_response": ("after_response",),
     "replace_messages": ("before_request", "before_compact"),
     "replace_tool_result": ("after_tool",),
     "hold_tool": ("before_tool",),
@@ -227,7 +231,7 @@ FIGURES: Final = (
     "on_event off after 3 failures",
     "ask deadline 10 s",
     "asks limited to 8",
-    "14 hooks, 13 actions",
+    "14 hooks, 15 actions",
     "priority bands 0, 100, 300, 600, 900",
 )
 """Every sentence with a number that the machine implements."""

@@ -39,6 +39,8 @@ SAID: Final[Mapping[str, PluginAnswer]] = {
     "replace_tool_args": PluginAnswer("P", "replace_tool_args", args=path("b")),
     "emit": PluginAnswer("P", "emit", emits=1),
     "switch_model": PluginAnswer("P", "switch_model", name="n", args=EMPTY),
+    "replace_prompt": PluginAnswer("P", "replace_prompt", "other"),
+    "replace_response": PluginAnswer("P", "replace_response", "other"),
     "replace_messages": PluginAnswer("P", "replace_messages", messages=Rearranged((said("other"),))),
     "replace_tool_result": PluginAnswer("P", "replace_tool_result", result=err("hidden")),
     "hold_tool": PluginAnswer("P", "hold_tool", "may it?", seconds=120.0),

@@ -20,6 +20,8 @@ from agentrail.hooks.actions import (
     HoldTool,
     Intervene,
     ReplaceMessages,
+    ReplacePrompt,
+    ReplaceResponse,
     ReplaceToolArgs,
     ReplaceToolResult,
     SetSection,
@@ -43,6 +45,7 @@ from agentrail.values.events import (
     ModelSwitched,
     PluginError,
     PluginEvent,
+    PromptReceived,
     RequestStart,
     ResponseComplete,
     SteeringReceived,
@@ -76,6 +79,8 @@ ANSWERS: Final[Mapping[str, Action[object]]] = {
     "replace_tool_args": ReplaceToolArgs({"path": "b"}, 1),
     "emit": Emit("noted", {"a": 1}, state=1),
     "switch_model": SwitchModel("n", 1),
+    "replace_prompt": ReplacePrompt("other", 1),
+    "replace_response": ReplaceResponse("other", 1),
     "replace_messages": ReplaceMessages((said("other"),), 1),
     "replace_tool_result": ReplaceToolResult(err("hidden"), 1),
     "hold_tool": HoldTool("may it?", 1),
@@ -98,13 +103,13 @@ def ruling(hook: str, verdict: Verdict = Verdict.PASS, reason: str = "", **gathe
 # The matrix itself
 
 
-@figure("14 hooks, 13 actions")
+@figure("14 hooks, 15 actions")
 def test_the_matrix_is_that_of_the_design() -> None:
     assert tuple(hook.moment for hook in HOOKS) == MOMENTS_IN_ORDER
     assert tuple(action.kind for action in ACTIONS) == KINDS
     assert {(hook, action.kind) for hook, kinds in MATRIX.items() for action in kinds} == ACCEPTED
     assert len(MOMENTS_IN_ORDER) == 14
-    assert len(KINDS) == 13
+    assert len(KINDS) == 15
 
 
 # What is not accepted
@@ -473,6 +478,70 @@ def test_the_history_gets_the_new_result() -> None:
         ruling("after_tool", result=err("hidden"), replaced_by=("P",)),
         plugin_states=(1,),
         batch=with_call(batch, batch.calls[0].but(result=failed("c3", "look", "hidden"))),
+    )
+
+
+# What is said
+
+
+@matrix_cell("before_prompt", "replace_prompt")
+def test_the_history_and_the_model_have_the_new_text_of_a_prompt() -> None:
+    got = fired("before_prompt", "replace_prompt")
+    before = got.before
+    opening = starts("p1", "r2")
+    got.expect_only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=[opening[0], PromptReceived("p1", "other", ("P",)), *opening[2:]],
+        effects=[request(before, "r2", said("other"))],
+        rulings=(ruling("before_prompt", said="other", replaced_by=("P",)), *ruled("before_request")),
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn(),
+        plugin_states=(1,),
+        history=before.history.and_(said("other")),
+        used_model=("m", EMPTY),
+        request=out("r2"),
+    )
+
+
+@matrix_cell("before_steering", "replace_prompt")
+def test_the_new_text_of_a_steering_text_is_queued() -> None:
+    got = fired("before_steering", "replace_prompt")
+    base = MOMENTS["before_steering"].baseline().step
+    got.expect_only(
+        answer=base.answer,
+        ids=1,
+        events=[SteeringReceived("s3", "other", "queued", None, ("P",))],
+        rulings=(ruling("before_steering", said="other", replaced_by=("P",)),),
+        steering=(Steering("s3", "other"),),
+        plugin_states=(1,),
+    )
+
+
+@matrix_cell("after_response", "replace_response")
+def test_the_history_and_the_caller_have_the_new_text_of_a_response() -> None:
+    got = fired("after_response", "replace_response")
+    message, base = replied("bye").saying("other"), MOMENTS["after_response"].baseline()
+    diff = base.step.state.history[:1]
+    usage = base.step.state.usage
+    got.expect_only(
+        events=[
+            ResponseComplete(message, ("P",)),
+            AgentEnd("p1", "end", (*diff, message), usage),
+        ],
+        rulings=(
+            ruling("after_response", said="other", replaced_by=("P",)),
+            *ruled("before_finish", "after_turn"),
+        ),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        plugin_states=(1,),
+        last_reply="other",
+        request=None,
+        history=got.before.history.and_(message),
     )
 
 

@@ -132,6 +132,7 @@ def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling) -> None:
         return
     if hook.moment in OF_ONE_CALL:
         w.next("advance_batch")  # a call whose hook is paused does not delay the others
+    responses.say_response(w)
     ask_id = w.make_id("ask")
     w.emit(AskStarted(ask_id, decided.by, hook.moment, type(pause.request).__name__))
     request: AskRequest | Failed = pause.request

@@ -21,7 +21,7 @@ from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotS
 from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.moments import BeforePrompt, Hook, SessionStart
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.values.content import Part, Text
+from agentrail.values.content import Part, Text, with_text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.life import (
     AgentStart,
@@ -192,9 +192,12 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
     if taken.returns:
         s.turn = s.turn.but(returns=taken.returns)
     w.apply(ruling)
-    w.emit(_received_event(taken.ref, taken.text), _start_event(taken.ref))
+    gathered = ruling.gathered
+    if gathered.said is not None:
+        taken = taken.but(parts=with_text(taken.parts, gathered.said))
+    w.emit(_received_event(taken.ref, taken.text, gathered.replaced_by), _start_event(taken.ref))
     w.say(UserMessage(taken.parts))
-    texts = ruling.gathered.texts
+    texts = gathered.texts
     if texts:
         text = "\n\n".join(texts)
         w.say(UserMessage((Text(text),), Origin.INTERVENTION))

@@ -86,8 +86,6 @@ def on_ended(w: StepDraft, ended: StreamEnded) -> None:
         _take_nothing(w, s.turn)
         return
     w.response = message = _message(w, s.turn, response)
-    if message.text or response.stop is not StopReason.REFUSED:
-        w.say(message)  # a refusal without text is left out of the history: providers accept no empty message
     s.last_reply = message.text
     stop = STOPS[response.stop]
     if stop != s.turn.stop:
@@ -139,11 +137,39 @@ def begin_after_response(w: StepDraft, _: str) -> Hook | None:
     return None if w.response is None else _after_response(w.response)
 
 
+def say_response(w: StepDraft) -> None:
+    """Append the response of this step to the history, while its hook is paused. No-op for other hooks."""
+    message, w.response = w.response, None
+    if message is not None:
+        _say(w, message)
+
+
+def _say(w: StepDraft, message: AssistantMessage) -> None:
+    if message.text or message.stop is not StopReason.REFUSED:
+        w.say(message)  # a refusal without text is left out of the history: providers accept no empty message
+
+
+def _take_said(w: StepDraft, message: AssistantMessage, said: str | None) -> AssistantMessage:
+    """Append *message* to the history, with the text *said* if plugins replaced its own; return what was appended."""
+    s = w.s
+    final = message if said is None else message.saying(said)
+    is_said = w.response is None  # its hook was paused
+    if is_said and said is not None:
+        if s.history and s.history[-1] == message:
+            s.history = s.history.first(len(s.history) - 1)
+        is_said = False
+    if not is_said:
+        _say(w, final)
+    w.response, s.last_reply = None, final.text
+    return final
+
+
 def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
     """Continue after a response: rule on its tool calls, or conclude the turn if it has none."""
     s = w.s
     if isinstance(hook, AfterResponse):
-        w.emit(_complete_event(hook.message))
+        gathered = ruling.gathered
+        w.emit(_complete_event(_take_said(w, hook.message, gathered.said), gathered.replaced_by))
     if ruling.verdict is Verdict.ABORT:
         abort_by(w, ruling)
         return

@@ -52,13 +52,16 @@ def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling)
         w.emit(SteeringReceived(text.ref, text.text, "rejected_plugin", ruling.reason))
         w.refuse(PluginRefused(ruling.reason, ruling.by or ""))
         return
-    added = ruling.gathered.texts
+    gathered = ruling.gathered
+    if gathered.said is not None:
+        text = text.but(text=gathered.said)
+    added = gathered.texts
     if added:
         more = "\n\n".join(added)
         text = text.but(text=f"{text.text}\n\n{more}")
         w.emit(Intervention(more, "before_steering"))
     s.steering = (*s.steering, text)
-    w.emit(SteeringReceived(text.ref, text.text, "queued"))
+    w.emit(SteeringReceived(text.ref, text.text, "queued", None, gathered.replaced_by))
     if s.phase is Phase.EXECUTING_TOOLS:
         skip_for_steering(w)
         w.next("advance_batch")

@@ -22,6 +22,7 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.hooks.ruling import Verdict
 from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.outstanding import demand
+from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import (
     AgentEnd,
     PromptDropped,
@@ -30,6 +31,7 @@ from agentrail.values.events.life import (
     SteeringApplied,
     SteeringReceived,
 )
+from agentrail.values.events.response import ResponseComplete
 from agentrail.values.events.tools import ToolSkippedForSteering
 from agentrail.values.json import is_same
 from agentrail.values.messages import AssistantMessage, Origin, UserMessage
@@ -110,6 +112,32 @@ def _supersedes(seen: Seen) -> None:
         demand(ends, "a prompt does not supersede what waits for a person")
 
 
+def _rewrites(seen: Seen) -> None:
+    """Check that a text that plugins replaced is in the event that reports it, and in the history or the queue."""
+    for ruling in seen.step.rulings:
+        gathered = ruling.gathered
+        if ruling.verdict is Verdict.ASK or gathered.said is None:
+            continue
+        told = [_told(event) for event in seen.events if getattr(event, "replaced_by", ()) == gathered.replaced_by]
+        wanted = "\n\n".join((gathered.said, *gathered.texts)) if ruling.hook == "before_steering" else gathered.said
+        demand(wanted in told, f"{ruling.hook} has replaced a text by {wanted!r}, and {told} are told")
+        kind = AssistantMessage if ruling.hook == "after_response" else UserMessage
+        kept = [message.text for message in seen.after.history if isinstance(message, kind)]
+        steering = "\n".join((*kept, *(one.text for one in seen.after.steering)))
+        found = wanted in steering if ruling.hook == "before_steering" else wanted in kept
+        demand(found or not seen.in_turn, f"{wanted!r} replaces a text, and is not in the history")
+
+
+def _told(event: Event) -> str:
+    match event:
+        case PromptReceived(text=text) | SteeringReceived(text=text):
+            return text
+        case ResponseComplete(message=message):
+            return message.text
+        case _:
+            return ""
+
+
 # Decisions of people
 
 
@@ -146,5 +174,13 @@ def _leaves(seen: Seen) -> None:
     demand(not wanted, "the turn is left, and a decision wants it to go on")
 
 
-PEOPLE: Final[tuple[Callable[[Seen], None], ...]] = (_aborts, _steers, _says_first, _supersedes, _approves, _leaves)
+PEOPLE: Final[tuple[Callable[[Seen], None], ...]] = (
+    _aborts,
+    _steers,
+    _says_first,
+    _supersedes,
+    _rewrites,
+    _approves,
+    _leaves,
+)
 """The rules; each raises `InvariantBrokenError` if a step breaks it."""

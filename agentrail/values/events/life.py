@@ -132,7 +132,9 @@ class PromptReceived(Event):
     ref: str
     """Id of the prompt."""
     text: str
-    """Text of the prompt."""
+    """Text of the prompt, as it goes into the history."""
+    replaced_by: tuple[str, ...] = ()
+    """Keys of the plugins that replaced the text, in order."""
 
 
 class PromptQueued(Event):
@@ -186,6 +188,8 @@ class SteeringReceived(Event):
     """`queued`, `rejected_full`, `rejected_plugin` or `dropped`."""
     reason: str | None = None
     """Why a plugin refused the text; `None` if none did."""
+    replaced_by: tuple[str, ...] = ()
+    """Keys of the plugins that replaced the text, in order."""
 
 
 class SteeringApplied(Event):

@@ -75,7 +75,9 @@ class ResponseComplete(Event):
     """A response is complete."""
 
     message: AssistantMessage
-    """The complete response."""
+    """The complete response, as it goes into the history."""
+    replaced_by: tuple[str, ...] = ()
+    """Keys of the plugins that replaced its text, in order."""
 
 
 class StreamError(Event):
