@@ -317,8 +317,6 @@ MOST_CALLS: Final = 512
 """The largest `max_calls_per_response`: one step decides on all calls of a response, and must not take long."""
 
 AT_MOST: Mapping[str, float] = {
-    "compact_at": 1,
-    "compact_to": 1,
     "max_argument_items": MAX_ITEMS,
     "max_calls_per_response": MOST_CALLS,
 }

@@ -182,13 +182,13 @@ def test_a_tool_may_ask_for_a_compaction() -> None:
 
 def test_a_context_that_fills_most_of_the_window_is_compacted_by_itself() -> None:
     options = Options(context_window=100)
-    text = "x" * 330  # 82 tokens of four characters, over 80 of 100
+    text = "x" * 226  # with the tools 82 tokens of four characters, over 80 of 100
     bench = idle(options=options)
     bench.prompt(text)
     assert bench.got[-1].events[2:] == [BeforeCompact(1, "about 82 tokens of 100"), CompactStart(1)]
-    assert bench.got[-1].step.effects[-1] == StartCompaction("k2", bench.state.history, 165)
+    assert bench.got[-1].step.effects[-1] == StartCompaction("k2", bench.state.history, 95)
     bench = idle(options=options)
-    bench.prompt("x" * 320)
+    bench.prompt("x" * 216)
     assert isinstance(bench.got[-1].events[-1], RequestStart)
 
 

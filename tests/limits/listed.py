@@ -67,6 +67,8 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "codec.states._WORST": (6, ("times_that_an_estimate_may_be_wrong",)),
     "codec.text.DOCUMENT_DEPTH": (128, ("levels_of_a_text",)),
     "codec.text._LONGEST_INT": (20, ("digits_of_a_number",)),
+    "core.windows.window_of(maxsize)": (1000, ("names_whose_window_is_kept",)),
+    "values.stream.MOST_SIZES": (4000, ("tools_whose_size_is_kept",)),
     "core.machine.reconfiguring.MOST_LABELS": (
         64,
         ("labels_at_the_start_of_a_session", "labels_that_a_session_gets_later"),
@@ -470,6 +472,11 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "errors.branches.ALIKE",
         "errors.usage.LIKE_A_PROVIDER",
         "core.machine.responses.MOST_DOUBLED",
+        "core.context_budget.FEWEST",
+        "core.context_budget.HALF",
+        "core.context_budget.MOST",
+        "core.context_budget.SURE",
+        "core.windows.ASSUMED",
         "core.supervision_rules.pause_before.min(16)",
         "hooks.contract.LIKE",
         "hooks.attachments.LIKE",
@@ -634,6 +641,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.work.background_jobs.BackgroundJobs.names.chr(10)",
     ),
     "what is told of a size, and no bound": (
+        "core.vocabulary.measure.Measured.size",
         "adapters.processes.Launch.limits",
         "adapters.sandboxes.matcher.Order.limit",
         "ports.sandbox.Content.size",

@@ -19,6 +19,7 @@ from agentrail.adapters.models.demo.wording import quoted
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
 from agentrail.codec import states
+from agentrail.core import windows
 from agentrail.core.audit import _around
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Ask
@@ -43,6 +44,7 @@ from agentrail.tools.builtin.shell import _told_output
 from agentrail.tools.json_schema import explain, regex, regex_parser, validation
 from agentrail.tools.json_schema.regex import Regex
 from agentrail.tools.json_schema.regex_parser import UnusableError
+from agentrail.values import stream
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentStart
@@ -417,6 +419,21 @@ def fences_that_are_kept(count: int) -> bool:
 @scene("app.spec._shared(maxsize)", 64)
 def figures_that_are_shared(count: int) -> bool:
     return kept(spec._shared, lambda number: (Options(max_turns=number),), count)
+
+
+@scene("core.windows.window_of(maxsize)", 1000)
+def names_whose_window_is_kept(count: int) -> bool:
+    return kept(windows.window_of, lambda number: (f"openai:gpt-4-{number}",), count)
+
+
+@scene("values.stream.MOST_SIZES", 5)
+def tools_whose_size_is_kept(count: int) -> bool:
+    with smaller(stream, "MOST_SIZES", 5):
+        stream._TOOL_SIZES.clear()
+        specs = [ToolSpec(f"tool{number}", "") for number in range(count)]
+        for spec_ in specs:
+            stream.tool_size(spec_)
+        return len(stream._TOOL_SIZES) == count
 
 
 @scene("tools.json_schema.regex_parser._compiled(maxsize)", 1024)

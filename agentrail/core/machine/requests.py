@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentrail.core.context_budget import budget_of, kept, tokens_of
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.steering import merge_steering
@@ -16,7 +17,7 @@ from agentrail.values.content import Text
 from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactStart, Intervention
 from agentrail.values.events.response import ModelEffective, RequestStart
 from agentrail.values.messages import History, Message, Origin, UserMessage, rearranged, why_unfit
-from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
+from agentrail.values.stream import ModelRequest
 from agentrail.values.value import quick
 
 _before_request = quick(BeforeRequest)
@@ -159,13 +160,8 @@ def _why_compact(w: StepDraft) -> str | None:
     s = w.s
     if s.compact_wanted is not None:
         return s.compact_wanted
-    options = s.setup.options
-    if options.context_window is None:
-        return None
-    tokens = s.history.size // CHARS_PER_TOKEN
-    if tokens <= options.context_window * options.compact_at:
-        return None
-    return f"about {tokens} tokens of {options.context_window}"
+    budget, tokens = budget_of(s), tokens_of(s)
+    return f"about {tokens} tokens of {budget.window}" if tokens > budget.trigger else None
 
 
 def want_compaction(w: StepDraft, reason: str, *, forced: bool) -> None:
@@ -196,13 +192,7 @@ def finish_before_compact(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     messages = _shown(s.history, hook, ruling)
     s.compaction = compaction.but(running=True)
     w.emit(CompactStart(len(messages)))
-    options = s.setup.options
-    window = options.context_window
-    if compaction.forced or window is None:
-        keep = int(s.history.size * options.compact_to)
-    else:
-        keep = int(min(window * CHARS_PER_TOKEN, s.history.size) * options.compact_to)
-    w.ask(StartCompaction(compaction.compaction_id, messages, keep))
+    w.ask(StartCompaction(compaction.compaction_id, messages, kept(s)))
 
 
 def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.answers import UNFIT, read_answer
+from agentrail.core.context_budget import measured
 from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, keep_partial
@@ -147,6 +148,7 @@ def say_response(w: StepDraft) -> None:
 def _say(w: StepDraft, message: AssistantMessage) -> None:
     if message.text or message.stop is not StopReason.REFUSED:
         w.say(message)  # a refusal without text is left out of the history: providers accept no empty message
+    w.s.measured = measured(w.s, message.usage)
 
 
 def _take_said(w: StepDraft, message: AssistantMessage, said: str | None) -> AssistantMessage:

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
+from agentrail.core.vocabulary.measure import Measured
 from agentrail.core.vocabulary.state import (
     NO_TOOLS,
     Attached,
@@ -221,6 +222,7 @@ class Change(Value):
     elsewhere: Usage | UnsetType = UNSET
     title: str | UnsetType = UNSET
     labels: tuple[str, ...] | UnsetType = UNSET
+    measured: Measured | UnsetType | None = UNSET
 
 
 NO_CHANGE: Final = Change()

@@ -59,11 +59,11 @@ class Options(Authored, kw_only=True):
     file_loop_abort: int = 8
     """At how many calls about the same file or subject in one turn the turn is aborted."""
     context_window: int | None = None
-    """Tokens the model can read; `None`: compact only if the provider reports an overflow, or on request."""
+    """Tokens the model can read; `None`: as the table of models says, and 32,000 for a model that it does not have."""
     compact_at: float = 0.8
-    """Share of `context_window` that may be full before the context is compacted."""
+    """How full the context may be before it is compacted: a share of the window, or more than 1: tokens."""
     compact_to: float = 0.5
-    """Share of the window (or of the context, if smaller) that compaction keeps."""
+    """How full a compaction leaves the context, if it can: a share of the window, or more than 1: tokens."""
     max_agents: int = 8
     """How many sub-agents may run at once, their own sub-agents included; a further one is refused."""
     max_agent_depth: int = 3

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec.structs import astuple
 
+from agentrail.core.vocabulary.measure import Measured
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.errors import UnknownPlugin
@@ -314,6 +315,7 @@ class State(Draftable):
     elsewhere: Usage = NOTHING_USED
     title: str = ""
     labels: tuple[str, ...] = ()
+    measured: Measured | None = None
 
     def plugin_state(self, plugin: str | type[object]) -> object:
         """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""

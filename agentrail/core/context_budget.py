@@ -1,0 +1,108 @@
+"""How many tokens the context takes, and how many it may take: what triggers a compaction, and what it aims at.
+
+The provider's count of the last response is the base. What came since is estimated from its characters.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from agentrail.core.vocabulary.measure import Measured
+from agentrail.core.vocabulary.state import State
+from agentrail.core.windows import ASSUMED, window_of
+from agentrail.values.json import weight
+from agentrail.values.stream import CHARS_PER_TOKEN, tool_size
+from agentrail.values.usage import Usage
+
+SURE: Final = 10_000
+"""Characters of a context from which the provider's count also says how many characters its tokens have.
+
+Of a smaller one, much of the count may be what the provider itself adds.
+"""
+
+FEWEST: Final = 0.5
+"""The fewest characters per token that are taken from a provider's count."""
+
+MOST: Final = 8.0
+"""The most characters per token that are taken from a provider's count."""
+
+
+HALF: Final = 0.5
+"""The share of a history that a compaction leaves, if `compact_to` is a number of tokens and there are fewer."""
+
+
+class Budget(NamedTuple):
+    """How many tokens the context of a session may take."""
+
+    window: int
+    """Tokens that the model can read."""
+    is_assumed: bool
+    """Whether the window is assumed, because neither the option `context_window` nor the table of models has it."""
+    trigger: int
+    """A context with more tokens is compacted."""
+    target: int
+    """Tokens that a compaction leaves, if it can."""
+
+
+def budget_of(state: State) -> Budget:
+    """Return the budget of a session, for the model that it uses now."""
+    options = state.setup.options
+    known = options.context_window
+    if known is None:
+        known = window_of(state.model if state.turn is None else state.turn.model)
+    window = ASSUMED if known is None else known
+    trigger, target = _tokens(options.compact_at, window), _tokens(options.compact_to, window)
+    return Budget(window, known is None, trigger, min(trigger, target))
+
+
+def _tokens(wanted: float, window: int) -> int:
+    """Return *wanted*, a share of the window or a number of tokens, as tokens; no more than the window has."""
+    return int(min(wanted * window if wanted <= 1 else wanted, window))
+
+
+def overhead(state: State) -> int:
+    """Return the characters of all that goes with each request beside the history."""
+    size = len(state.setup.system)
+    for _, text in state.sections:
+        size += len(text)
+    for attached in state.tools.values():
+        size += tool_size(attached.spec)
+    returns = state.returns
+    return size + weight(returns) if returns else size
+
+
+def measured(state: State, usage: Usage) -> Measured | None:
+    """Return the count of a response with *usage*, which *state* has in its history; `None` if nobody has counted."""
+    if not usage.input_tokens:
+        return None
+    return Measured(usage.total_tokens, overhead(state) + state.history.size)
+
+
+def tokens_of(state: State, size: int | None = None) -> int:
+    """Return about how many tokens the context of *state* takes; with *size*, if its history had so many characters."""
+    whole = overhead(state) + (state.history.size if size is None else size)
+    counted = state.measured
+    if counted is None:
+        return whole // CHARS_PER_TOKEN
+    return max(0, counted.tokens + int((whole - counted.size) / _chars_per_token(counted)))
+
+
+def room(state: State, tokens: int) -> int:
+    """Return how many characters the history may have, if the whole context is to take no more than *tokens*."""
+    counted = state.measured
+    whole = tokens * CHARS_PER_TOKEN
+    if counted is not None:
+        whole = counted.size + int((tokens - counted.tokens) * _chars_per_token(counted))
+    return max(0, whole - overhead(state))
+
+
+def _chars_per_token(counted: Measured) -> float:
+    if counted.size < SURE:
+        return CHARS_PER_TOKEN
+    return min(max(counted.size / max(1, counted.tokens), FEWEST), MOST)
+
+
+def kept(state: State) -> int:
+    """Return how many characters a compaction is to leave in the history: always fewer than there are."""
+    share = state.setup.options.compact_to
+    return min(room(state, budget_of(state).target), int(state.history.size * (share if share <= 1 else HALF)))

@@ -1,0 +1,117 @@
+"""The budget of the context: what counts, where the window comes from, and when a compaction begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentrail.core.context_budget import budget_of, kept, measured, overhead, room, tokens_of
+from agentrail.core.vocabulary.inputs import StreamEnded
+from agentrail.core.vocabulary.measure import Measured
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Attached, Setup, State
+from agentrail.values.content import Text
+from agentrail.values.json import freeze_object
+from agentrail.values.messages import AssistantMessage, History, Message, UserMessage
+from agentrail.values.stream import Response
+from agentrail.values.tools import ToolSpec, ok
+from agentrail.values.usage import Usage
+from tests.cells.bench import Bench, call
+from tests.cells.scenes import executing, idle
+from tests.opcodes import counted_opcodes
+
+
+def said(text: str) -> UserMessage:
+    return UserMessage((Text(text),))
+
+
+def state(*messages: Message, system: str = "", model: str = "m", **options: object) -> State:
+    setup = Setup(system, Options().but(**options))
+    return State("s", setup, model, history=History(messages))
+
+
+def test_the_window_is_the_option_else_that_of_the_table_else_assumed() -> None:
+    assert budget_of(state(model="openai:gpt-4"))[:2] == (8_192, False)
+    assert budget_of(state(model="openai:gpt-4", context_window=100))[:2] == (100, False)
+    assert budget_of(state(model="ollama:m"))[:2] == (32_000, True)
+
+
+@pytest.mark.parametrize(
+    ("at", "to", "trigger", "target"),
+    [(0.8, 0.5, 800, 500), (1, 1, 1000, 1000), (300, 0.5, 300, 300), (0.9, 200, 900, 200), (5000, 4000, 1000, 1000)],
+)
+def test_trigger_and_target_are_shares_or_tokens(at: float, to: float, trigger: int, target: int) -> None:
+    found = budget_of(state(context_window=1000, compact_at=at, compact_to=to))
+    assert (found.trigger, found.target) == (trigger, target)
+
+
+def test_system_prompt_sections_tools_and_the_form_of_answers_count() -> None:
+    plain = state(said("x" * 400))
+    assert tokens_of(plain) == 100
+    tool = ToolSpec("look", "y" * 36, freeze_object({"type": "object", "properties": {}}))
+    full = plain.but(
+        setup=plain.setup.but(system="s" * 80), sections=(("a", "z" * 40),), tools={"look": Attached(tool, 0)}
+    )
+    assert overhead(full) > 160
+    assert tokens_of(full) == (400 + overhead(full)) // 4
+    assert room(full, tokens_of(full)) == pytest.approx(400, abs=4)
+
+
+def test_the_count_of_the_last_response_is_the_base_and_what_came_since_is_estimated() -> None:
+    before = state(said("x" * 400))
+    base = measured(before, Usage(5_000, 200))
+    assert base == Measured(5_200, 400)
+    assert measured(before, Usage(0, 200)) is None
+    counted = before.but(measured=base)
+    assert tokens_of(counted) == 5_200
+    assert tokens_of(counted.but(history=counted.history.and_(said("y" * 80)))) == 5_220
+    assert tokens_of(counted.but(sections=(("a", "z" * 40),))) == 5_210
+
+
+def test_a_large_count_also_says_how_many_characters_a_token_has() -> None:
+    counted = state(said("字" * 20_000)).but(measured=Measured(20_000, 20_000))
+    assert tokens_of(counted.but(history=counted.history.and_(said("字" * 100)))) == 20_100
+    assert room(counted, 10_000) == 10_000, "a token is one character here, and not four"
+
+
+def test_a_compaction_that_is_asked_for_leaves_less_than_there_is() -> None:
+    small = state(said("x" * 400), said("y" * 400))
+    assert kept(small) == 400
+    assert kept(small.but(setup=small.setup.but(options=Options(compact_to=10_000)))) == 400
+
+
+def test_a_response_is_the_base_of_the_next_round() -> None:
+    bench = idle(options=Options(context_window=10_000))
+    bench.prompt()
+    bench.send(StreamEnded(bench.request_id, Response((Text("hi"),), usage=Usage(7_900, 50))))
+    assert bench.state.measured is not None
+    assert tokens_of(bench.state) == 7_950
+    bench.prompt("x" * 400)
+    assert bench.state.compaction is not None
+    assert bench.state.compaction.reason == "about 8050 tokens of 10000"
+
+
+def test_what_a_tool_has_returned_counts_before_the_next_request() -> None:
+    bench = executing(call("look", path="a"), options=Options(context_window=200))
+    bench.returns("c3", ok("x" * 800))
+    assert bench.state.compaction is not None
+
+
+def test_to_know_the_tokens_takes_no_longer_with_a_long_history() -> None:
+    def cost(messages: int) -> int:
+        long = state(*[AssistantMessage((Text("word"),)) for _ in range(messages)]).but(measured=Measured(5, 20))
+        budget_of(long)  # the window is looked up once
+        with counted_opcodes() as counted:
+            budget_of(long)
+            tokens_of(long)
+        return counted[0]
+
+    assert cost(10) == cost(10_000)
+
+
+def test_a_bench_without_options_is_compacted_at_last() -> None:
+    bench = Bench()
+    bench.prompt("x" * 102_000)
+    assert bench.state.compaction is None
+    bench = Bench()
+    bench.prompt("x" * 103_000)
+    assert bench.state.compaction is not None, "it is on by default"
