@@ -10,8 +10,9 @@ ASSUMED: Final = 32_000
 """The window that is assumed of a model that has no row, in tokens, unless the option `context_window` says it."""
 
 BY_HAND: Final[Mapping[str, Mapping[int, str]]] = {
-    # It reads any number of words; a window keeps its sessions from growing without end.
+    # They read any number of words; a window keeps their sessions from growing without end.
     "demo": {200_000: ""},
+    "scripted": {1_000_000: ""},
     # platform.claude.com/docs/en/about-claude/models, 2026-11-22
     "anthropic": {
         100_000: "claude-instant claude-v1",

@@ -39,7 +39,7 @@ async def stored(path: Path, turns: int, calls: int, size: int) -> tuple[int, in
         script.append(say(text(chance, 200)))
     journal = SqliteJournal(path)
     async with open_supervisor(journal=journal) as supervisor:
-        spec = SessionSpec(model=ScriptedModel(script), tools=[look] if calls else [], context_window=10**9)
+        spec = SessionSpec(model=ScriptedModel(script), tools=[look] if calls else [])
         session = await supervisor.spawn(spec, "session-1")
         for _ in range(turns):
             await session.ask(text(chance, 190))
