@@ -9,7 +9,7 @@ from agentrail.cli.screen import Flow, Piece, Tone, clipped, line, one_line
 from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.runtime.status import Status
 from agentrail.values import events as e
-from agentrail.values.content import Data, Image
+from agentrail.values.content import in_words
 from agentrail.values.json import Json, JsonObject, canonical
 
 SHORT: Final = 100
@@ -193,11 +193,7 @@ def _progress(event: e.ToolExecutionUpdate) -> Piece:
 
 
 def _done(event: e.ToolExecutionEnd) -> Piece:
-    parts = [
-        "(an image)" if isinstance(part, Image) else canonical(part.data) if isinstance(part, Data) else part.text
-        for part in event.content
-    ]
-    said = clipped(one_line(" ".join(parts)), SHORT) or "(nothing)"
+    said = clipped(one_line(" ".join(map(in_words, event.content))), SHORT) or "(nothing)"
     late = " (late)" if event.late else ""
     if event.is_error:
         return _note(f"✗ {event.name}{late}: {said}", Tone.BAD)
@@ -222,6 +218,10 @@ def _abandoned(event: e.ToolAbandoned) -> Piece:
 
 def _uncertain(event: e.ToolUnknown) -> Piece:
     return _note(f"nobody knows whether {event.name} took effect", Tone.BAD)
+
+
+def _found(event: e.ToolsFound) -> Piece:
+    return _note(f"✓ looked for {one_line(event.query)!r}: {', '.join(event.names) or 'no tool'}", Tone.GOOD)
 
 
 def _no_such_tool(event: e.ToolCallUnknown) -> Piece:
@@ -342,6 +342,7 @@ SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.ToolApprovedAlways: _always,
     e.ToolBlocked: _blocked,
     e.ToolCallUnknown: _no_such_tool,
+    e.ToolsFound: _found,
     e.ToolExecutionEnd: _done,
     e.ToolExecutionStart: _started,
     e.ToolExecutionUpdate: _progress,

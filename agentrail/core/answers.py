@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Final, cast
 
+from agentrail.core.tools_on_demand import free
 from agentrail.errors import NotJson
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import EMPTY, JsonObject, canonical, freeze_object
@@ -59,9 +60,7 @@ def with_answer_tool(request: ModelRequest) -> tuple[ModelRequest, str]:
 
     It is the only tool if the model may call no others.
     """
-    name = NAME
-    while any(tool.name == name for tool in request.tools):
-        name += "_"
+    name = free(NAME, [tool.name for tool in (*request.tools, *request.deferred)])
     tool = ToolSpec(name, DESCRIPTION, request.returns)
     asked = request.but(
         tools=(*request.tools, tool) if request.may_call else (tool,),

@@ -30,6 +30,7 @@ class ToolOptions(TypedDict, total=False):
     subject: str | Iterable[str] | None
     requires: Iterable[str]
     max_result_chars: int
+    deferred: bool
 
 
 def make_spec(name: str, description: str, parameters: JsonObject, **options: Unpack[ToolOptions]) -> ToolSpec:
@@ -123,8 +124,8 @@ _RULES: Final[tuple[tuple[Callable[[ToolSpec], bool], str], ...]] = (
     ),
     (lambda spec: _is_time(spec.timeout), "its `timeout` must be a number of seconds above 0"),
     (
-        lambda spec: _is(spec.immune, bool) and _is(spec.parallel, bool),
-        "its `immune` and `parallel` must be true or false",
+        lambda spec: _is(spec.immune, bool) and _is(spec.parallel, bool) and _is(spec.deferred, bool),
+        "its `immune`, `parallel` and `deferred` must be true or false",
     ),
     (lambda spec: _is(spec.effect, EffectClass), "its `effect` must be an `EffectClass`"),
     (

@@ -53,6 +53,8 @@ class ToolCall(Authored):
     """Arguments of the call."""
     provider_id: str = ""
     """Id that the provider gave the call, needed when the result is sent back."""
+    via: str = ""
+    """Name of the tool through which the model made the call (`call_tool`); empty if it called the tool itself."""
 
 
 Part: TypeAlias = Text | Image | Data
@@ -79,6 +81,11 @@ def with_text(parts: Iterable[P], text: str) -> tuple[P | Text, ...]:
     place = kept.index(False) if False in kept else len(there)
     after = [part for part, stays in zip(there[place:], kept[place:], strict=True) if stays]
     return (*there[:place], _text(text), *after)
+
+
+def in_words(part: Part) -> str:
+    """Return *part* as text for people; an image is only mentioned."""
+    return "(an image)" if isinstance(part, Image) else text_of((part,))
 
 
 def as_parts(given: str | Iterable[Part]) -> tuple[Part, ...]:

@@ -33,7 +33,7 @@ class ModelRequest(Authored):
     sections: tuple[tuple[str, str], ...] = ()
     """Named sections to append to the system prompt, in order."""
     tools: tuple[ToolSpec, ...] = ()
-    """The tools the model may call."""
+    """The tools that the request declares: those that are not deferred, and those that lead to the others."""
     may_call: bool = True
     """`False` if the model sees the tools but must not call them (in the last round of a turn)."""
     options: JsonObject = EMPTY
@@ -44,6 +44,8 @@ class ModelRequest(Authored):
     """Id of the request, unique in the session; each attempt has its own."""
     returns: JsonObject = EMPTY
     """The JSON Schema of an object that the answer must fit; if empty, the answer is text."""
+    deferred: tuple[ToolSpec, ...] = ()
+    """The deferred tools, for a model whose provider has a form of its own for them."""
 
     @property
     def size(self) -> int:

@@ -56,6 +56,8 @@ class ToolSpec(Authored, tag_field=TAG):
     """Names of what the tool uses, such as `files`, `shell`, `network`."""
     max_result_chars: int = 30_000
     """The most characters of a result that the model sees; a longer one is cut."""
+    deferred: bool = False
+    """Whether the model gets only the name of the tool until it has found it with `find_tools`."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "parameters", freeze_object(self.parameters))

@@ -164,6 +164,7 @@ LINES: list[tuple[e.Event, str]] = [
     (e.ToolAbandoned("c1", "run"), "  run was stopped, but has not ended yet"),
     (e.ToolApprovedAlways("run", "date"), "  not asked again: run (date)"),
     (e.ToolBlocked("c1", "run", "no rm", "Guard"), "  ✗ run was blocked by Guard: no rm"),
+    (e.ToolsFound("c1", "fly high", ("fly", "soar")), "  ✓ looked for 'fly high': fly, soar"),
     (e.ToolCallUnknown("c1", "fly"), "  ✗ the model called `fly`, which is not there"),
     (e.ToolExecutionEnd("c1", "run", (), is_error=False), "  ✓ run: (nothing)"),
     (e.ToolExecutionEnd("c1", "run", (Text("no"),), is_error=True), "  ✗ run: no"),

@@ -123,6 +123,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "ToolRaised": "error",
         "ToolReturned": "jobs",
         "ToolsUpdated": "problems",
+        "ToolsFound": "query",
         "Turn": "last_error last_call subjects abort_reason",
         "UnknownEvent": "body",
         "UserResponded": "response",
@@ -162,7 +163,8 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "CallProbed": "call_id",
         "CallService": "name",
         "Change": (
-            "session_id model model_options used_model deafness approved_always priced gone_tools gone_plugins labels"
+            "session_id model model_options used_model deafness approved_always priced gone_tools gone_plugins found "
+            "labels"
         ),
         "ChangeToolsSent": "detach source closed",
         "ChangedCall": "call_id name holders",
@@ -233,7 +235,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "Spare": "model options",
         "State": (
             "session_id model model_options used_model tools deafness approved_always timers priced "
-            "gone_tools gone_plugins labels"
+            "gone_tools gone_plugins found labels"
         ),
         "SteerSent": "when",
         "Steering": "ref",
@@ -260,7 +262,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "ToolApprovedAlways": "tool command_family",
         "ToolAttached": "name",
         "ToolBlocked": "call_id name plugin",
-        "ToolCall": "call_id name provider_id",
+        "ToolCall": "call_id name provider_id via",
         "ToolCallUnknown": "call_id name",
         "ToolDetached": "name",
         "ToolExecutionEnd": "call_id name",
@@ -275,6 +277,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "ToolSpec": "name description parameters subject requires",
         "ToolStopped": "call_id",
         "ToolUnknown": "call_id name",
+        "ToolsFound": "call_id names",
         "ToolsUpdated": "attached detached source",
         "Turn": "ref model options stop ended abort_kind returns",
         "UnknownEvent": "kind",

@@ -69,6 +69,9 @@ class McpServer:
     requires: Sequence[str] = attrs.field(default=("mcp",), converter=_words, kw_only=True)
     """The `requires` of the server's tools: labels that tell plugins what the tools have access to."""
 
+    deferred: bool = attrs.field(default=False, kw_only=True)
+    """Whether the model gets only the names of the server's tools until it has found them with `find_tools`."""
+
     def __attrs_post_init__(self) -> None:
         for holds, problem in _RULES:
             if not holds(self):
@@ -121,4 +124,5 @@ _RULES: Final[tuple[tuple[Callable[[McpServer], bool], str], ...]] = (
         lambda given: is_time(given.timeout) and is_time(given.start_timeout),
         "its `timeout` and `start_timeout` must be seconds above 0",
     ),
+    (lambda given: type(given.deferred) is bool, "its `deferred` must be true or false"),
 )

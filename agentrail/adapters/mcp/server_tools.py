@@ -244,6 +244,7 @@ def _spec(server: McpServer, name: str, theirs: Listed, schema: JsonObject) -> T
         schema,
         timeout=server.timeout,
         requires=server.requires,
+        deferred=server.deferred,
         effect=_effect(theirs.annotations) if server.trust_hints else EffectClass.UNSAFE,
     )
 

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+from agentrail.core.tools_on_demand import as_called, found_by
 from agentrail.values.content import Data, Part, Said, Text, Thinking, ToolCall
 from agentrail.values.json import canonical
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -60,6 +61,8 @@ class Result(Value):
     """The content that the model sees; never empty."""
     is_error: bool = False
     """Whether the call failed."""
+    found: tuple[str, ...] = ()
+    """Names of the deferred tools that the result defines, if it is one of `find_tools`."""
 
 
 class Asked(Value):
@@ -118,7 +121,11 @@ def plain(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def _fit(call: ToolCall) -> ToolCall:
-    """Return *call* with a name that providers take. Models sometimes call tools by names that none takes."""
+    """Return *call* as the model made it, with a name that providers take.
+
+    Models sometimes call tools by names that none takes.
+    """
+    call = as_called(call)
     if ANY_NAME.fullmatch(call.name):
         return call
     return call.but(name=re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:SHORT] or NO_NAME)
@@ -157,7 +164,9 @@ class _Projection:
         for asked in self._waiting:
             if asked.call.call_id == message.call_id and asked.wire_id not in self._results:
                 parts = plain(message.parts) or (Text(NO_OUTPUT),)
-                self._results[asked.wire_id] = Result(asked.wire_id, asked.call.name, parts, message.is_error)
+                self._results[asked.wire_id] = Result(
+                    asked.wire_id, asked.call.name, parts, message.is_error, found_by(message)
+                )
                 return
 
     def _settle(self) -> None:

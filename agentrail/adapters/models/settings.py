@@ -62,6 +62,8 @@ class Settings(Value):
     """The JSON Schema of the answer; an empty one permits any JSON object. `None` if the answer is plain text."""
     cache: bool = True
     """Whether the request marks its beginning for the provider's prompt cache, if the provider uses such marks."""
+    tool_search: bool = False
+    """Whether deferred tools are found in the provider's own form; only `anthropic` and `openai` have one."""
     extra: JsonObject = EMPTY
     """Further fields of the request's body, under the provider's own names."""
 
@@ -187,6 +189,7 @@ READERS: Final[Mapping[str, Callable[[str, Json], dict[str, object]]]] = {
     "tool_choice": _tool_choice,
     "response_format": _object,
     "cache": _flag,
+    "tool_search": _flag,
     "extra": _object,
 }
 """All options, each with the function that checks its value and returns the fields of `Settings` that it sets."""

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.finding import tell_changes
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import Attached, Phase, PluginChange
 from agentrail.errors import PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
@@ -71,7 +72,10 @@ def on_change_tools(w: StepDraft, sent: commands.ChangeToolsSent) -> None:
 
 
 def put_tools(w: StepDraft, left: Mapping[str, Attached]) -> None:
-    """Set the session's tools; approvals "for always" of a source's tool end when it is removed or changed."""
+    """Set the session's tools; approvals "for always" of a source's tool end when it is removed or changed.
+
+    The model is told of found tools that have changed.
+    """
     s = w.s
     renewed = {
         name
@@ -79,7 +83,8 @@ def put_tools(w: StepDraft, left: Mapping[str, Attached]) -> None:
         if (before := s.tools.get(name)) is not None and before.source and not _is_same(before, left.get(name))
     }
     s.approved_always = frozenset(pair for pair in s.approved_always if pair[0] not in renewed)
-    s.tools = left
+    replaced, s.tools = s.tools, left
+    tell_changes(w, replaced)
 
 
 def _is_same(before: Attached, after: Attached | None) -> bool:

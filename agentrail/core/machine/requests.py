@@ -5,7 +5,9 @@ from __future__ import annotations
 from agentrail.core.context_budget import budget_of, kept, tokens_of
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
+from agentrail.core.machine.finding import tell_again
 from agentrail.core.machine.steering import merge_steering
+from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
@@ -109,17 +111,20 @@ def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
     if request.layers is not None:
         texts = dict(sections)
         sections = tuple([(name, texts[name]) for name in request.layers])
+    tools = tuple([attached.spec for attached in state.tools.values()])
+    deferred = tuple([tool for tool in tools if tool.deferred])
     return _model_request(
         turn.model,
         messages if request.messages is None else request.messages.of(messages),
         state.setup.system,
         sections,
-        tuple([attached.spec for attached in state.tools.values()]),
+        declared(tools) if deferred else tools,
         state.round < state.setup.options.max_turns,
         turn.options,
         state.session_id,
         request.request_id,
         turn.returns or state.setup.returns,
+        deferred,
     )
 
 
@@ -210,6 +215,7 @@ def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
         own = len(s.history) - s.turn.mark
         s.turn = s.turn.but(mark=max(0, len(ended.messages) - own))
     s.history = History(ended.messages)
+    tell_again(w, ended.messages)
     w.emit(CompactEnd(ended.removed, ended.note))
     _after_compaction(w, ended.note, shorter=ended.removed > 0)
 

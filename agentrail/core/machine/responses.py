@@ -9,6 +9,7 @@ from agentrail.core.context_budget import measured
 from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, keep_partial
+from agentrail.core.machine.finding import meant
 from agentrail.core.machine.requests import abort_by, next_round, want_compaction
 from agentrail.core.machine.tool_results import find, put
 from agentrail.core.vocabulary.effects import CancelRequest, OpenStream
@@ -109,7 +110,10 @@ def _cut_tags(w: StepDraft, response: Response) -> Response:
 
 def _message(w: StepDraft, turn: Turn, response: Response) -> AssistantMessage:
     calls = () if response.stop is StopReason.REFUSED else response.calls
-    own = tuple(_call(w.make_id("c"), call.name, call.args, call.provider_id or call.call_id) for call in calls)
+    own = tuple(
+        _call(w.make_id("c"), call.name, call.args, call.provider_id or call.call_id, call.via)
+        for call in (meant(call, w.s.tools) for call in calls)
+    )
     stop = response.stop
     if stop is StopReason.TOOL_CALLS and not own:
         stop = StopReason.END

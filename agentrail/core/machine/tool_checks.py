@@ -6,6 +6,7 @@ from itertools import islice
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn
+from agentrail.core.machine.finding import hint, is_led, lead, note_found, shown_if_deferred
 from agentrail.core.machine.repeat_doubts import HOLDER, REPEAT_HINT, REPEAT_TIMEOUT, is_in_doubt
 from agentrail.core.machine.requests import abort_by
 from agentrail.core.machine.tool_results import find, give_error, hold_timer, put
@@ -56,21 +57,26 @@ def _looked_up(w: StepDraft, call: Call) -> Call | None:
     if call.refusal is not None:
         give_error(w, call, call.refusal)
         return None
-    if attached is None:
+    if attached is None and not is_led(w, call):
         w.emit(ToolCallUnknown(call.call_id, call.name))
         give_error(w, call, f"there is no tool `{call.name}`; the tools are: {_some_tools(w)}")
         return None
     if s.round >= s.setup.options.max_turns:
         give_error(w, call, "no more tools may be called in this turn: it has reached its limit; answer without them")
         return None
-    notes = _loops(w, call, attached.spec)
+    notes = _loops(w, call, None if attached is None else attached.spec)
     if notes is None:
         return None
+    if attached is None:
+        lead(w, call.but(notes=notes))
+        return None
+    if attached.spec.deferred:
+        note_found(w, call.name)
     call = call.but(spec=attached.spec, revision=attached.revision, status=CallStatus.RULING, notes=notes)
     put(w, call)
     problem = unfit(w, call, call.args)
     if problem is not None:
-        give_error(w, call, problem)
+        give_error(w, call, problem + shown_if_deferred(attached.spec))
         return None
     return call
 
@@ -80,7 +86,7 @@ def _some_tools(w: StepDraft) -> str:
     names = w.s.tools
     there = ", ".join(f"`{name}`" for name in islice(names, NAMED_TOOLS)) or "none"
     left = len(names) - NAMED_TOOLS
-    return there if left <= 0 else f"{there} and {left} more"
+    return f"{there}{f' and {left} more' if left > 0 else ''}{hint(w)}"
 
 
 def unfit(w: StepDraft, call: Call, args: JsonObject) -> str | None:
@@ -100,7 +106,7 @@ def check(w: StepDraft, tool: str, revision: int, args: JsonObject) -> Ruling:
     return ruling
 
 
-def _loops(w: StepDraft, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
+def _loops(w: StepDraft, call: Call, spec: ToolSpec | None) -> tuple[str, ...] | None:
     """Return warnings for the model if the call looks like a loop; `None` if the turn was aborted for it."""
     s = w.s
     turn = s.turn
@@ -128,9 +134,9 @@ def _loops(w: StepDraft, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
     return tuple(notes)
 
 
-def _subject(call: Call, spec: ToolSpec) -> str | None:
+def _subject(call: Call, spec: ToolSpec | None) -> str | None:
     """Return what *call* is about, by its tool's `subject` (such as a file, and which part); `None` if unknown."""
-    if spec.subject is None:
+    if spec is None or spec.subject is None:
         return None
     first, *parts = (spec.subject,) if isinstance(spec.subject, str) else spec.subject
     found = call.args.get(first)

@@ -219,6 +219,7 @@ class Change(Value):
     subagents: tuple[Subagent, ...] | UnsetType = UNSET
     gone_tools: tuple[str, ...] | UnsetType = UNSET
     gone_plugins: tuple[str, ...] | UnsetType = UNSET
+    found: tuple[str, ...] | UnsetType = UNSET
     elsewhere: Usage | UnsetType = UNSET
     title: str | UnsetType = UNSET
     labels: tuple[str, ...] | UnsetType = UNSET

@@ -312,6 +312,7 @@ class State(Draftable):
     subagents: tuple[Subagent, ...] = ()
     gone_tools: tuple[str, ...] = ()
     gone_plugins: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
     elsewhere: Usage = NOTHING_USED
     title: str = ""
     labels: tuple[str, ...] = ()

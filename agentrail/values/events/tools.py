@@ -163,6 +163,17 @@ class ToolCallUnknown(Event):
     """The name that the model used."""
 
 
+class ToolsFound(Event):
+    """The model looked for deferred tools, with `find_tools`."""
+
+    call_id: str
+    """Id of the call."""
+    query: str
+    """What the model looked for."""
+    names: tuple[str, ...]
+    """Names of the tools whose definitions it got."""
+
+
 class LoopDetected(Event):
     """The model repeats itself: it makes the same call again and again, or many calls about one subject."""
 
@@ -255,6 +266,7 @@ AnyToolEvent: TypeAlias = (
     | ToolKilled
     | ToolSkippedForSteering
     | ToolUnknown
+    | ToolsFound
     | ToolsUpdated
 )
 """The events of this module, in the order of the catalogue."""

@@ -32,6 +32,10 @@ WITHOUT: Final[dict[str, dict[str, frozenset[str]]]] = {
 """Options that a provider does not take, or not together with the others."""
 
 
+SEARCHING: Final = ("anthropic", "openai")
+"""Providers with a form of their own for tools on demand."""
+
+
 def rendered(provider: str) -> dict[str, Rendered]:
     """Return what *provider* makes of the histories, by name."""
     wire, own = format_of(PROVIDERS[provider]), OWN[provider]
@@ -42,6 +46,9 @@ def rendered(provider: str) -> dict[str, Rendered]:
         without = WITHOUT.get(provider, {}).get(name, frozenset())
         taken = freeze_object({key: options[key] for key in options if key not in without})
         found[f"options_{name}"] = wire.render(requests["tools"], provider, model, read_settings(taken))
+    if provider in SEARCHING:
+        taken = freeze_object({"tool_search": True})
+        found["options_tool_search"] = wire.render(requests["on_demand"], provider, model, read_settings(taken))
     return found
 
 

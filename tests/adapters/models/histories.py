@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentrail.core.tools_on_demand import CALLER, FINDER, declared, defining, details
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
@@ -21,6 +22,10 @@ LAMPS: Final = ToolSpec("lamps", "Look at all lamps.", freeze_object({"type": "o
 TOOLS: Final = (LAMP, LAMPS)
 ATTIC: Final = freeze_object({"room": "attic"})
 LONG: Final = "lamp" * 33
+
+
+DIM: Final = ToolSpec("dim", "Dim a lamp.", LAMP.parameters, deferred=True)
+PAINT: Final = ToolSpec("paint", "Paint a wall.", deferred=True)
 
 
 def user(text: str, origin: Origin = Origin.PROMPT) -> UserMessage:
@@ -105,6 +110,20 @@ def histories(own: str, other: str) -> dict[str, ModelRequest]:
             result("c1", "no such tool", name="functions.lamp 1", is_error=True),
             ToolMessage("c2", "", (Image("image/png", PIXEL),), is_error=True),
             ToolMessage("c3", LONG, (Image("image/png", PIXEL),)),
+        ),
+        "on_demand": ModelRequest(
+            own,
+            (
+                user("dim the lamp in the attic"),
+                AssistantMessage((), (ToolCall("c1", FINDER, freeze_object({"query": "dim"}), "id_1"),), own),
+                ToolMessage("c1", FINDER, (Text(defining([DIM], CALLER)),), details=details(["dim", "gone"])),
+                AssistantMessage((), (ToolCall("c2", "dim", ATTIC, "id_2", CALLER),), own),
+                result("c2", "dimmed", name="dim"),
+                AssistantMessage((), (ToolCall("c3", FINDER, freeze_object({"query": "boat"}), "id_3"),), own),
+                ToolMessage("c3", FINDER, (Text("No tool fits."),), details=details([])),
+            ),
+            tools=declared((*TOOLS, DIM, PAINT)),
+            deferred=(DIM, PAINT),
         ),
     }
 

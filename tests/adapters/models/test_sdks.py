@@ -72,7 +72,7 @@ from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import Response
 from agentrail.values.usage import Usage
-from tests.adapters.models.goldens import rendered
+from tests.adapters.models.goldens import SEARCHING, rendered
 from tests.adapters.models.histories import SETTINGS, histories
 from tests.adapters.models.server import recorded
 
@@ -141,6 +141,15 @@ def test_what_we_send_is_what_the_sdk_would_send(
     whole = json.loads(json.dumps(rendered(provider)[name].body))
     body = {key: item for key, item in whole.items() if key not in OLD.get(provider, ())}
     assert read(adapters[provider], body) == body
+
+
+@pytest.mark.parametrize("provider", SEARCHING)
+def test_tools_on_demand_in_the_form_of_the_provider_are_what_the_sdk_would_send(
+    adapters: dict[str, TypeAdapter[object]], provider: str
+) -> None:
+    body = json.loads(json.dumps(rendered(provider)["options_tool_search"].body))
+    assert read(adapters[provider], body) == body
+    assert ("defer_loading" in str(body), "tool_search" in str(body)) == (True, provider == "openai")
 
 
 @pytest.mark.parametrize("name", histories("", ""))

@@ -21,6 +21,7 @@ GOOD: dict[str, tuple[Json, Settings]] = {
     "tool_choice": ({"tool": "lamp"}, Settings(tool_choice="tool", tool="lamp")),
     "response_format": ({}, Settings(response_format=EMPTY)),
     "cache": (False, Settings(cache=False)),
+    "tool_search": (True, Settings(tool_search=True)),
     "extra": ({"seed": 1}, Settings(extra=freeze_object({"seed": 1}))),
 }
 

@@ -8,6 +8,7 @@ from typing import Final
 from agentrail.adapters.models.anthropic.thinking import manner_of, temperature_of
 from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, system_of, turns_of
 from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.models.tool_search import ToolSearch, tool_search
 from agentrail.adapters.models.wire_format import Rendered
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import Image, Part, Said, Text
@@ -44,6 +45,7 @@ NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON S
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
     turns = turns_of(request.messages, provider)
+    search = tool_search(request, settings)
     most = settings.max_tokens or _max_tokens(model)
     manner = manner_of(model, settings, most, turns)
     shown = turns if manner.thoughts else map(_without_thoughts, turns)
@@ -51,13 +53,13 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
         "model": model,
         "max_tokens": most,
         "stream": True,
-        "messages": _messages(shown, cache=settings.cache),
+        "messages": _messages(shown, search, cache=settings.cache),
     }
     system = system_of(request)
     if system:
         body["system"] = _system(request, system, cache=settings.cache)
     if request.tools:
-        body["tools"] = _tools(request.tools, cache=settings.cache)
+        body["tools"] = _tools(request.tools, search, cache=settings.cache)
         body["tool_choice"] = _choice(request, settings)
     if (temperature := temperature_of(settings)) is not None:
         body["temperature"] = temperature
@@ -92,12 +94,15 @@ def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
 # system prompt rarely change, so they are still read from the cache when a section changes from turn to turn.
 
 
-def _tools(tools: Iterable[ToolSpec], *, cache: bool) -> list[Json]:
-    rendered: list[dict[str, Json]] = [
-        {"name": tool.name, "description": tool.description, "input_schema": {"type": "object", **tool.parameters}}
-        for tool in tools
-    ]
-    return _marked(rendered, len(rendered) - 1, cache=cache)
+def _tools(tools: Iterable[ToolSpec], search: ToolSearch, *, cache: bool) -> list[Json]:
+    rendered = [_tool(tool) for tool in tools]
+    found_later: list[Json] = [{**_tool(tool), "defer_loading": True} for tool in search.tools.values()]
+    return [*_marked(rendered, len(rendered) - 1, cache=cache), *found_later]
+
+
+def _tool(tool: ToolSpec) -> dict[str, Json]:
+    schema: JsonObject = {"type": "object", **tool.parameters}
+    return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
 def _system(request: ModelRequest, system: tuple[str, ...], *, cache: bool) -> list[Json]:
@@ -111,8 +116,8 @@ def _marked(blocks: list[dict[str, Json]], place: int, *, cache: bool) -> list[J
     return list(blocks)
 
 
-def _messages(turns: Iterable[Turn], *, cache: bool) -> list[Json]:
-    rendered = [_message(turn) for turn in turns]
+def _messages(turns: Iterable[Turn], search: ToolSearch, *, cache: bool) -> list[Json]:
+    rendered = [_message(turn, search) for turn in turns]
     role, blocks = rendered[-1]
     rendered[-1] = (role, [*blocks[:-1], {**blocks[-1], "cache_control": MARK}] if cache else blocks)
     return [{"role": role, "content": list(blocks)} for role, blocks in rendered]
@@ -124,10 +129,11 @@ def _without_thoughts(turn: Turn) -> Turn:
     return turn.but(parts=tuple(part for part in turn.parts if isinstance(part, Text)))
 
 
-def _message(turn: Turn) -> tuple[str, list[JsonObject]]:
+def _message(turn: Turn, search: ToolSearch) -> tuple[str, list[JsonObject]]:
     match turn:
         case UserTurn(results=results, parts=parts):
-            return "user", [*map(_result, results), *map(_part, _images_of_errors(results)), *map(_part, parts)]
+            answers = [_result(result, search) for result in results]
+            return "user", [*answers, *map(_part, _images_of_errors(results)), *map(_part, parts)]
         case ModelTurn(parts=said, asked=asked):
             return "assistant", [*map(_said, said), *map(_call, asked)]
 
@@ -147,12 +153,13 @@ def _images_of_errors(results: Iterable[Result]) -> Iterable[Image]:
     return (part for result in results if result.is_error for part in result.parts if isinstance(part, Image))
 
 
-def _result(result: Result) -> JsonObject:
+def _result(result: Result, search: ToolSearch) -> JsonObject:
     shown = [part for part in result.parts if not (result.is_error and isinstance(part, Image))]
+    references: list[Json] = [{"type": "tool_reference", "tool_name": tool.name} for tool in search.loaded(result)]
     rendered: dict[str, Json] = {
         "type": "tool_result",
         "tool_use_id": result.wire_id,
-        "content": [_part(part) for part in shown or (Text(AN_IMAGE),)],
+        "content": references or [_part(part) for part in shown or (Text(AN_IMAGE),)],
     }
     if result.is_error:
         rendered["is_error"] = True

@@ -10,6 +10,7 @@ from agentrail.adapters.models.gemini.schema_subset import fitted
 from agentrail.adapters.models.gemini.seals import ALONE, CALL, TEXT, THOUGHT, opened, opened_call
 from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, system_of, turns_of
 from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.models.tool_search import refuse_tool_search
 from agentrail.adapters.models.wire_format import Rendered
 from agentrail.values.content import Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject
@@ -70,6 +71,7 @@ MODES: Final[Mapping[str, str]] = {"auto": "AUTO", "any": "ANY", "none": "NONE",
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
+    refuse_tool_search(settings)
     body: dict[str, Json] = {"contents": [_content(turn, model) for turn in turns_of(request.messages, provider)]}
     system = system_of(request)
     if system:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, cast, final
 
@@ -12,12 +13,18 @@ from agentrail.adapters.models.openai.requests import PHASE, SEAL
 from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
 from agentrail.adapters.models.wire_format import arguments, count, object_of, sub, text
+from agentrail.core.tools_on_demand import FINDER
 from agentrail.errors import StreamEndedEarly
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
+
+SEARCH: Final = "tool_search_call"
+"""Type of an item that calls the tool by which others are found, in the provider's own form."""
+
+CALLS: Final = ("function_call", SEARCH)
 
 BETWEEN: Final = "\n\n"
 """The text between the parts of a summary of the model's reasoning."""
@@ -84,9 +91,7 @@ class ResponseDecoder:
             raise StreamEndedEarly("the last event did not complete the response" if self._items else "nothing came")
         items = [self._items[key] for key in sorted(self._items, key=_place)]
         calls = tuple(
-            ToolCall("", item.name, arguments("".join(item.written)), item.id)
-            for item in items
-            if item.kind == "function_call"
+            ToolCall("", item.name, arguments("".join(item.written)), item.id) for item in items if item.kind in CALLS
         )
         stop = self._stop or (StopReason.TOOL_CALLS if calls else StopReason.END)
         parts = tuple(said for item in items for said in _said(item))
@@ -156,7 +161,7 @@ def _learn(item: OutputItem, found: Mapping[str, object]) -> None:
     """Copy the fields of *found* to *item*, except its text."""
     item.kind = text(found, "type") or item.kind
     item.id = text(found, "call_id") or text(found, "id") or item.id
-    item.name = text(found, "name") or item.name
+    item.name = text(found, "name") or (FINDER if item.kind == SEARCH else item.name)
     item.sealed = text(found, "encrypted_content") or text(found, "phase") or item.sealed
 
 
@@ -182,6 +187,8 @@ def _whole(found: Mapping[str, object]) -> str:
         case "reasoning":
             parts = [*_objects(found, "summary"), *_objects(found, "content")]
             return BETWEEN.join(text(part, "text") for part in parts)
+        case "tool_search_call" if text(found, "execution") == "client":
+            return json.dumps(found.get("arguments"))
         case _:
             return text(found, "arguments")
 
@@ -208,4 +215,5 @@ _CHUNKS: Final[Mapping[str, Callable[[str], Chunk]]] = {
     "message": quick(TextChunk),
     "reasoning": quick(ThinkingChunk),
     "function_call": quick(CallChunk),
+    SEARCH: quick(CallChunk),
 }

@@ -11,7 +11,9 @@ from typing import Final
 
 from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, plain, system_of, turns_of
 from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.models.tool_search import NONE, ToolSearch, tool_search
 from agentrail.adapters.models.wire_format import Rendered
+from agentrail.core.tools_on_demand import FINDER
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import Image, Part, Said, Text, Thinking
 from agentrail.values.json import Json, JsonObject, canonical
@@ -39,11 +41,14 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     if settings.stop:
         raise BadModelOptions(NO_STOP)
     turns = turns_of(request.messages, provider)
+    search = tool_search(request, settings)
+    if search.finder != FINDER:  # an answer could not say which other name is meant
+        search = NONE
     body: dict[str, Json] = {
         "model": model,
         "stream": True,
         "store": False,
-        "input": [item for turn in turns for item in _items(turn)],
+        "input": [item for turn in turns for item in _items(turn, search)],
     }
     if not model.startswith(PLAIN):
         body["include"] = [ENCRYPTED]
@@ -51,7 +56,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     if system:
         body["instructions"] = "\n\n".join(system)
     if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
+        body["tools"] = [_finder(tool) if tool.name == search.finder else _tool(tool) for tool in request.tools]
         body["tool_choice"] = _choice(request, settings)
     if settings.max_tokens is not None:
         body["max_output_tokens"] = settings.max_tokens
@@ -93,6 +98,12 @@ def _tool(tool: ToolSpec) -> JsonObject:
     }
 
 
+def _finder(tool: ToolSpec) -> JsonObject:
+    """Return the tool that finds others, in the provider's own form."""
+    form: JsonObject = {"type": "tool_search", "execution": "client"}
+    return {**form, "description": tool.description, "parameters": tool.parameters}
+
+
 def _choice(request: ModelRequest, settings: Settings) -> Json:
     if not request.may_call:
         return "none"
@@ -101,15 +112,17 @@ def _choice(request: ModelRequest, settings: Settings) -> Json:
     return "required" if settings.tool_choice == "any" else settings.tool_choice
 
 
-def _items(turn: Turn) -> Iterable[JsonObject]:
+def _items(turn: Turn, search: ToolSearch) -> Iterable[JsonObject]:
     match turn:
         case UserTurn(results=results, parts=parts):
-            yield from map(_result, results)
+            for result in results:
+                yield _loaded(result, search) if result.name == search.finder else _result(result)
             if parts:
                 yield {"role": "user", "content": [_part(part) for part in parts]}
         case ModelTurn(parts=said, asked=asked):
             yield from _said(said)
-            yield from map(_call, asked)
+            for one in asked:
+                yield _looking(one) if one.call.name == search.finder else _call(one)
 
 
 def _part(part: Part) -> JsonObject:
@@ -128,6 +141,19 @@ def _result(result: Result) -> JsonObject:
     shown = any(isinstance(part, Image) for part in parts)
     output: Json = [_part(part) for part in parts] if shown else text_of(parts)
     return {"type": "function_call_output", "call_id": result.wire_id, "output": output}
+
+
+def _looking(asked: Asked) -> JsonObject:
+    """Return a call of the tool that finds others, in the provider's own form."""
+    form: JsonObject = {"type": "tool_search_call", "execution": "client", "status": "completed"}
+    return {**form, "call_id": asked.wire_id, "arguments": asked.call.args}
+
+
+def _loaded(result: Result, search: ToolSearch) -> JsonObject:
+    """Return the result of such a call: the definitions of the tools that it has found."""
+    form: JsonObject = {"type": "tool_search_output", "execution": "client", "status": "completed"}
+    tools: list[Json] = [{**_tool(tool), "defer_loading": True} for tool in search.loaded(result)]
+    return {**form, "call_id": result.wire_id, "tools": tools}
 
 
 def _said(said: Iterable[Said]) -> Iterable[JsonObject]:

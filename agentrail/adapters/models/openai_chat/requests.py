@@ -10,6 +10,7 @@ from typing import Final, cast
 from agentrail.adapters.models.history import ANY_ID, Asked, ModelTurn, Result, UserTurn, system_of, turns_of
 from agentrail.adapters.models.openai.requests import schema_of, text_of, url_of
 from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.models.tool_search import refuse_tool_search
 from agentrail.adapters.models.wire_format import Rendered
 from agentrail.values.content import Image, Part, Text, Thinking
 from agentrail.values.json import Json, JsonObject, canonical, freeze
@@ -80,6 +81,7 @@ DIALECTS: Final = {
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
+    refuse_tool_search(settings)
     dialect = _dialect(provider, settings)
     body: dict[str, Json] = {"model": model, "stream": True}
     if dialect.asks_usage:

@@ -1,0 +1,107 @@
+"""Tools on demand in a session: calls of `find_tools` and `call_tool`, and which tools the model has found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.tool_results import give_error, give_result
+from agentrail.core.tools_on_demand import (
+    CALLER,
+    FINDER,
+    answer,
+    defining,
+    definition,
+    details,
+    fitting,
+    free,
+    resolved,
+    why_uncalled,
+)
+from agentrail.core.vocabulary.state import Attached
+from agentrail.core.vocabulary.tool_calls import Call
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events.tools import ToolsFound
+from agentrail.values.messages import Message
+from agentrail.values.tools import ToolSpec
+
+MOST_FOUND: Final = 256
+"""How many found tools a session remembers; the one that was found first is forgotten first."""
+
+_STILL: Final = "Further tools that were found or used earlier are still there. {definitions}"
+_CHANGED: Final = "Further tools have changed since they were found. {definitions}"
+
+
+def deferred(tools: Mapping[str, Attached]) -> list[ToolSpec]:
+    """Return the specs of those of *tools* that are found on demand."""
+    return [attached.spec for attached in tools.values() if attached.spec.deferred]
+
+
+def meant(call: ToolCall, tools: Mapping[str, Attached]) -> ToolCall:
+    """Return the call that the model means by *call*, which may be one of `call_tool`."""
+    if not call.name.startswith(CALLER) or call.name != free(CALLER, tools) or not deferred(tools):
+        return call
+    return resolved(call, free(FINDER, tools), call.name)
+
+
+def is_led(w: StepDraft, call: Call) -> bool:
+    """Whether *call* is one of `find_tools`, or one of `call_tool` that names no tool."""
+    tools = w.s.tools
+    return call.name in (free(FINDER, tools), free(CALLER, tools)) and bool(deferred(tools))
+
+
+def lead(w: StepDraft, call: Call) -> None:
+    """Give a call for which `is_led` holds its result: the definitions of the tools that fit, or why there are none."""
+    tools = w.s.tools
+    finder, caller = free(FINDER, tools), free(CALLER, tools)
+    query = call.args.get("query")
+    if call.name == caller:
+        give_error(w, call, why_uncalled(finder, caller))
+    elif not isinstance(query, str) or not query.strip():
+        give_error(w, call, f"`{finder}` takes `query`, a text: names of tools, or words for what they are to do")
+    else:
+        text, names = answer(query, deferred(tools), finder, caller)
+        note_found(w, *names)
+        w.emit(ToolsFound(call.call_id, query, names))
+        give_result(w, call, (Text(text),), is_error=False, details=details(names))
+
+
+def hint(w: StepDraft) -> str:
+    """Return the end of an error about a missing tool: by what others are found; empty if there are none."""
+    tools = w.s.tools
+    return f"; `{free(FINDER, tools)}` finds those that are found on demand" if deferred(tools) else ""
+
+
+def note_found(w: StepDraft, *names: str) -> None:
+    """Remember that the model has found the tools *names*, the last of them at the end."""
+    before = w.s.found
+    if before[-len(names) :] != names:
+        w.s.found = (*(name for name in before if name not in names), *names)[-MOST_FOUND:]
+
+
+def shown_if_deferred(spec: ToolSpec) -> str:
+    """Return the definition of *spec* after an empty line, for a call that does not fit it; empty if not deferred."""
+    return f"\n\nIts definition: {definition(spec)}" if spec.deferred else ""
+
+
+def tell_again(w: StepDraft, kept: tuple[Message, ...]) -> None:
+    """Tell the model the definitions of found tools that are not in the messages *kept* by a compaction."""
+    s = w.s
+    there = [s.tools[name].spec for name in reversed(s.found) if name in s.tools and s.tools[name].spec.deferred]
+    if there:
+        texts = [message.text for message in kept]
+        _tell(w, _STILL, [spec for spec in there if not any(definition(spec) in text for text in texts)])
+
+
+def tell_changes(w: StepDraft, before: Mapping[str, Attached]) -> None:
+    """Tell the model the definitions of found tools that other ones have replaced in the session's tools *before*."""
+    s = w.s
+    pairs = [(before[name].spec, s.tools[name].spec) for name in s.found if name in before and name in s.tools]
+    _tell(w, _CHANGED, [now for was, now in pairs if now.deferred and definition(was) != definition(now)])
+
+
+def _tell(w: StepDraft, text: str, specs: list[ToolSpec]) -> None:
+    if specs:
+        definitions = defining(fitting(specs), free(CALLER, w.s.tools))
+        w.s.notices = (*w.s.notices, text.format(definitions=definitions))
