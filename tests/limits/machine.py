@@ -10,6 +10,7 @@ from agentrail.app.spec import SessionSpec
 from agentrail.codec.misfit import MisfitError, shortened
 from agentrail.codec.states import storable
 from agentrail.codec.text import from_text
+from agentrail.core import tools_on_demand
 from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.repeat_doubts import bounded
 from agentrail.core.vocabulary.commands import AbortSent, PromptSent, Refused, SteerSent
@@ -41,7 +42,7 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.fitting import UnfitError
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.stream import Failure, FailureKind, Partial, Response
-from agentrail.values.tools import Ok, ok
+from agentrail.values.tools import Ok, ToolSpec, ok
 from tests.cells import bench as benches
 from tests.cells.bench import Bench, plug
 from tests.cells.scenes import executing, idle, running, streaming
@@ -303,6 +304,54 @@ def tools_that_an_unknown_one_is_told_of(count: int) -> bool:
     bench.begins()
     bench.answers("", benches.call("unknown"))
     return bench.state.history[-1].text.count("`look") == count
+
+
+def on_demand(name: str, description: str = "switches lamps") -> ToolSpec:
+    return ToolSpec(name, description, deferred=True)
+
+
+def found_among(count: int) -> str:
+    """Return the result of looking for lamps among *count* tools that switch some."""
+    return tools_on_demand.answer("lamps", [on_demand(f"t{number}") for number in range(count)], "find", "call")[0]
+
+
+@scene("core.tools_on_demand.NAMED")
+def names_of_tools_on_demand_in_a_request(count: int) -> bool:
+    finder, _ = tools_on_demand.declared([on_demand(f"lamp{number}") for number in range(count)])
+    return finder.description.count("lamp") == count
+
+
+@scene("core.tools_on_demand.DEFINED")
+def tools_that_are_found_at_once(count: int) -> bool:
+    return found_among(count).count('"name"') == count
+
+
+@scene("core.tools_on_demand.MENTIONED")
+def tools_that_are_named_beside_those_that_are_found(count: int) -> bool:
+    return f"t{tools_on_demand.DEFINED + count - 1};" in found_among(tools_on_demand.DEFINED + count)
+
+
+@scene("core.tools_on_demand.ROOM")
+def characters_of_definitions(size: int) -> bool:
+    short = on_demand("a", "b")
+    rest = size - 2 * len(tools_on_demand.definition(short))
+    return len(tools_on_demand.fitting([short, on_demand("a", "b" * (rest + 1))])) == 2
+
+
+@scene("core.tools_on_demand.QUERY_CHARS")
+def characters_of_what_is_looked_for(size: int) -> bool:
+    return bool(tools_on_demand.best("-" * (size - 2) + "q7", [on_demand("q7")]))
+
+
+@scene("core.machine.finding.MOST_FOUND")
+def tools_that_were_found(count: int) -> bool:
+    names = [f"lamp{number:04}" for number in range(count)]
+    bench = Bench(tools=tuple(map(on_demand, names)), options=Options(repeat_pattern=1_000))
+    bench.prompt()
+    bench.begins()
+    looked = [" ".join(names[start : start + 8]) for start in range(0, count, 8)]
+    bench.answers("", *(benches.call("find_tools", query=query) for query in looked))
+    return names[0] in bench.state.found
 
 
 @scene("core.inline_tags.LONGEST")
