@@ -80,7 +80,7 @@ class Newer(NamedTuple):
             return json.dumps(older(data), separators=(",", ":"), ensure_ascii=False).encode()
 
         def packed_before(value: Record | Snapshot, places: MessagePlaces | None = None) -> Packed:
-            return packed_now(value, places)._replace(format=FORMAT - 1)
+            return packed_now(value, places).but(format=FORMAT - 1)
 
         try:
             if older is not None:

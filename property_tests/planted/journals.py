@@ -367,7 +367,7 @@ def broken_formats(number: int) -> str | None:
     for step in range(1, behind + 1):
         body = {f"older {step}": body}
     upcasters = {FORMAT - step: partial(newer, step) for step in range(1, behind + 1)}
-    packed = pack(record)._replace(body=to_text(body).encode(), format=FORMAT - behind)
+    packed = pack(record).but(body=to_text(body).encode(), format=FORMAT - behind)
     with mock.patch.object(packing, "upcast", partial(upcast, upcasters=upcasters)):
         try:
             return None if unpack(packed, "s", 1) == record else "formats"

@@ -583,6 +583,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.journals.sqlite.tables.APPLICATION",
         "adapters.journals.sqlite.tables.FACTS",
         "adapters.journals.sqlite.tables.RecordRow.outside[:9]",
+        "adapters.journals.sqlite.tables.slice(9)",
         "adapters.journals.sqlite.tables.SCHEMA",
         "adapters.journals.sqlite.tables.LATEST",
         "adapters.launcher.PR_SET_CHILD_SUBREAPER",

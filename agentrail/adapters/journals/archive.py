@@ -113,9 +113,9 @@ def _read(path: Path) -> tuple[str, tuple[Record, ...]]:
     return session_id, tuple(records)
 
 
-def _outside(form: Json, session_id: str) -> str:
+def _outside(form: Json, session_id: str) -> bytes:
     """Return what the checksum of a line covers beside its record: the format, and from format 4 on the session."""
-    return f"{form} {session_id}" if isinstance(form, int) and form >= WITH_SESSION else str(form)
+    return (f"{form} {session_id}" if isinstance(form, int) and form >= WITH_SESSION else str(form)).encode()
 
 
 def _messages(records: Sequence[Record], number: int) -> Sequence[Message]:

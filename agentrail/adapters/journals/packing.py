@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from agentrail.adapters.journals.message_places import MessagePlaces, MessagesOf, messages_in, nothing_earlier
 from agentrail.adapters.journals.sharing import expanded, shared
@@ -18,6 +18,7 @@ from agentrail.errors import BadData, BadText
 from agentrail.ports.journal import Record, Snapshot
 from agentrail.values.json import Json
 from agentrail.values.messages import Message
+from agentrail.values.value import Value
 
 T = TypeVar("T", StoredRecord, Snapshot)
 
@@ -37,7 +38,7 @@ _BLOB: Final = "$blob"
 """The key of an object that stands for a blob. A dot is appended to other keys that begin so, to tell them apart."""
 
 
-class Packed(NamedTuple):
+class Packed(Value, gc=True):
     """A serialised record or snapshot."""
 
     body: bytes
@@ -101,9 +102,9 @@ class UnpackError(Exception):
     """Stored bytes cannot be read; the caller adds where they were stored."""
 
 
-def check_of(before: bytes, outside: str, body: bytes) -> bytes:
+def check_of(before: bytes, outside: bytes, body: bytes) -> bytes:
     """Return the checksum of a record: over the previous record's, its other columns (*outside*), and *body*."""
-    return blake2b(b"".join((before, outside.encode(), body)), digest_size=16).digest()
+    return blake2b(before + outside + body, digest_size=16).digest()
 
 
 def digest_of(content: bytes) -> str:

@@ -168,16 +168,13 @@ def _abridged(event: _Unabridged, around: Surroundings, _: MessagePlaces) -> _Ab
     return _ABRIDGED[type(event)](**kept)
 
 
-_STORING: Final[Mapping[type[object], Callable[..., AnyStoredEvent]]] = MappingProxyType(
+STORING: Final[Mapping[type[object], Callable[..., AnyStoredEvent]]] = MappingProxyType(
     {AgentEnd: _stored_end, ResponseComplete: _stored_response, **dict.fromkeys(_ABRIDGED, _abridged)}
 )
-"""The functions that return the stored form of events of some classes; an event of another class is its own form."""
+"""The functions that return the stored form of events of some classes; an event of another class is its own form.
 
-
-def stored_event(event: Event, around: Surroundings, places: MessagePlaces) -> AnyStoredEvent:
-    """Return the stored form of *event*."""
-    storing = _STORING.get(type(event))
-    return event if storing is None else storing(event, around, places)
+Whoever stores an event looks here: a function between would be called for each event, and few have a form.
+"""
 
 
 def _is_same(one: object, other: object) -> bool:

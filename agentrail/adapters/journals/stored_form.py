@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, cast
 from msgspec import UNSET, UnsetType
 
 from agentrail.adapters.journals.message_places import MessagePlaces, MessagesOf, messages_in
-from agentrail.adapters.journals.stored_events import AnyStoredEvent, Surroundings, stored_event, whole_event
+from agentrail.adapters.journals.stored_events import STORING, AnyStoredEvent, Surroundings, whole_event
 from agentrail.core.vocabulary.changes import NO_CHANGE, Change
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import Arrival
@@ -67,7 +67,6 @@ Where: TypeAlias = tuple[int, int, int, int, tuple[str, ...], str, str]
 
 _FIELDS: Final = StoredEvent.__struct_fields__[2:]
 _NOWHERE: Final = (UNSET,) * len(_FIELDS)
-_where: Callable[[Envelope], Where] = attrgetter(*_FIELDS)
 _where_said: Callable[[StoredEvent], tuple[object, ...]] = attrgetter(*_FIELDS)
 _envelope, _record = quick(Envelope), quick(Record)
 _ENDS: Final = frozenset[type[Event]]({AgentEnd, AgentAbort})
@@ -79,7 +78,7 @@ def stored(record: Record, places: MessagePlaces) -> StoredRecord:
     places.add(record.number, own)
     made = StoredRecord(
         record.arrival,
-        tuple([_stored_ruling(ruling) for ruling in record.rulings]),
+        tuple([_stored_ruling(ruling) for ruling in record.rulings]) if record.rulings else (),
         _stored_events(record, Surroundings(record.number, record.arrival, own), places),
         record.effects,
         record.change,
@@ -103,16 +102,39 @@ def _stored_ruling(ruling: Ruling) -> Ruling | str:
 
 def _stored_events(record: Record, around: Surroundings, places: MessagePlaces) -> tuple[StoredEvent, ...]:
     made: list[StoredEvent] = []
-    before, seq = _before_first(record.session_id, record.arrival), 0
-    for envelope in record.events:
-        event, found = stored_event(envelope.event, around, places), _where(envelope)
-        said: int | UnsetType = UNSET if envelope.seq == seq + 1 else envelope.seq
-        if found == before:
+    turn, round, n, at, path, by, session_id = _before_first(record.session_id, record.arrival)  # noqa: A001 - as the field
+    seq = 0
+    for each in record.events:
+        storing = STORING.get(type(each.event))
+        event = each.event if storing is None else storing(each.event, around, places)
+        said: int | UnsetType = UNSET if each.seq == seq + 1 else each.seq
+        if (
+            each.turn == turn
+            and each.round == round
+            and each.n == n
+            and each.at == at
+            and each.path == path
+            and each.by == by
+            and each.session_id == session_id
+        ):
             made.append(StoredEvent(event, said))
         else:
-            pairs = zip(found, before, strict=True)
-            made.append(StoredEvent(event, said, *[UNSET if one == other else one for one, other in pairs]))  # type: ignore[arg-type]
-        before, seq, around.before = found, envelope.seq, envelope.event
+            made.append(
+                StoredEvent(
+                    event,
+                    said,
+                    UNSET if each.turn == turn else each.turn,
+                    UNSET if each.round == round else each.round,
+                    UNSET if each.n == n else each.n,
+                    UNSET if each.at == at else each.at,
+                    UNSET if each.path == path else each.path,
+                    UNSET if each.by == by else each.by,
+                    UNSET if each.session_id == session_id else each.session_id,
+                )
+            )
+            turn, round, n, at = each.turn, each.round, each.n, each.at  # noqa: A001 - as the field
+            path, by, session_id = each.path, each.by, each.session_id
+        seq, around.before = each.seq, each.event
     return tuple(made)
 
 

@@ -10,15 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agentrail.adapters.journals.packing import (
-    NO_CHECK,
-    Packed,
-    UnpackError,
-    check_of,
-    unpack,
-    unpack_messages,
-    unpack_snapshot,
-)
+from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, unpack, unpack_messages, unpack_snapshot
 from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
 from agentrail.adapters.journals.sqlite.failures import RAISED, in_reading, is_passing
 from agentrail.adapters.journals.sqlite.open_files import FileUse
@@ -31,6 +23,7 @@ from agentrail.adapters.journals.sqlite.tables import (
     STRIDE,
     RecordRow,
     SessionRow,
+    check_of_snapshot,
 )
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord
@@ -380,7 +373,7 @@ def _snapshot(db: sqlite3.Connection, row: SessionRow, last: int) -> Snapshot | 
     number, behind, form, blobs, check, body = found
     if type(body) is not bytes or type(behind) is not bytes:
         return None
-    if check_of(behind, repr((row.id, number, form, blobs)), body) != check:
+    if check_of_snapshot(behind, (row.id, number, form, blobs), body) != check:
         return None
     if checked(db, row, number, number)[0].check != behind:
         return None

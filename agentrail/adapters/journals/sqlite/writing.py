@@ -26,6 +26,8 @@ from agentrail.adapters.journals.sqlite.tables import (
     NOTHING,
     Facts,
     SessionRow,
+    as_bytes,
+    check_of_snapshot,
     restated_columns,
     sealed,
     write_records,
@@ -36,17 +38,8 @@ from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord, Fenced, JournalError, NothingWritten, SessionBeingDeleted
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.journal import (
-    Claim,
-    Holding,
-    Lease,
-    Record,
-    Redaction,
-    Snapshot,
-    check_free,
-    last_seq,
-)
-from agentrail.ports.session_summary import has_ended, parent_of
+from agentrail.ports.journal import Claim, Holding, Lease, Record, Redaction, Snapshot, check_free, last_seq
+from agentrail.ports.session_summary import has_ended, parent_of, tells_about
 from agentrail.ports.snapshots import check_snapshot
 
 CHECKPOINT_AFTER: Final = 8 * 1024 * 1024
@@ -264,22 +257,23 @@ class Writer:
             raise Fenced(claim.session_id, row.epoch)
         if not records:
             return expected
-        seq, check, back, places = row.seq, row.check, row.slot, self._places[row.id]
+        seq, check, back, places, tells = row.seq, row.check, row.slot, self._places[row.id], False
         for record, packed in zip(records, [pack(each, places) for each in records], strict=True):
             names = self._write_blobs(row.id, packed) if packed.blobs else ""
-            seq = last_seq(record, seq)
+            seq, tells = last_seq(record, seq), tells or tells_about(record)
             beside = (row.id, record.number, row.epoch, seq, record.command, packed.format, names)
-            check = check_of(check, repr(beside), packed.body)
+            check = check_of(check, as_bytes(beside), packed.body)
             self._slot += 1
             self._records.append((self._slot, back, *beside, check, packed.body, None))
             back = self._slot
             self._logged += len(packed.body) + PAGE
-        parent, last = parent_of(records[0]), records[-1]
+        parent, last, ended = parent_of(records[0]), records[-1], has_ended(records[-1])
         if parent is not None:
             self._db.execute("INSERT OR REPLACE INTO child VALUES (?, ?)", (row.id, parent))
         due = None if last.due is None else min(last.due, LATEST)
-        self._about.note(self._db, row, records, partial(first_record, self._db, row))
-        standing = (due, int(last.at_work), int(has_ended(last)), last.arrival.at)
+        if tells or ended:
+            self._about.note(self._db, row, records, partial(first_record, self._db, row))
+        standing = (due, 1 if last.at_work else 0, 1 if ended else 0, last.arrival.at)
         self._change((row.id, row.epoch, row.owner, last.number, seq, check, *standing), back)
         restated = restated_columns(row, self._rows[row.id])
         if restated:
@@ -295,7 +289,7 @@ class Writer:
         number = snapshot.number
         behind = row.check if number == row.head else checked(self._db, row, number, number)[0].check
         names = self._write_blobs(row.id, packed)
-        check = check_of(behind, repr((row.id, number, packed.format, names)), packed.body)
+        check = check_of_snapshot(behind, (row.id, number, packed.format, names), packed.body)
         self._db.execute(
             "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?)",
             (row.id, number, behind, packed.format, names, check, packed.body),
