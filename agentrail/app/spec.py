@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Self, cast
 
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
+from agentrail.core.system_prompt import MODES
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadChoice, BadReturns, BadSpec
 from agentrail.hooks.plugin import Attachable
@@ -47,7 +48,11 @@ class SessionSpec(Options, kw_only=True, gc=True):
     plugins: Sequence[Attachable] = ()
     """Plugins; one of each class, unless given a key."""
     system: str = ""
-    """The system prompt."""
+    """The system prompt of this agent: the layer `user` of what the model gets."""
+    base: str = ""
+    """Rules that all agents of a program share, sent before `system`; a sub-agent inherits them."""
+    identity: str = ""
+    """Name and purpose of the agent, sent after `system`."""
     working_dir: str = "."
     """Folder in which the tools work."""
     sandbox: Sandbox | None = None
@@ -56,8 +61,8 @@ class SessionSpec(Options, kw_only=True, gc=True):
     """The fetcher of web pages for tools; `None` if it is the built-in one, which refuses private addresses."""
     user_data: Mapping[str, Json] = EMPTY
     """Your own data: plugins and tools can read it, and events of plugins contain it."""
-    prompt_mode: Literal["full", "task", "minimal", "none"] = "full"
-    """A hint for plugins (`full`, `task`, `minimal`, `none`): how much system prompt is wanted; all of it is sent."""
+    prompt_mode: Literal["full", "task", "minimal", "none"] | None = None
+    """Which layers of the system prompt are sent; if `None`, `full`, and `task` for a sub-agent."""
     model_options: Mapping[str, Json] = EMPTY
     """Options for the model's provider; in a chain, for that of the first model."""
     prices: Prices = NO_PRICES
@@ -101,11 +106,12 @@ def _check_alone(spec: SessionSpec) -> None:
     _check_prices(spec.prices)
     _check_flag("inline_tags", spec.inline_tags)
     schema_of(spec)
-    for name in ("name", "system", "working_dir", "description"):
+    for name in ("name", "system", "base", "identity", "working_dir", "description"):
         _check_text(name, getattr(spec, name))
-    _check_text("prompt_mode", spec.prompt_mode)
-    if spec.prompt_mode not in PROMPT_MODES:
-        raise BadChoice.among("prompt_mode", spec.prompt_mode, PROMPT_MODES)
+    if spec.prompt_mode is not None:
+        _check_text("prompt_mode", spec.prompt_mode)
+        if spec.prompt_mode not in MODES:
+            raise BadChoice.among("prompt_mode", spec.prompt_mode, MODES)
     if "\0" in spec.working_dir:
         raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
     changed = _changed(spec)
@@ -265,9 +271,6 @@ SERVICE_WANTED: Final = "an `async def` of one argument, the payload"
 PRICES_WANTED = "a `Price` for each name of a model, or a function of the name and the usage"
 
 MISSING = 'is missing; use model="demo" to try things out without a key'
-
-PROMPT_MODES: Final = ("full", "task", "minimal", "none")
-"""Values of `prompt_mode`: how much of a system prompt is wanted."""
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_prompt_while_held": ("supersede", "queue"),

@@ -90,6 +90,7 @@ class AgentRecipe:
             prices=base.prices if agent.prices is NO_PRICES else agent.prices,
             services={**base.services, **agent.services},
             user_data=agent.user_data or parent.setup.user_data,
+            base=agent.base or parent.setup.base,
             plugins=(*plugins, *agent.plugins),
         )
         return spec, shared

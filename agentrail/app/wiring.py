@@ -303,17 +303,7 @@ def new_session(
     first = chosen(code, known, spec.model, freeze_object(spec.model_options))
     state = State(
         session_id,
-        Setup(
-            spec.system,
-            spec.options,
-            spec.working_dir,
-            freeze_object(spec.user_data),
-            spec.prompt_mode,
-            path=path,
-            agents=tuple(agents),
-            spec=spec.name,
-            returns=schema_of(spec),
-        ),
+        _setup(spec, path, tuple(agents)),
         first.model,
         first.options,
         tools={name: Attached(tool.spec, 0) for name, tool in tools.items()} or NO_TOOLS,
@@ -322,6 +312,23 @@ def new_session(
         priced=first.priced,
     )
     return state, code
+
+
+def _setup(spec: SessionSpec, path: tuple[str, ...], agents: tuple[str, ...]) -> Setup:
+    """Return what a new session of *spec* keeps unchanged; *path* is empty unless it is a sub-agent."""
+    return Setup(
+        spec.system,
+        spec.options,
+        spec.working_dir,
+        freeze_object(spec.user_data),
+        spec.prompt_mode or ("task" if path else "full"),
+        path=path,
+        agents=agents,
+        spec=spec.name,
+        returns=schema_of(spec),
+        base=spec.base,
+        identity=spec.identity,
+    )
 
 
 def _switched(session: Session, model: ModelChain, options: JsonObject) -> SwitchModelSent:

@@ -5,8 +5,10 @@ The provider's count of the last response is the base. What came since is estima
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final, NamedTuple
 
+from agentrail.core.system_prompt import fixed_text, split
 from agentrail.core.vocabulary.measure import Measured
 from agentrail.core.vocabulary.state import State
 from agentrail.core.windows import ASSUMED, window_of
@@ -62,8 +64,8 @@ def _tokens(wanted: float, window: int) -> int:
 
 def overhead(state: State) -> int:
     """Return the characters of all that goes with each request beside the history."""
-    size = len(state.setup.system)
-    for _, text in state.sections:
+    size = len(fixed_text(state.setup, state.tools))
+    for _, text in chain(*split(state.sections, state.setup.prompt_mode)):
         size += len(text)
     for attached in state.tools.values():
         size += tool_size(attached.spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import ClassVar, Final, Generic, Never, Self, TypeAlias
+from typing import ClassVar, Final, Generic, Literal, Never, Self, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -304,7 +304,11 @@ class HoldTool(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
 
 
 class SetSection(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
-    """Set a named section of the system prompt."""
+    """Set a named section of the system prompt.
+
+    A changed section of the layers `skills` and `memory` makes the provider read again all messages, which it had in
+    its cache. Sections of the layer `dynamic` follow the messages, so a change of them costs nothing else.
+    """
 
     kind = "set_section"
 
@@ -314,6 +318,8 @@ class SetSection(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """The text; `None` removes the section."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
+    layer: Literal["skills", "memory", "dynamic"] = "dynamic"
+    """Layer of the system prompt that the section belongs to."""
 
 
 class Ask(Action[S_co], Generic[S_co], metaclass=AuthoredKind):

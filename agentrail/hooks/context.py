@@ -33,7 +33,7 @@ class Context(Authored):
     model: str = "demo"
     """Name of the model for the next request."""
     prompt_mode: str = "full"
-    """A hint for plugins (`full`, `task`, `minimal`, `none`): how much system prompt is wanted; all of it is sent."""
+    """Which layers of the system prompt are sent: `full`, `task`, `minimal` or `none`."""
     turn: int = 0
     """Number of the open turn; 0 before the first turn."""
     round: int = 0
@@ -51,7 +51,7 @@ class Context(Authored):
     todos: tuple[Todo, ...] = ()
     """The session's list of things to do."""
     sections: tuple[tuple[str, str], ...] = ()
-    """Named sections of the system prompt."""
+    """Named sections of the system prompt, of all layers."""
     tools: tuple[str, ...] = ()
     """The names of the session's tools."""
     subagents: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Context(Authored):
     user_data: JsonObject = EMPTY
     """The `user_data` of the session's specification."""
     memory_contents: JsonObject = EMPTY
-    """Contents of memory files, by path; no session fills it yet, so it is empty except in tests of plugins."""
+    """The sections of the layer `memory`: contents of memory files, by path."""
     last_assistant_reply: str | None = None
     """The text of the last response."""
     approved_always: frozenset[tuple[str, str]] = frozenset()

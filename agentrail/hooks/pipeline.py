@@ -322,7 +322,7 @@ def _switch(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
 
 
 def _set_section(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
-    run.gathered = run.gathered.but(sections=(*run.gathered.sections, (said.name, said.text)))
+    run.gathered = run.gathered.but(sections=(*run.gathered.sections, said.section))
 
 
 def _hold(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:

@@ -48,6 +48,27 @@ class Switch(Value):
     """Whether the model's price is known."""
 
 
+SKILLS: Final = "skills"
+MEMORY: Final = "memory"
+DYNAMIC: Final = "dynamic"
+
+SECTION_LAYERS: Final = (SKILLS, MEMORY, DYNAMIC)
+"""The layers in which a plugin may set sections."""
+
+
+class Section(Value):
+    """A named text that a plugin adds to the system prompt."""
+
+    key: str
+    """Name of the section, unique in the session."""
+    text: str | None
+    """The text; `None` (in the decision of a plugin only) if the section is removed."""
+    layer: str = DYNAMIC
+    """Layer that the section belongs to, one of `SECTION_LAYERS`."""
+    by: str = ""
+    """Key of the plugin that set it last."""
+
+
 class Gathered(Value):
     """The decisions of the plugins in one run of a hook so far, except the verdict."""
 
@@ -67,8 +88,8 @@ class Gathered(Value):
     """Index of the last plugin that replaced arguments; -1 if none did."""
     switch: Switch | None = None
     """The model that was chosen last."""
-    sections: tuple[tuple[str, str | None], ...] = ()
-    """Sections of the system prompt that were set, in order."""
+    sections: tuple[Section, ...] = ()
+    """Sections of the system prompt that were set or removed, in order."""
     emits: tuple[Event, ...] = ()
     """Events to emit when the pipeline ends, even if it ends in an abort."""
     asks: tuple[tuple[str, int], ...] = ()
@@ -149,12 +170,19 @@ class PluginAnswer(Value):
     """Messages of `ReplaceMessages`, as ranges of those that the hook was built with."""
     request: AskRequest | None = None
     """Request of `Ask`."""
+    layer: str | None = None
+    """Layer of `SetSection`."""
     seconds: float | None = None
     """Deadline of `Ask`, timeout of `HoldTool`."""
     emits: int = 0
     """How many events it emitted. Those of all answers, in order, are the last ones of `Gathered.emits`."""
     final: bool = False
     """Whether a critical plugin was asked again, because a later plugin had replaced the arguments."""
+
+    @property
+    def section(self) -> Section:
+        """The section that `SetSection` sets or removes."""
+        return Section(self.name or "", self.text, self.layer or DYNAMIC, self.plugin)
 
 
 class Ruling(Value):

@@ -33,7 +33,7 @@ from agentrail.hooks.actions import (
     SetSection,
     SwitchModel,
 )
-from agentrail.hooks.ruling import PluginAnswer
+from agentrail.hooks.ruling import SECTION_LAYERS, PluginAnswer
 from agentrail.values.events.context import (
     ContentPolicyViolated,
     MemoryFlushed,
@@ -75,6 +75,10 @@ def _is_said(found: object) -> bool:
 
 def _is_text_or_none(found: object) -> bool:
     return found is None or _is_text(found)
+
+
+def _is_layer(found: object) -> bool:
+    return type(found) is str and found in SECTION_LAYERS
 
 
 def _is_seconds(found: object) -> bool:
@@ -149,8 +153,8 @@ def answer_of(plugin: str, action: Action[object], given: Sequence[Message], sho
             | ReplaceResponse(text=text)
         ):
             return PluginAnswer(plugin, kind, text)
-        case SetSection(key=name, text=text):
-            return PluginAnswer(plugin, kind, text, name)
+        case SetSection(key=name, text=text, layer=layer):
+            return PluginAnswer(plugin, kind, text, name, layer=layer)
         case SwitchModel(model=name, provider_options=options):
             return PluginAnswer(plugin, kind, name=name, args=freeze_object(options))
         case ReplaceToolArgs(args=args):
@@ -181,7 +185,7 @@ _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = 
         ReplaceToolArgs: {"args": _is_object},
         ReplaceToolResult: {"result": _is_result},
         HoldTool: {"hint": _is_text, "timeout": _is_seconds_or_none, "family": _is_text_or_none},
-        SetSection: {"key": _is_text, "text": _is_text_or_none},
+        SetSection: {"key": _is_text, "text": _is_text_or_none, "layer": _is_layer},
         Ask: {"request": _is_request, "deadline": _is_seconds},
     }
 )

@@ -91,6 +91,8 @@ class ToolContext:
     """Worker threads for synchronous code; set in each call of a session."""
     agents: Agents | None = None
     """The session's sub-agents; `None` if it may start none."""
+    memory_contents: JsonObject = EMPTY
+    """The sections of the layer `memory`: contents of memory files, by path."""
 
     @in_brackets
     def __repr__(self) -> str:

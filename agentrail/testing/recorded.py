@@ -147,7 +147,7 @@ def difference(recorded: ModelRequest, request: ModelRequest) -> str | None:
             return f"message {place + 1} is {now!r:.200}; recorded is {then!r:.200}"
     if len(recorded.messages) != len(request.messages):
         return f"it has {len(request.messages)} messages; recorded are {len(recorded.messages)}"
-    for what in ("system", "sections", "tools", "may_call", "options"):
+    for what in ("system", "background", "sections", "tools", "may_call", "options"):
         then, now = getattr(recorded, what), getattr(request, what)
         if then != now:
             return f"its {what} are {now!r:.200}; recorded are {then!r:.200}"

@@ -29,9 +29,9 @@ class ModelRequest(Authored):
     messages: Sequence[Message]
     """The conversation so far."""
     system: str = ""
-    """The system prompt."""
+    """The part of the system prompt that does not change while the session lives."""
     sections: tuple[tuple[str, str], ...] = ()
-    """Named sections to append to the system prompt, in order."""
+    """Named sections that may change with each request; they are sent after the messages, in order."""
     tools: tuple[ToolSpec, ...] = ()
     """The tools that the request declares: those that are not deferred, and those that lead to the others."""
     may_call: bool = True
@@ -46,11 +46,14 @@ class ModelRequest(Authored):
     """The JSON Schema of an object that the answer must fit; if empty, the answer is text."""
     deferred: tuple[ToolSpec, ...] = ()
     """The deferred tools, for a model whose provider has a form of its own for them."""
+    background: tuple[tuple[str, str], ...] = ()
+    """Named sections that change seldom (skills, memory); they are sent after `system`, before the messages."""
 
     @property
     def size(self) -> int:
         """Approximate number of characters that the model reads, without the tools' schemas."""
-        return len(self.system) + sum(len(text) for _, text in self.sections) + total_size(self.messages)
+        named = sum(len(text) for _, text in (*self.background, *self.sections))
+        return len(self.system) + named + total_size(self.messages)
 
 
 class TextChunk(Authored):

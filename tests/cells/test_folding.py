@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from agentrail.core.system_prompt import pairs_of
 from agentrail.core.vocabulary.commands import DONE, Accepted, Refused, SteerSent, SwitchModelSent, UpdatePluginSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
@@ -23,7 +24,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import AnyPlugin, Priority
-from agentrail.hooks.ruling import Gathered, Ruling, Switch, Verdict
+from agentrail.hooks.ruling import Gathered, Ruling, Section, Switch, Verdict
 from agentrail.values.content import ToolCall
 from agentrail.values.events import (
     AgentAbort,
@@ -108,7 +109,7 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
     before = got.before
     model = changes.get("model", "m")
     assert isinstance(model, str)
-    sections = changes.get("sections", ())
+    sections = pairs_of(changes.get("sections", ()))  # type: ignore[arg-type]  # sections
     history = changes.pop("history", before.history.and_(said()))
     shown = changes.pop("shown", history)
     events = changes.pop("events", None)
@@ -271,7 +272,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
         messages=Rearranged((OTHER,)),
         replaced_by=("B",),
         switch=switch,
-        sections=(("mood", "calm"),),
+        sections=(Section("mood", "calm", by="C"),),
         emits=emits,
     )
     decided = Ruling("before_request", Verdict.SKIP, "F", gathered=gathered, states=(*CHANGED, (5, 1)))
@@ -289,7 +290,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
             RequestStart("r2", "n", 2, 1),
         ],
         model="n",
-        sections=(("mood", "calm"),),
+        sections=(Section("mood", "calm", by="C"),),
         shown=(OTHER, note),
         pieces=(OTHER, Range(1, 2)),
         history=got.before.history.and_(said(), note),
@@ -568,8 +569,8 @@ def test_the_last_word_on_a_section_counts() -> None:
         plug("C", before_prompt=SetSection("mood", "brisk")),
         plug("D", after_response=SetSection("plan", None)),
     )
-    assert bench.prompt().step.state.sections == (("plan", "none yet"), ("mood", "brisk"))
-    assert bench.answers("bye").step.state.sections == (("mood", "brisk"),)
+    assert bench.prompt().step.state.sections == (Section("plan", "none yet", by="B"), Section("mood", "brisk", by="C"))
+    assert bench.answers("bye").step.state.sections == (Section("mood", "brisk", by="C"),)
 
 
 # Order

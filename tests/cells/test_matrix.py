@@ -33,7 +33,7 @@ from agentrail.hooks.moments import (
 )
 from agentrail.hooks.pipeline import WHEN_CRITICAL_BREAKS
 from agentrail.hooks.plugin import MATRIX
-from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
+from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Section, Switch, Verdict
 from agentrail.values.content import ToolCall
 from agentrail.values.events import (
     AgentEnd,
@@ -701,7 +701,7 @@ def test_a_response_may_change_the_model_for_good() -> None:
 @each_of(CELLS, "hook, action", sorted((hook, action) for hook, action in ACCEPTED if action == "set_section"))
 def test_a_section_is_set_and_goes_out_with_the_next_request(hook: str, action: str) -> None:
     moment = MOMENTS[hook]
-    mood = ("mood", "calm")
+    mood = Section("mood", "calm", by="P")
     moment.differs(
         fired(hook, action),
         ruling(hook, sections=(mood,)),

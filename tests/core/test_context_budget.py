@@ -9,6 +9,7 @@ from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.core.vocabulary.measure import Measured
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Attached, Setup, State
+from agentrail.hooks.ruling import Section
 from agentrail.values.content import Text
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, History, Message, UserMessage
@@ -49,7 +50,7 @@ def test_system_prompt_sections_tools_and_the_form_of_answers_count() -> None:
     assert tokens_of(plain) == 100
     tool = ToolSpec("look", "y" * 36, freeze_object({"type": "object", "properties": {}}))
     full = plain.but(
-        setup=plain.setup.but(system="s" * 80), sections=(("a", "z" * 40),), tools={"look": Attached(tool, 0)}
+        setup=plain.setup.but(system="s" * 80), sections=(Section("a", "z" * 40),), tools={"look": Attached(tool, 0)}
     )
     assert overhead(full) > 160
     assert tokens_of(full) == (400 + overhead(full)) // 4
@@ -64,7 +65,7 @@ def test_the_count_of_the_last_response_is_the_base_and_what_came_since_is_estim
     counted = before.but(measured=base)
     assert tokens_of(counted) == 5_200
     assert tokens_of(counted.but(history=counted.history.and_(said("y" * 80)))) == 5_220
-    assert tokens_of(counted.but(sections=(("a", "z" * 40),))) == 5_210
+    assert tokens_of(counted.but(sections=(Section("a", "z" * 40),))) == 5_210
 
 
 def test_a_large_count_also_says_how_many_characters_a_token_has() -> None:

@@ -36,7 +36,7 @@ def test_a_field_that_is_misspelt_is_named_with_the_nearest_one(given: str, mean
 
 
 def test_a_field_that_is_like_none_is_answered_with_all() -> None:
-    with pytest.raises(UnknownField, match="its fields are `agents`, `answer_max_retries`, `compact_at`"):
+    with pytest.raises(UnknownField, match="its fields are `agents`, `answer_max_retries`, `base`, `compact_at`"):
         SessionSpec(model="demo", qqqq=1)  # type: ignore[call-arg]  # on purpose
 
 

@@ -33,7 +33,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "Call": "args refusal error notes approved",
         "CallModel": "prompt system",
         "CallService": "payload",
-        "Change": "last_reply sections compact_wanted notices stopping crashed jobs title",
+        "Change": "last_reply compact_wanted notices stopping crashed jobs title",
         "ChangeToolsSent": "problems",
         "ChangedCall": "args refusal error notes approved",
         "ChangedCalls": "texts",
@@ -54,7 +54,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "Failed": "error",
         "Failure": "error message",
         "FindFiles": "names folders",
-        "Gathered": "texts args said sections",
+        "Gathered": "texts args said",
         "Hold": "hint args",
         "Image": "data",
         "InputQuarantined": "cause",
@@ -90,6 +90,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "Retry": "reason",
         "Ruling": "reason states logs",
         "RunTool": "args",
+        "Section": "text",
         "SecurityAudit": "reason",
         "SessionBranched": "left_behind",
         "SessionEnd": "reason",
@@ -98,7 +99,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "SessionQuarantined": "cause",
         "SessionRestarted": "cause",
         "Setup": "user_data",
-        "State": "plugin_states last_reply sections compact_wanted notices stopping crashed jobs title",
+        "State": "plugin_states last_reply compact_wanted notices stopping crashed jobs title",
         "StatusUpdate": "text",
         "SteerSent": "text",
         "Steering": "text",
@@ -198,7 +199,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "OnToolError": "name call_id",
         "Options": "on_prompt_while_held on_repeat_unknown",
         "Pause": "family",
-        "PluginAnswer": "plugin kind name",
+        "PluginAnswer": "plugin kind name layer",
         "PluginAttached": "plugin",
         "PluginChange": "kind key options",
         "PluginDetached": "plugin",
@@ -226,12 +227,13 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "Ruling": "hook by",
         "ResultOf": "call_id",
         "RunTool": "name",
+        "Section": "key layer by",
         "SecurityAudit": "call_id tool decision",
         "SessionBranched": "origin gone options",
         "SessionForked": "origin",
         "SessionReturned": "gone without lost options",
         "SessionStarted": "model",
-        "Setup": "system working_dir prompt_mode path spec agents tenant owner returns",
+        "Setup": "system base identity working_dir prompt_mode path spec agents tenant owner returns",
         "Spare": "model options",
         "State": (
             "session_id model model_options used_model tools deafness approved_always timers priced "
@@ -292,9 +294,6 @@ PAIRS: Final = frozenset(
     {
         ("Batch", "texts"),
         ("ChangedCalls", "texts"),
-        ("Gathered", "sections"),
-        ("Change", "sections"),
-        ("State", "sections"),
     }
 )
 """Fields of `TEXTS` that hold pairs of a name, which is kept, and a text."""

@@ -46,6 +46,9 @@ ANY_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 SHORT: Final = 64
 """The most characters of a name that replaces one that no provider takes; every provider takes names of this length."""
 
+SECTIONS: Final = "<system>\n{}\n</system>"
+"""The text with the dynamic sections; the tags tell the model that the user did not write them."""
+
 NO_NAME: Final = "unnamed"
 """Name that is given to a call without a name."""
 
@@ -81,6 +84,13 @@ class UserTurn(Value):
     """The results of all calls of the model's turn before this one."""
     parts: tuple[Part, ...] = ()
     """The user's texts and images."""
+    sections: Text | None = None
+    """The dynamic sections of the system prompt, in the last turn; `None` if there are none."""
+
+    @property
+    def said(self) -> tuple[Part, ...]:
+        """The user's texts and images, and then the dynamic sections."""
+        return self.parts if self.sections is None else (*self.parts, self.sections)
 
 
 class ModelTurn(Value):
@@ -109,9 +119,24 @@ def turns_of(
 
 
 def system_of(request: ModelRequest) -> tuple[str, ...]:
-    """Return the system prompt and then each section with its name as a heading; empty ones are left out."""
-    sections = (f"# {name}\n\n{text}" for name, text in request.sections if text.strip())
-    return (*((request.system,) if request.system.strip() else ()), *sections)
+    """Return the system prompt and then each lasting section with its name as a heading; empty ones are left out."""
+    return (*((request.system,) if request.system.strip() else ()), *_headed(request.background))
+
+
+def with_sections(turns: tuple[Turn, ...], request: ModelRequest) -> tuple[Turn, ...]:
+    """Return *turns*, which end with the user, with the dynamic sections of *request* as the last text of the user.
+
+    They change often: here a change leaves the beginning of the request as it was, so a provider's prompt cache fits.
+    """
+    sections = _headed(request.sections)
+    last = turns[-1]
+    if not sections or not isinstance(last, UserTurn):
+        return turns
+    return (*turns[:-1], last.but(sections=Text(SECTIONS.format("\n\n".join(sections)))))
+
+
+def _headed(sections: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple([f"# {name}\n\n{text}" for name, text in sections if text.strip()])
 
 
 def plain(parts: Iterable[Part]) -> tuple[Part, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from agentrail.core.system_prompt import memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.state import Draft, Due, Spare, Steering, Turn
@@ -202,12 +203,15 @@ class StepDraft:
         """Apply the parts of a ruling that every hook allows: sections of the system prompt, and a model."""
         gathered = ruling.gathered
         if gathered.sections:
-            sections = dict(self.s.sections)
-            for key, text in gathered.sections:
-                sections.pop(key, None)
-                if text is not None:
-                    sections[key] = text
-            self.s.sections = tuple(sections.items())
+            sections = {section.key: section for section in self.s.sections}
+            for section in gathered.sections:
+                before = sections.get(section.key)
+                if before is not None and (before.text, before.layer) == (section.text, section.layer):
+                    continue  # keeps its place, so that the provider's cache still fits
+                sections.pop(section.key, None)
+                if section.text is not None:
+                    sections[section.key] = section
+            self.s.sections = tuple(sections.values())
         if gathered.switch is not None:
             self.use_model(gathered.switch)
 
@@ -235,12 +239,13 @@ class StepDraft:
             turn_usage=NOTHING_USED if turn is None else s.usage.minus(turn.used),
             price_known=model in s.priced and all(spare.model in s.priced for spare in spares),
             todos=s.todos,
-            sections=s.sections,
+            sections=pairs_of(s.sections),
             tools=tuple(s.tools),
             subagents=s.setup.agents,
             elsewhere=s.elsewhere,
             budget_left=self._budget_left(),
             user_data=s.setup.user_data,
+            memory_contents=memory_of(s.sections),
             last_assistant_reply=s.last_reply,
             approved_always=s.approved_always,
             now_ms=self.at,

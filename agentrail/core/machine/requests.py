@@ -7,6 +7,7 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.finding import tell_again
 from agentrail.core.machine.steering import merge_steering
+from agentrail.core.system_prompt import fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
@@ -107,24 +108,26 @@ def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
 
     The state may come from records: they refer to what the request has of the history, the sections and the tools.
     """
-    messages, sections = state.history, state.sections
+    messages, sections, setup = state.history, state.sections, state.setup
     if request.layers is not None:
-        texts = dict(sections)
-        sections = tuple([(name, texts[name]) for name in request.layers])
+        named = {section.key: section for section in sections}
+        sections = tuple([named[name] for name in request.layers])
+    background, dynamic = split(sections, setup.prompt_mode)
     tools = tuple([attached.spec for attached in state.tools.values()])
     deferred = tuple([tool for tool in tools if tool.deferred])
     return _model_request(
         turn.model,
         messages if request.messages is None else request.messages.of(messages),
-        state.setup.system,
-        sections,
+        fixed_text(setup, state.tools),
+        dynamic,
         declared(tools) if deferred else tools,
-        state.round < state.setup.options.max_turns,
+        state.round < setup.options.max_turns,
         turn.options,
         state.session_id,
         request.request_id,
-        turn.returns or state.setup.returns,
+        turn.returns or setup.returns,
         deferred,
+        background,
     )
 
 

@@ -33,7 +33,7 @@ from agentrail.core.vocabulary.tool_calls import (
     Stray,
 )
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.ruling import Gathered, Place
+from agentrail.hooks.ruling import Gathered, Place, Section
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import Message, Rearranged, ToolMessage
 from agentrail.values.tools import Err, Ok, Todo, ToolSpec
@@ -192,7 +192,7 @@ class Change(Value):
     usage: Usage | UnsetType = UNSET
     last_reply: str | UnsetType | None = UNSET
     todos: tuple[Todo, ...] | UnsetType = UNSET
-    sections: tuple[tuple[str, str], ...] | UnsetType = UNSET
+    sections: tuple[Section, ...] | UnsetType = UNSET
     approved_always: frozenset[tuple[str, str]] | UnsetType = UNSET
     queue: tuple[Prompt, ...] | UnsetType = UNSET
     steering: tuple[Steering, ...] | UnsetType = UNSET

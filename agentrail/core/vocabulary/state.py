@@ -16,7 +16,7 @@ from agentrail.errors import UnknownPlugin
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.judge import PluginRow
 from agentrail.hooks.moments import Hook
-from agentrail.hooks.ruling import Gathered, Pause
+from agentrail.hooks.ruling import Gathered, Pause, Section
 from agentrail.values.content import Part, text_of
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History, Rearranged
@@ -42,7 +42,7 @@ class Setup(Value):
     """What a session got when it was spawned; never changes."""
 
     system: str = ""
-    """The system prompt."""
+    """The user layer of the system prompt."""
     options: Options = Options()
     """The limits and choices of the session."""
     working_dir: str = "."
@@ -50,7 +50,7 @@ class Setup(Value):
     user_data: JsonObject = EMPTY
     """Data from the caller of `spawn`, for plugins and tools."""
     prompt_mode: str = "full"
-    """A hint for plugins (`full`, `task`, `minimal`, `none`): how much system prompt is wanted; all of it is sent."""
+    """Which layers of the system prompt are sent: `full`, `task`, `minimal` or `none` (`core.system_prompt.MODES`)."""
     path: tuple[str, ...] = ()
     """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
     spec: str = ""
@@ -65,6 +65,10 @@ class Setup(Value):
     """Owner of the session, as the caller of `spawn` names it; that of its parent for a sub-agent."""
     returns: JsonObject = EMPTY
     """The JSON Schema of an object that each answer must fit, if its prompt has no other; empty: answers are text."""
+    base: str = ""
+    """The base layer of the system prompt."""
+    identity: str = ""
+    """The identity layer of the system prompt."""
 
 
 class Prompt(Value):
@@ -285,7 +289,7 @@ class State(Draftable):
     usage: Usage = NOTHING_USED
     last_reply: str | None = None
     todos: tuple[Todo, ...] = ()
-    sections: tuple[tuple[str, str], ...] = ()
+    sections: tuple[Section, ...] = ()
     approved_always: frozenset[tuple[str, str]] = frozenset()
     queue: tuple[Prompt, ...] = ()
     steering: tuple[Steering, ...] = ()

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
+from agentrail.core.system_prompt import memory_of
 from agentrail.core.vocabulary import effects
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired, ToolRaised, ToolReturned, ToolStopped
@@ -281,6 +282,7 @@ class Performer:
             surroundings,
             threads,
             self._ties.subagents,
+            memory_of(state.sections),
         )
 
     def cancel_calls(self, effect: effects.CancelCalls) -> None:

@@ -131,7 +131,7 @@ def _outcome(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
         gathered.messages,
         gathered.result,
         gathered.switch,
-        dict(gathered.sections),
+        {section.key: (section.text, section.layer) for section in gathered.sections},
         sorted(map(repr, gathered.emits)),
         states if ruling.hook not in ("init", "on_options", "on_event") else {},
         sorted(map(repr, ruling.errors)),

@@ -9,6 +9,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.model_requests import model_requests
 from agentrail.core.vocabulary.state import Request
 from agentrail.errors import BadRecord, SessionNotStored
+from agentrail.hooks.ruling import Section
 from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel
 from agentrail.values.content import Text
@@ -56,7 +57,7 @@ async def test_context_that_was_added_for_one_request_is_read_with_who_added_it(
 
 
 async def test_the_layers_of_a_request_are_its_sections_in_order() -> None:
-    sections = (("a", "calm"), ("b", "brief"), ("c", "kind"))
+    sections = (Section("a", "calm"), Section("b", "brief"), Section("c", "kind"))
     journal = await stored(with_request(Request("r9", layers=("c", "a")), sections=sections))
     _, second = await model_requests(journal, "s")
     assert second.sections == (("c", "kind"), ("a", "calm"))

@@ -18,6 +18,7 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
 from agentrail.errors import BadArguments
 from agentrail.hooks.moments import Hook
+from agentrail.hooks.ruling import Section
 from agentrail.ports.journal import Record, Redaction
 from agentrail.testing.conformance.journal_samples import prompted
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
@@ -121,12 +122,14 @@ def whole() -> Record:
         "demo",
         history=History(MESSAGES),
         plugin_states=(Stored("m:C", freeze_object({"$": "m:C", "said": [PRIVATE, 7]})), PRIVATE),
-        sections=(("about", PRIVATE),),
+        sections=(Section("about", PRIVATE),),
         batch=Batch(CallList([CALL])),
         title=PRIVATE,
         last_reply=PRIVATE,
     )
-    change = Change(plugin_states=ChangedStates(1, ((0, freeze_object({"a": PRIVATE})),)), sections=(("x", PRIVATE),))
+    change = Change(
+        plugin_states=ChangedStates(1, ((0, freeze_object({"a": PRIVATE})),)), sections=(Section("x", PRIVATE),)
+    )
     return prompted("s", 1, PRIVATE, opening=state, change=change, answer=Refused.of(BadArguments(PRIVATE, PRIVATE)))
 
 
@@ -140,7 +143,7 @@ def test_no_text_is_left_and_everything_has_its_place() -> None:
     assert [type(message) for message in after.opening.history] == [type(message) for message in MESSAGES]
     assert after.opening.history[0].parts == (Text(MARK), Text(MARK), Data(MARK))
     assert after.opening.history[1].calls == (ToolCall("c1", "tool", FrozenObject()),)  # type: ignore[union-attr]
-    assert after.opening.sections == (("about", MARK),)
+    assert after.opening.sections == (Section("about", MARK),)
     assert after.opening.plugin_states == (Stored("m:C", freeze_object({"$": "m:C", "said": [MARK, 7]})), MARK)
     assert after.opening.setup.system == "be brief"
     assert redacted(after, Redaction(9, "another")) == after

@@ -54,6 +54,7 @@ def histories(own: str, other: str) -> dict[str, ModelRequest]:
             (user("hello"),),
             system="Be short.",
             sections=(("todos", "- water the plants"), ("empty", " "), ("place", "kitchen")),
+            background=(("AGENTS.md", "Use metres."),),
         ),
         "tools": asked(
             user("are the lamps on?"),

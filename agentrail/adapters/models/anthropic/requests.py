@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agentrail.adapters.models.anthropic.thinking import manner_of, temperature_of
-from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, system_of, turns_of
+from agentrail.adapters.models.history import (
+    Asked,
+    ModelTurn,
+    Result,
+    Turn,
+    UserTurn,
+    system_of,
+    turns_of,
+    with_sections,
+)
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import ToolSearch, tool_search
 from agentrail.adapters.models.wire_format import Rendered
@@ -44,11 +53,11 @@ NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON S
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
-    turns = turns_of(request.messages, provider)
+    turns = with_sections(turns_of(request.messages, provider), request)
     search = tool_search(request, settings)
     most = settings.max_tokens or _max_tokens(model)
     manner = manner_of(model, settings, most, turns)
-    shown = turns if manner.thoughts else map(_without_thoughts, turns)
+    shown = turns if manner.thoughts else tuple(map(_without_thoughts, turns))
     body: dict[str, Json] = {
         "model": model,
         "max_tokens": most,
@@ -90,8 +99,8 @@ def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
     return {"type": settings.tool_choice}
 
 
-# Three cache marks: on the last tool, on the system prompt without its sections, and on the last message. Tools and
-# system prompt rarely change, so they are still read from the cache when a section changes from turn to turn.
+# Four cache marks, the most that the API takes: on the last tool, on the fixed part of the system prompt, on its last
+# section, and on the last message without the dynamic sections. What precedes a change is still read from the cache.
 
 
 def _tools(tools: Iterable[ToolSpec], search: ToolSearch, *, cache: bool) -> list[Json]:
@@ -107,7 +116,8 @@ def _tool(tool: ToolSpec) -> dict[str, Json]:
 
 def _system(request: ModelRequest, system: tuple[str, ...], *, cache: bool) -> list[Json]:
     blocks: list[dict[str, Json]] = [{"type": "text", "text": text} for text in system]
-    return _marked(blocks, 0 if request.system.strip() else -1, cache=cache)
+    fixed = _marked(blocks, 0 if request.system.strip() else -1, cache=cache)
+    return fixed if len(blocks) == 1 else _marked(blocks, len(blocks) - 1, cache=cache)
 
 
 def _marked(blocks: list[dict[str, Json]], place: int, *, cache: bool) -> list[Json]:
@@ -116,10 +126,12 @@ def _marked(blocks: list[dict[str, Json]], place: int, *, cache: bool) -> list[J
     return list(blocks)
 
 
-def _messages(turns: Iterable[Turn], search: ToolSearch, *, cache: bool) -> list[Json]:
+def _messages(turns: Sequence[Turn], search: ToolSearch, *, cache: bool) -> list[Json]:
     rendered = [_message(turn, search) for turn in turns]
-    role, blocks = rendered[-1]
-    rendered[-1] = (role, [*blocks[:-1], {**blocks[-1], "cache_control": MARK}] if cache else blocks)
+    if cache:
+        rendered[-1][1][-1] = {**rendered[-1][1][-1], "cache_control": MARK}
+    if isinstance(turns[-1], UserTurn) and turns[-1].sections is not None:
+        rendered[-1][1].append(_part(turns[-1].sections))
     return [{"role": role, "content": list(blocks)} for role, blocks in rendered]
 
 

@@ -75,8 +75,8 @@ BINDING: Final = "thinking-binding-controls-2026-08-01"
 DROP: Final[JsonObject] = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 """Asks the API to drop thinking blocks that are no longer valid.
 
-Changed sections, changed tools and compaction change the text before a block. Without this, all later requests of the
-session would be refused.
+Changed sections of skills or memory, changed tools and compaction change the text before a block. Without this, all
+later requests of the session would be refused.
 """
 
 FORCING: Final = ("any", "tool")

@@ -196,7 +196,7 @@ def _read(request: ModelRequest) -> int:
     """Return the number of characters of *request*: messages, system prompt, sections and tools."""
     messages = request.messages
     history = messages.size if isinstance(messages, History) else sum(map(size_of, messages))
-    sections = sum(len(name) + len(text) for name, text in request.sections)
+    sections = sum(len(name) + len(text) for name, text in (*request.background, *request.sections))
     tools = sum(len(spec.name) + len(spec.description) + len(canonical(spec.parameters)) for spec in request.tools)
     return history + len(request.system) + sections + tools
 

@@ -8,7 +8,16 @@ from urllib.parse import quote
 
 from agentrail.adapters.models.gemini.schema_subset import fitted
 from agentrail.adapters.models.gemini.seals import ALONE, CALL, TEXT, THOUGHT, opened, opened_call
-from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, system_of, turns_of
+from agentrail.adapters.models.history import (
+    Asked,
+    ModelTurn,
+    Result,
+    Turn,
+    UserTurn,
+    system_of,
+    turns_of,
+    with_sections,
+)
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import refuse_tool_search
 from agentrail.adapters.models.wire_format import Rendered
@@ -72,7 +81,8 @@ MODES: Final[Mapping[str, str]] = {"auto": "AUTO", "any": "ANY", "none": "NONE",
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
     refuse_tool_search(settings)
-    body: dict[str, Json] = {"contents": [_content(turn, model) for turn in turns_of(request.messages, provider)]}
+    turns = with_sections(turns_of(request.messages, provider), request)
+    body: dict[str, Json] = {"contents": [_content(turn, model) for turn in turns]}
     system = system_of(request)
     if system:
         body["systemInstruction"] = {"role": "user", "parts": [{"text": text} for text in system]}
@@ -138,7 +148,7 @@ def _declaration(tool: ToolSpec) -> JsonObject:
 
 def _content(turn: Turn, model: str) -> JsonObject:
     match turn:
-        case UserTurn(results=results, parts=parts):
+        case UserTurn(results=results, said=parts):
             inside = not model.startswith(OLDER)
             answers = [_result(result, inside=inside) for result in results]
             outside = [] if inside else [part for result in results for part in _images(result)]

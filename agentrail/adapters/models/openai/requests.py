@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, plain, system_of, turns_of
+from agentrail.adapters.models.history import (
+    Asked,
+    ModelTurn,
+    Result,
+    Turn,
+    UserTurn,
+    plain,
+    system_of,
+    turns_of,
+    with_sections,
+)
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import NONE, ToolSearch, tool_search
 from agentrail.adapters.models.wire_format import Rendered
@@ -40,7 +50,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
     if settings.stop:
         raise BadModelOptions(NO_STOP)
-    turns = turns_of(request.messages, provider)
+    turns = with_sections(turns_of(request.messages, provider), request)
     search = tool_search(request, settings)
     if search.finder != FINDER:  # an answer could not say which other name is meant
         search = NONE
@@ -114,11 +124,11 @@ def _choice(request: ModelRequest, settings: Settings) -> Json:
 
 def _items(turn: Turn, search: ToolSearch) -> Iterable[JsonObject]:
     match turn:
-        case UserTurn(results=results, parts=parts):
+        case UserTurn(results=results, said=said):
             for result in results:
                 yield _loaded(result, search) if result.name == search.finder else _result(result)
-            if parts:
-                yield {"role": "user", "content": [_part(part) for part in parts]}
+            if said:
+                yield {"role": "user", "content": [_part(part) for part in said]}
         case ModelTurn(parts=said, asked=asked):
             yield from _said(said)
             for one in asked:

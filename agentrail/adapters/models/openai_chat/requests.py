@@ -7,7 +7,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
-from agentrail.adapters.models.history import ANY_ID, Asked, ModelTurn, Result, UserTurn, system_of, turns_of
+from agentrail.adapters.models.history import (
+    ANY_ID,
+    Asked,
+    ModelTurn,
+    Result,
+    UserTurn,
+    system_of,
+    turns_of,
+    with_sections,
+)
 from agentrail.adapters.models.openai.requests import schema_of, text_of, url_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import refuse_tool_search
@@ -146,9 +155,9 @@ def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Js
     system = system_of(request)
     if system:
         messages.append({"role": "system", "content": "\n\n".join(system)})
-    for turn in turns_of(request.messages, provider, dialect.ids):
+    for turn in with_sections(turns_of(request.messages, provider, dialect.ids), request):
         match turn:
-            case UserTurn(results=results, parts=parts):
+            case UserTurn(results=results, said=parts):
                 messages += map(_result, results)
                 said = (*_images(results), *parts)
                 if said:

@@ -1,0 +1,14 @@
+"""The layers of the system prompt as a document: what each holds, and what each `prompt_mode` sends of it."""
+
+from __future__ import annotations
+
+from agentrail.catalog.markdown import code, table
+from agentrail.core.system_prompt import LAYERS, MODES
+
+
+def layers() -> list[str]:
+    """Return the table of the layers, in the order in which they are sent, with a column for each `prompt_mode`."""
+    header = ("layer", "what it holds", *map(code, MODES))
+    return table(
+        header, [(name, about, *(sent.get(name, "no") for sent in MODES.values())) for name, about in LAYERS.items()]
+    )

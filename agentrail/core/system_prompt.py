@@ -1,0 +1,79 @@
+"""Layers of a system prompt, which of them each `prompt_mode` sends, and the texts of a session's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.core.vocabulary.state import Attached, Setup
+from agentrail.hooks.ruling import DYNAMIC, MEMORY, SKILLS, Section
+from agentrail.values.json import EMPTY, JsonObject, freeze_object
+
+LAYERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "base": "`SessionSpec.base`: rules that all agents of a program share",
+        "user": "`SessionSpec.system`: what this agent is for",
+        "identity": "`SessionSpec.identity`: name and purpose of the agent",
+        SKILLS: "sections that plugins set in this layer: what the agent can look up",
+        MEMORY: "sections that plugins set in this layer: texts of memory files",
+        DYNAMIC: "all other sections that plugins set: plans, lists, advice for this moment",
+    }
+)
+"""Each layer with its content. Earlier layers change less often, so a provider's prompt cache keeps fitting them.
+
+The dynamic sections follow the messages, because they may change with each request.
+"""
+
+MODES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "full": dict.fromkeys(LAYERS, "whole"),
+        "task": {"base": "first paragraph", "user": "whole", "identity": "whole", DYNAMIC: "whole"},
+        "minimal": {"base": "names of the tools", "user": "whole", "identity": "whole"},
+        "none": {"user": "whole"},
+    }
+)
+"""For each `prompt_mode`, the layers that are sent, and what is sent of each."""
+
+Pairs = tuple[tuple[str, str], ...]
+NO_PAIRS: Final[Pairs] = ()
+
+
+def fixed_text(setup: Setup, tools: Mapping[str, Attached]) -> str:
+    """Return the layers that no step changes: base, user and identity, with an empty line between them."""
+    if not setup.base and not setup.identity and setup.prompt_mode == "full":
+        return setup.system
+    sent = MODES[setup.prompt_mode]
+    names = [name for name, attached in tools.items() if not attached.spec.deferred]
+    base = {
+        "whole": setup.base,
+        "first paragraph": setup.base.strip().partition("\n\n")[0],
+        "names of the tools": f"Your tools: {', '.join(names)}." if names else "",
+        "": "",
+    }[sent.get("base", "")]
+    identity = setup.identity if "identity" in sent else ""
+    return "\n\n".join(text for text in (base, setup.system, identity) if text.strip())
+
+
+def split(sections: Sequence[Section], mode: str) -> tuple[Pairs, Pairs]:
+    """Return the *sections* that *mode* sends: those of lasting layers, ordered by layer, and the dynamic ones."""
+    if not sections:
+        return NO_PAIRS, NO_PAIRS
+    sent = MODES[mode]
+    by_layer: dict[str, list[tuple[str, str]]] = {layer: [] for layer in sent}
+    for section in sections:
+        if section.layer in sent and section.text is not None:
+            by_layer[section.layer].append((section.key, section.text))
+    dynamic = by_layer.pop(DYNAMIC, [])
+    return tuple([pair for pairs in by_layer.values() for pair in pairs]), tuple(dynamic)
+
+
+def pairs_of(sections: Sequence[Section]) -> Pairs:
+    """Return *sections* as pairs of key and text."""
+    return tuple([(section.key, section.text or "") for section in sections]) if sections else NO_PAIRS
+
+
+def memory_of(sections: Sequence[Section]) -> JsonObject:
+    """Return the texts of the sections of the layer `memory`, by key."""
+    found = {section.key: section.text for section in sections if section.layer == MEMORY}
+    return freeze_object(found) if found else EMPTY
