@@ -23,6 +23,7 @@ from agentrail.ports.web import Web
 from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import Watchdog
+from agentrail.runtime.inbox.dozing import Idlers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import HeldCall
@@ -50,6 +51,7 @@ class SharedServices:
         "forget",
         "fork",
         "gate",
+        "idlers",
         "journal",
         "leases",
         "limits",
@@ -89,6 +91,7 @@ class SharedServices:
         self.calls = Calls()
         self.threads = WorkerThreads()
         self.timers = Timers(self.clock)
+        self.idlers = Idlers(self.timers)
         self.watchdog = Watchdog(self.threads.working)
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)

@@ -220,7 +220,7 @@ def second_abort_not_answered(p: Planting) -> None:
 @bug("a mailbox that is not held up any more does not wake its reader", "liveness")
 def resumed_mailbox_sleeps_on(p: Planting) -> None:
     def resume(mailbox: Mailbox) -> None:
-        mailbox._suspended = len(mailbox._user) % 2 == 1
+        mailbox.suspended = len(mailbox._user) % 2 == 1
 
     p.put(Mailbox, "resume", resume)
 

@@ -62,9 +62,11 @@ async def _talk(supervisor: Supervisor, spec: SessionSpec, turns: int) -> Sessio
     return session
 
 
-async def _fallen_asleep(supervisor: Supervisor) -> None:
+async def _at_rest(supervisor: Supervisor, *, asleep: bool) -> None:
+    """Wait until every session dozes, or is asleep."""
     for session in supervisor.sessions():
-        while not session._session.sleep.is_deep:  # noqa: ASYNC110, SLF001 - no event says so
+        actor = session._session  # noqa: SLF001 - no event says so
+        while actor.mailbox.alarm is None or (asleep and not actor.sleep.is_deep):  # noqa: ASYNC110 - no event says so
             await trio.sleep(0.1)
 
 
@@ -79,8 +81,7 @@ async def sizes(sessions: int, turns: int, journal: Journal | None = None, *, as
         before, _ = tracemalloc.get_traced_memory()
         for _ in range(sessions):
             await _talk(supervisor, spec, turns)
-        if asleep:
-            await _fallen_asleep(supervisor)
+        await _at_rest(supervisor, asleep=asleep)
         gc.collect()
         linecache.clearcache()  # on a busy machine the watchdog has read source for its log
         after, _ = tracemalloc.get_traced_memory()
@@ -108,7 +109,7 @@ async def _woken(sessions: int, wanted: int) -> float:
     async with open_supervisor() as supervisor:
         for _ in range(sessions):
             await _talk(supervisor, spec, 0)
-        await _fallen_asleep(supervisor)
+        await _at_rest(supervisor, asleep=True)
         for session in supervisor.sessions()[:wanted]:
             began = time.perf_counter()
             await session.ask("wake up")

@@ -91,7 +91,7 @@ class Session:
         self.shared = shared
         self._code: SessionCode | None = code
         self.sleep = Sleep(find_code, code)
-        self.mailbox = Mailbox(state.session_id, shared.gate)
+        self.mailbox = Mailbox(state.session_id, shared.gate, shared.idlers)
         self.records = Records(claim, shared, None if returned else state)
         buffered = state.setup.options.event_buffer_size
         mid_turn = state.phase is not Phase.IDLE
@@ -135,11 +135,12 @@ class Session:
     # The loop
 
     async def run(self) -> None:
-        """Run the actor until the session ends or falls asleep; after a crash (`broke`), recover first."""
+        """Run the actor until the session ends, falls asleep or dozes (`DozeDue`); after a crash, recover first."""
         if self.sleep.is_deep:
             await self._wake()
         elif self.broke is not None:
             await self._come_back(inputs.ActorRestarted(self.broke))
+        self.broke = None
         self._touched = self.shared.clock.now_ms()
         self._look_after()
         while self.state.phase is not Phase.ENDED:

@@ -15,6 +15,7 @@ from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import MailboxFull
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.reprs import in_brackets, listed, some
+from agentrail.runtime.inbox.dozing import DozeDue, Idlers
 from agentrail.runtime.inbox.letter import Letter, joined
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
@@ -30,7 +31,7 @@ LETTERS_PER_PASS = 16
 
 
 class Mailbox:
-    """Three lanes that many tasks post to and one actor reads."""
+    """Three lanes that many tasks post to and one actor reads; *idlers* has the actor end that waits for long."""
 
     __slots__ = (
         "_admitted",
@@ -38,36 +39,39 @@ class Mailbox:
         "_at_gate",
         "_bytes",
         "_control",
+        "_dozes",
         "_gate",
+        "_idlers",
         "_lane",
         "_number",
         "_reader",
         "_results",
         "_session",
-        "_suspended",
         "_unbroken",
         "_urgent",
         "_user",
         "_waiting_for_room",
         "alarm",
         "closed",
+        "suspended",
     )
 
-    def __init__(self, session: str, gate: Gate) -> None:
+    def __init__(self, session: str, gate: Gate, idlers: Idlers | None = None) -> None:
         self._session = session
         self._gate = gate
+        self._idlers = idlers
         self._control: list[Letter] = []
         self._results: list[Letter] = []
         self._user: list[Letter] = []
         self._lane = self._control
-        self._suspended = False
+        self.suspended = False  # only the control lane is read
         self._bytes = 0
         self._number = 0
         self._apart = 0  # letters up to this number are not joined
         self._urgent = 0
         self._unbroken = 0
-        self._admitted = False
-        self._at_gate = False
+        self._admitted = self._at_gate = False
+        self._dozes = False  # the reader was woken to end
         self._reader: trio.lowlevel.Task | None = None
         self.alarm: Callable[[], None] | None = None
         self._waiting_for_room: OrderedDict[Slot[None], Letter] | None = None
@@ -77,7 +81,7 @@ class Mailbox:
     def __repr__(self) -> str:
         lanes = zip(("control", "results", "user"), self.lengths, strict=True)
         waiting = len(self._waiting_for_room or ())
-        state = "closed" if self.closed is not None else "suspended" if self._suspended else ""
+        state = "closed" if self.closed is not None else "suspended" if self.suspended else ""
         said = listed(*(f"{lane} {count}" for lane, count in lanes), some(self._bytes, "byte"))
         return listed(f"{self._session!r} {said}", f"{waiting} wait for room" if waiting else "", state)
 
@@ -195,10 +199,10 @@ class Mailbox:
         self._number += 1
         letter.number = self._number
         self._user.append(letter)
-        if self._reader is not None:
+        if self._admitted:
+            self._wake()
+        elif self._reader is not None or self.alarm is not None:
             self._ask_gate()
-        elif self.alarm is not None:
-            self._ring(self.alarm)
 
     def _has_room(self, size: int) -> bool:
         return not self._user or _have_room(len(self._user), self._bytes, size)
@@ -229,7 +233,8 @@ class Mailbox:
     async def receive(self) -> Letter:
         """Return the next letter; there is no await between taking it and returning.
 
-        After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken.
+        After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken. Raise
+        `DozeDue` if none came for long.
         """
         while True:
             if self._unbroken >= LETTERS_PER_PASS:
@@ -240,7 +245,7 @@ class Mailbox:
                 self._unbroken += len(letter.parts) or 1
                 reach(Failpoint.MESSAGE_TAKEN)
                 return letter
-            if self._user and not self._suspended:
+            if self._user and not self.suspended:
                 self._ask_gate()
                 if self._admitted:
                     continue
@@ -248,14 +253,20 @@ class Mailbox:
                 self._admitted = False  # the letters that were admitted are gone: the next prompt asks the gate again
             self._unbroken = 0
             self._reader = trio.lowlevel.current_task()
+            if self._idlers is not None:
+                self._idlers.note(self)
             await trio.lowlevel.wait_task_rescheduled(self)
+            if self._dozes:
+                self._dozes = False
+                if self.is_empty:  # a letter may have come in the pass in which the reader was woken
+                    raise DozeDue
 
     def _take(self) -> Letter | None:
         if self._control:
             cleared = self._cleared(self._control[0])
             if cleared is not None:
                 return cleared
-        if self._suspended:
+        if self.suspended:
             self._lane = self._control
             return self._control.pop(0) if self._control else None
         user_is_due = self._urgent >= PATIENCE and self._user
@@ -319,18 +330,13 @@ class Mailbox:
         if self._lane is self._user:
             self._bytes += letter.size
 
-    @property
-    def suspended(self) -> bool:
-        """Whether only the control lane is read."""
-        return self._suspended
-
     def suspend(self) -> None:
         """Read only the control lane from now on."""
-        self._suspended = True
+        self.suspended = True
 
     def resume(self) -> None:
         """Read all lanes again."""
-        self._suspended = False
+        self.suspended = False
         self._wake()
 
     def _ask_gate(self) -> None:
@@ -351,9 +357,15 @@ class Mailbox:
             self._ring(self.alarm)
 
     def _ring(self, alarm: Callable[[], None]) -> None:
-        """Wake the session if it hibernates, as no actor reads the mailbox then."""
+        """Wake the session if it dozes or hibernates, as no actor reads the mailbox then."""
         self.alarm = None
         alarm()
+
+    def doze(self) -> None:
+        """Have the reader end, if it waits and no letter does."""
+        if self._reader is not None and self.is_empty:
+            self._dozes = True
+            self._wake()
 
     def __call__(self, _: object) -> trio.lowlevel.Abort:
         """Forget the reader, which is cancelled; a bound method would take 64 bytes as long as the session lives."""
@@ -365,8 +377,12 @@ class Mailbox:
     def close(self, answer: Answer) -> None:
         """Answer all waiting letters with *answer*, and all that still come."""
         self.closed = answer
-        left = [*self._control, *self._results, *self._user]
-        for lane in (self._control, self._results, self._user):
+        self.alarm = None
+        if self._idlers is not None:
+            self._idlers.forget(self)
+        lanes = self._control, self._results, self._user
+        left = [letter for lane in lanes for letter in lane]
+        for lane in lanes:
             lane.clear()
         self._bytes = 0
         for letter in left:

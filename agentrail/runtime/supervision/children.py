@@ -28,6 +28,9 @@ Service: TypeAlias = Callable[..., Awaitable[None]]
 LIVING: Final = frozenset({"starting", "running", "waiting", "stopping", "stuck"})
 """States in which a child has a task."""
 
+DORMANT: Final = frozenset({"asleep", "dozing"})
+"""States in which a session has no task, and a letter starts one."""
+
 
 class Body(Protocol):
     """What a supervisor runs as a child; one class per kind."""
@@ -185,6 +188,10 @@ _READY.settle(None)
 """What all children have for `ready` and `started` once they are."""
 
 
+_NO_RUN: Final = trio.CancelScope()
+"""Scope of all children that doze or sleep."""
+
+
 class Child:
     """A child of a supervisor, over all its restarts."""
 
@@ -242,9 +249,19 @@ class Child:
         self.started.settle(None)
         self.ready = self.started = _READY
 
+    def cancel(self) -> None:
+        """Cancel the run; a session that dozes or sleeps has none: it is down, and no letter starts one any more."""
+        self.expected = True
+        self.scope.cancel()
+        if self.state in DORMANT and isinstance(self.body, SessionBody):
+            self.body.session.mailbox.alarm = None
+            self.end()
+
     def end(self, state: str = "down") -> None:
         """Note that a run is over, and wake all tasks that wait for it."""
         self.state = state
+        if state in DORMANT:
+            self.scope = _NO_RUN
         if self._ended is not None:
             self._ended.set()
 
@@ -257,7 +274,8 @@ class Child:
 
     def view(self) -> ChildView:
         """Return the child's entry in `tree()`."""
-        shown = ChildView(self.key, self.body.kind, self.state, self.ward.restart, self.restarts)
+        state = "running" if self.state == "dozing" else self.state  # nobody but the supervisor need tell them apart
+        shown = ChildView(self.key, self.body.kind, state, self.ward.restart, self.restarts)
         return self.body.view(shown)
 
 

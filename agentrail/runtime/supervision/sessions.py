@@ -339,7 +339,6 @@ class Sessions:
 
 def _cancel(node: SupervisorNode) -> None:
     for child in node.children.values():
-        child.expected = True
-        child.scope.cancel()
+        child.cancel()
         if isinstance(child.body, SupervisorNode):
             _cancel(child.body)

@@ -23,9 +23,11 @@ from agentrail.errors import (
 )
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport, reason_of
+from agentrail.runtime.inbox.dozing import DozeDue
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import split, traced
-from agentrail.runtime.supervision.children import Child, SessionBody, not_started
+from agentrail.runtime.supervision.alarm import Alarm, when_finite
+from agentrail.runtime.supervision.children import DORMANT, Child, SessionBody, not_started
 from agentrail.runtime.supervision.tree import Tree
 from agentrail.values.foreign import described
 
@@ -166,6 +168,7 @@ class SupervisorNode:
     async def _live(self, child: Child, pause: float) -> None:
         """Body of a child's task; exceptions are handled here, except those that must end the process."""
         error: BaseException | None = None
+        dozes = False
         try:
             with child.scope:
                 if pause:
@@ -174,6 +177,8 @@ class SupervisorNode:
                     child.state = "starting"
                 child.scope.deadline = self.tree.shared.clock.deadline_in(child.start_timeout)
                 await child.body.run(child.is_ready)
+        except DozeDue:
+            dozes = True
         except BaseException as crash:  # noqa: ASYNC103 - what is ours is raised again
             # Its scope is shielded: a `Cancelled` that a service kept from elsewhere is a crash as any other.
             # tests/runtime/test_tree.py::test_a_service_that_raises_a_cancellation_that_it_kept_is_started_again
@@ -188,14 +193,15 @@ class SupervisorNode:
         if error is None and child.scope.cancelled_caught and isinstance(child.body, SessionBody):
             error = child.body.lost
         child.error, error = error, None  # its traceback holds this frame
-        self._ended(child, child.error)
+        self._ended(child, child.error, dozes=dozes)
 
     # When a child has ended
 
-    def _ended(self, child: Child, error: BaseException | None) -> None:
-        if error is None and not child.expected and isinstance(child.body, SessionBody) and child.body.sleeps:
-            child.end("asleep")
-            child.body.session.mailbox.alarm = _Alarm(self, child)
+    def _ended(self, child: Child, error: BaseException | None, *, dozes: bool) -> None:
+        body = child.body
+        if error is None and not child.expected and isinstance(body, SessionBody) and (dozes or body.sleeps):
+            child.end("dozing" if dozes else "asleep")
+            body.session.mailbox.alarm = Alarm(self, child)
             return
         stuck = child.state == "stuck"
         child.end()
@@ -252,11 +258,11 @@ class SupervisorNode:
         self._begin(child, pause)
 
     def rouse(self, child: Child) -> None:
-        """Restart the actor of a hibernating session, because a message came."""
+        """Restart the actor of a session that dozes or hibernates, because a message came."""
         if isinstance(child.body, SessionBody):
             child.body.session.mailbox.alarm = None  # later messages need not wake it
         child.begin()
-        self._begin(child, 0.0)
+        when_finite(self.tree.shared.timers, child.key, partial(self._begin, child, 0.0))
 
     async def _again(self, child: Child, cause: str) -> BaseException | None:
         """Restart *child*, and return when it is ready, or why it is not; other endings have to wait meanwhile."""
@@ -330,6 +336,8 @@ class SupervisorNode:
 
     async def _halt(self, child: Child) -> None:
         """Stop *child* so that it can be restarted; log its name if it does not end in time."""
+        if child.state == "dozing":
+            child.cancel()
         if not child.lives():
             return
         child.expected = True
@@ -347,7 +355,7 @@ class SupervisorNode:
 
     async def stop(self, child: Child) -> None:
         """Stop *child* for good, by cancelling it if it takes too long; log its name if it still runs."""
-        if child.state == "asleep":
+        if child.state in DORMANT:
             self.rouse(child)
             await child.ready.wait()
         if child.lives():
@@ -383,16 +391,3 @@ class SupervisorNode:
             child.error = None  # the frames of its traceback hold the child
             if isinstance(child.body, SessionBody):
                 child.body.forget()
-
-
-class _Alarm:
-    """Callback that wakes a hibernating session; kept small, as there may be very many."""
-
-    __slots__ = ("_child", "_node")
-
-    def __init__(self, node: SupervisorNode, child: Child) -> None:
-        self._node = node
-        self._child = child
-
-    def __call__(self) -> None:
-        self._node.rouse(self._child)

@@ -68,5 +68,4 @@ class Tree:
         """Cancel all sessions at once, so that none writes or does anything more."""
         self.closing = True
         for child in self.sessions.values():
-            child.expected = True
-            child.scope.cancel()
+            child.cancel()
