@@ -17,7 +17,7 @@ WHEEL_PY := $(CURDIR)/build/wheel/env/bin/python
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-BENCHMARKS := tests.benchmarks tests.benchmarks.aborts tests.benchmarks.living tests.benchmarks.kit \
+BENCHMARKS := tests.benchmarks tests.benchmarks.aborts tests.benchmarks.living tests.benchmarks.flat tests.benchmarks.kit \
   tests.benchmarks.journal tests.benchmarks.recovery tests.benchmarks.listing
 # Tests whose figures are smaller in CI than in the campaign.
 FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_sdks.py \

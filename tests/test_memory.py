@@ -10,8 +10,10 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals import memory
 from agentrail.runtime.diagnosis import watchdog
+from tests.benchmarks import flat
 from tests.benchmarks.living import sizes
 from tests.benchmarks.rig import Forgetful, InstantModel
+from tests.profiles import CAMPAIGN
 
 SESSIONS = 50
 
@@ -68,3 +70,15 @@ async def _tracked_per_session(turns: int) -> float:
 def test_a_session_has_few_objects_that_the_collector_looks_at(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)
     assert trio.run(_tracked_per_session, turns) <= MOST_TRACKED[turns]
+
+
+TURNS = 100_000 if CAMPAIGN else 2_000
+
+
+def test_memory_is_flat_while_sessions_come_and_go_and_requests_leave_cycles_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watchdog, "SLOW", 3600.0)
+    seen = trio.run(lambda: flat.run(1_000 if CAMPAIGN else 20, TURNS))
+    assert flat.growth([each.blocks for each in seen]) <= flat.GROWTH
+    assert max(each.cycles for each in seen) <= flat.MOST_CYCLES
