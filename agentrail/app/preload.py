@@ -31,11 +31,12 @@ ALWAYS: Final = (
     "agentrail.codec.states",
     "agentrail.codec.values",
     "agentrail.codec.text",
+    "agentrail.core.printed_windows",
     "agentrail.runtime.commands",
     "agentrail.runtime.inbox.known_commands",
     "agentrail.runtime.actor.journal_log",
 )
-"""Modules that any session may need: for states of plugins, command ids, restarts and forks."""
+"""Modules that any session may need: for states of plugins, windows of models, command ids, restarts and forks."""
 
 HTTP: Final = ("httpx", "httpcore", "h11", "anyio", "certifi", "importlib.resources", "encodings.idna")
 """The modules of the HTTP client, and those that the client would import at its first request."""
