@@ -82,3 +82,9 @@ def test_memory_is_flat_while_sessions_come_and_go_and_requests_leave_cycles_beh
     seen = trio.run(lambda: flat.run(1_000 if CAMPAIGN else 20, TURNS))
     assert flat.growth([each.blocks for each in seen]) <= flat.GROWTH
     assert max(each.cycles for each in seen) <= flat.MOST_CYCLES
+
+
+def test_nothing_is_left_of_sessions_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "SLOW", 3600.0)
+    seen = trio.run(lambda: flat.run(20, 2_000, looks=20, collected=True))
+    assert flat.growth([each.blocks for each in seen]) <= 1.003

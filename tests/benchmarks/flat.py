@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import weakref
@@ -24,8 +25,8 @@ TURNS_OF_ONE: Final = 10
 LINKS: Final = 1_000
 """Objects of the cycle that a request leaves behind."""
 
-GROWTH: Final = 1.05
-"""How much more the second half of the run may take than the first."""
+GROWTH: Final = 1.1
+"""How much more the second half of the run may take than the first: what waits for the collector goes up and down."""
 
 MOST_CYCLES: Final = 1_000
 """How many cycles that a request has left behind may be there at a time."""
@@ -79,8 +80,11 @@ def _resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-async def run(sessions: int, turns: int, *, looks: int = 100) -> list[Seen]:
-    """Return what is seen, so many times, while so many sessions at a time have so many turns together."""
+async def run(sessions: int, turns: int, *, looks: int = 100, collected: bool = False) -> list[Seen]:
+    """Return what is seen, so many times, while so many sessions at a time have so many turns together.
+
+    If *collected*, a full collection comes before each look, and what is seen is what is in use.
+    """
     model = Careless()
     spec = SessionSpec(model=model)
     seen: list[Seen] = []
@@ -96,6 +100,8 @@ async def run(sessions: int, turns: int, *, looks: int = 100) -> list[Seen]:
                 session, had = await supervisor.spawn(spec), 0
             there.append((session, had + 1))
             if turn % (turns // looks) == 0:
+                if collected:
+                    gc.collect()
                 seen.append(Seen(sys.getallocatedblocks(), _resident(), model.cycles()))
     return seen
 
