@@ -24,6 +24,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "upgrade": ("old",),
         "inherited": ("state", "ctx"),
         "on_event": ("event", "state", "ctx"),
+        "screen": ("text",),
         "describe": (),
     }
 )

@@ -22,7 +22,7 @@ from agentrail.hooks.pipeline import (
     Storable,
     nobody_listens,
 )
-from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin, takes_none
+from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Log, Plugin, takes_none
 from agentrail.hooks.ruling import (
     ANSWERS,
     FITS,
@@ -195,6 +195,10 @@ class Live:
         )
         pipeline.complain = self.complain
         return pipeline.run(entries, place)
+
+    def screening(self, seats: tuple[AttachedPlugin, ...]) -> tuple[PluginEntry, ...]:
+        """Return the plugins that have a `screen`, in order."""
+        return self._entries(seats).get(SCREEN, ()) if seats else ()
 
     def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
         """Whether any of the plugins has `on_event`."""

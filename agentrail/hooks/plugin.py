@@ -83,6 +83,7 @@ from agentrail.values.value import Authored
 S = TypeVar("S", default=None)
 
 ON_EVENT: Final = "on_event"
+SCREEN: Final = "screen"
 
 
 class Priority(IntEnum):
@@ -179,10 +180,20 @@ class Plugin(AnyPlugin, Generic[S]):
     def inherited(self, state: S, ctx: Context) -> AnyPlugin | None:
         """Return the plugin that a new sub-agent gets from this one, or `None` if it gets none.
 
-        By default a sub-agent gets the plugin itself if its priority is that of security. A plugin with a limit returns
-        one with the rest of the limit.
+        By default a sub-agent gets the plugin itself if its priority is that of security, or if it has a `screen`. A
+        plugin with a limit returns one with the rest of the limit.
         """
-        return self if self.priority < Priority.CORE else None
+        screens = type(self).screen is not Plugin.screen
+        return self if screens or self.priority < Priority.CORE else None
+
+    def screen(self, text: str) -> str:
+        """Return *text* as it may be written; called for each text before it is journaled, shown or told.
+
+        A pure function of the options: it gets no state, and the same text gives the same result. It is given what a
+        user, the model or a tool says, and what stands in arguments and results, text by text. What it returns may be
+        screened again, such as by the parent of a sub-agent.
+        """
+        return text
 
     def on_event(self, event: Envelope, state: S, ctx: Context) -> S | Log[S]:
         """Called for each durable event of the session: return the new state, or a `Log` with it."""
@@ -356,9 +367,11 @@ def _shown_type(cls: type[AnyPlugin]) -> str:
 
 
 def implemented(plugin: AnyPlugin) -> frozenset[str]:
-    """Return the names of the hooks (and `on_event`) that *plugin* overrides."""
+    """Return the names of the hooks (and `on_event` and `screen`) that *plugin* overrides."""
     cls = type(plugin)
-    return frozenset(name for name in (*HOOK_NAMES, ON_EVENT) if getattr(cls, name, None) is not getattr(Plugin, name))
+    return frozenset(
+        name for name in (*HOOK_NAMES, ON_EVENT, SCREEN) if getattr(cls, name, None) is not getattr(Plugin, name)
+    )
 
 
 @cache

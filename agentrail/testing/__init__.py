@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentrail.testing.laws.laws import check_hook as check_hook
     from agentrail.testing.laws.laws import check_init as check_init
     from agentrail.testing.laws.laws import check_options as check_options
+    from agentrail.testing.laws.laws import check_screen as check_screen
     from agentrail.testing.probes import ArgsReplacer as ArgsReplacer
     from agentrail.testing.probes import Holder as Holder
     from agentrail.testing.probes import Recorder as Recorder
@@ -112,6 +113,7 @@ _HOMES = {
     "approve": "agentrail.testing.turns.cues",
     "call": "agentrail.testing.scripted",
     "check_event": "agentrail.testing.laws.laws",
+    "check_screen": "agentrail.testing.laws.laws",
     "check_hook": "agentrail.testing.laws.laws",
     "check_init": "agentrail.testing.laws.laws",
     "check_options": "agentrail.testing.laws.laws",

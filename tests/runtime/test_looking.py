@@ -207,6 +207,30 @@ async def test_the_step_that_holds_up_the_loop_is_named(
 
 
 @frozen
+class SlowScreen(Plugin):
+    """Takes a quarter of a second to screen the text `slow`."""
+
+    hand: Callable[[], Hand]
+
+    def screen(self, text: str) -> str:
+        if text == "slow":
+            self.hand().advance(0.25)
+        return text
+
+
+@pytest.mark.usefixtures("alarm_kind")
+async def test_a_screen_that_holds_up_the_loop_is_told_as_a_slow_hook_is(
+    hand: Hand, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = await world.spawn(["fine"] * 2, "mine", plugins=[SlowScreen(lambda: hand)])
+    await session.ask("slow")
+    await settle()
+    found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
+    assert ["`PromptSent` has held up the loop for 250 ms" in record.getMessage() for record in found] == [True]
+    assert world.heard(session).only(PluginSlow) == PluginSlow(("SlowScreen",), 250)
+
+
+@frozen
 class Litter(Plugin):
     """Has the garbage collector hold up a step for seconds that the prompt lists, and takes more time afterwards."""
 

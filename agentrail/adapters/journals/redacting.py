@@ -15,8 +15,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentrail.adapters.journals.packing import pack, unpack
-from agentrail.adapters.journals.personal_texts import PAIRS, TEXTS
 from agentrail.codec.states import Stored
+from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.ports.journal import About, Record, Redaction
 from agentrail.ports.session_summary import about_after

@@ -109,6 +109,8 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     if state.phase is Phase.ENDED:
         return Step(state)
     w = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial, arrival.by)
+    if arrival.broken:
+        w.emit(*arrival.broken)
     HANDLERS[type(given)](w, given)
     drain(w)
     if w.subjects is not None:

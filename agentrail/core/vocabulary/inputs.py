@@ -8,6 +8,7 @@ from agentrail.core.vocabulary.commands import ActorCommand, Command
 from agentrail.hooks.actions import AskAnswer
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.values.events.envelope import Event
+from agentrail.values.events.plugins import PluginError
 from agentrail.values.messages import Message
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response
 from agentrail.values.tools import Err, Ok, Probed, ToolResult, ToolSpec
@@ -315,3 +316,5 @@ class Arrival(Value):
     """Text and usage of the running response; set if the input has none and a critical plugin may abort the turn."""
     by: str = ""
     """Who gave the command, in the words of the caller (`SessionHandle.by`); empty if nobody said so."""
+    broken: tuple[PluginError, ...] = ()
+    """Plugins whose `screen` failed for a text of the input."""

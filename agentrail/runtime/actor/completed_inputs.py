@@ -63,6 +63,8 @@ def with_partial(arrival: Arrival, state: State, performer: Performer) -> Arriva
     Such a plugin may abort the turn in any step by raising, and the text received so far is then kept.
     """
     given = arrival.input
+    if state.request is None or type(given) in SAYS_PARTIAL:
+        return arrival
     if isinstance(given, TimerFired) and given.timer == TURN_TIMER:
         return arrival
     if not any(seat.critical and ON_EVENT in seat.hooks for seat in state.seats):

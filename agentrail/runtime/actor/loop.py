@@ -17,13 +17,14 @@ from agentrail.errors import SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
 from agentrail.reprs import in_brackets
-from agentrail.runtime.actor.completed_inputs import COMPLETED, SAYS_PARTIAL, completed, with_partial
+from agentrail.runtime.actor.completed_inputs import COMPLETED, completed, with_partial
 from agentrail.runtime.actor.early_release import relieve
 from agentrail.runtime.actor.end_reason import Gone, why_gone
 from agentrail.runtime.actor.hibernation import Sleep, without_code
 from agentrail.runtime.actor.journal_log import Records, rebuilt, with_plugins_of
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.actor.perform import Performer
+from agentrail.runtime.actor.screened_inputs import screened, screened_digest
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
 from agentrail.runtime.actor.tool_sources import RunningSource, Sources
 from agentrail.runtime.events.bus import Bus
@@ -213,11 +214,11 @@ class Session:
         if letter.prepare is not None:
             letter.prepare()
         arrival = inputs.Arrival(given, self._touched, shared.random.random(), by=letter.by)
-        if self.state.request is not None and type(given) not in SAYS_PARTIAL:
-            arrival = with_partial(arrival, self.state, performer)
         began = time.perf_counter()
         crumb = shared.watchdog.begin(self.session_id, type(given).__name__, began)
         try:
+            if self.state.seats:
+                arrival = screened(with_partial(arrival, self.state, performer), self.state, self.code.judge)
             outcome = step(self.state, arrival, self.code.judge)
         finally:
             shared.watchdog.step = None
@@ -246,7 +247,7 @@ class Session:
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id was answered before, give the same answer; return whether it was."""
-        known = await self._answers.known(command, letter.digest)
+        known = await self._answers.known(command, screened_digest(letter, self.state, self.code.judge))
         if known is None:
             return False
         letter.is_repeat = True

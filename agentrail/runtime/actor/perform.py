@@ -18,6 +18,7 @@ from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.parent_link import Ties
+from agentrail.runtime.actor.screened_inputs import screened_event
 from agentrail.runtime.diagnosis.plugin_complaints import write_line
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.inbox.mailbox import Mailbox
@@ -26,10 +27,9 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.model_stream import Stream, UsageMeter
-from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk, RunningCompaction
+from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk, RunningCompaction, model_options
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
-from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
 
 _NO_ASKS: Final[Mapping[str, RunningAsk]] = MappingProxyType({})
@@ -149,7 +149,7 @@ class Performer:
             self._compaction.scope.cancel()
 
     def _whisper(self, event: Event) -> None:
-        self._bus.whisper(event, self._shared.clock.now_ms())
+        self._bus.whisper(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
 
     def model(self, name: str) -> Model:
         """Return the model called *name*; `UnknownModel` if there is none."""
@@ -158,17 +158,11 @@ class Performer:
 
     # The model
 
-    def _model_options(self, name: str) -> JsonObject:
-        """Return the session's options for the model called *name*; none if the session uses another one now."""
-        state = self.state
-        turn = state.turn
-        model, options = (state.model, state.model_options) if turn is None else (turn.model, turn.options)
-        return options if model == name else EMPTY
-
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
         request = effect.request
         stream = self._stream = Stream(effect, self._shared.clock, self._bus, self._mailbox.post, self._code.prices)
+        stream.screen_by(self._code.judge, self.state.seats)
         self._requests += ((request_id := request.request_id),)
         try:
             model = self.model(request.model)
@@ -327,7 +321,7 @@ class Performer:
         world = AskWorld(
             self._ask_model,
             self._code.prices,
-            self._model_options,
+            partial(model_options, self.state),
             self._tool,
             self._code.surroundings,
             self._code.services,

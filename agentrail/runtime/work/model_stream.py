@@ -15,12 +15,16 @@ from agentrail.core.inline_tags import TagFilter, Tagged
 from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.errors import ModelError
+from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.live import Live
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.model import Model, Prices, forms_answers, times_beginning
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits
-from agentrail.runtime.shared.sanitize import Contained, fit_chunk, fit_failure, tell
+from agentrail.runtime.shared.sanitize import Contained, fit_chunk, fit_failure, tell, traced
+from agentrail.runtime.work.held_text import HeldText
+from agentrail.runtime.work.screens import Screens, screens_of
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.fitting import MAX_TEXT
@@ -98,18 +102,22 @@ class Stream:
     """A running request: the response so far, and whether subscribers may see it yet."""
 
     __slots__ = (
+        "_began",
         "_bus",
         "_clock",
         "_failure",
+        "_held",
         "_held_back",
         "_meter",
         "_open",
         "_plain",
         "_post",
         "_prices",
+        "_screens",
         "_tags",
         "_text",
         "_thinking",
+        "_thinks",
         "_timed",
         "closed",
         "ended",
@@ -143,12 +151,21 @@ class Stream:
         self.waiting = False
         self._timed = False
         self.last = self.reported = clock.now()
-        self._open = False
+        self._began = self._open = False
+        self._screens: Screens | None = None
+        self._held: HeldText | None = None
+        self._thinks = False  # whether the text that is held is of thoughts
         self._held_back: list[Event | str] = []
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._meter = UsageMeter(started.request)
         self._failure = CANCELLED
+
+    def screen_by(self, judge: Live, seats: tuple[AttachedPlugin, ...]) -> None:
+        """Tell the response only as the plugins in *seats* screen it; called before the request starts."""
+        screens = screens_of(judge, seats)
+        if screens is not None:
+            self._screens, self._held, self._plain = screens, HeldText(screens.text), False
 
     def cut(self) -> None:
         """Cancel the request; nothing more of it is published."""
@@ -199,21 +216,50 @@ class Stream:
             self._write((chunk.text,) if self._tags is None else self._tags.feed(chunk.text))
         elif isinstance(chunk, ThinkingChunk):
             self.waiting = False
-            if not self._thinking:
+            if not self._thinking and not self._thinks:
                 self._say(ThinkingStart())
-            self._thinking.append(chunk.text)
-            self._say(_thought(chunk.text))
+            if self._held is not None:
+                self._hold(self._held, chunk.text, thinks=True)
+            else:
+                self._thinking.append(chunk.text)
+                self._say(_thought(chunk.text))
         elif isinstance(chunk, CallChunk):  # a ping alone does not mean that the response has begun
             self.waiting = False
 
     def _write(self, pieces: Iterable[str | Tagged]) -> None:
         """Publish pieces of text and status; a title is reported by the machine instead."""
         for piece in pieces:
-            if isinstance(piece, str):
+            if not isinstance(piece, str):
+                if piece.tag == "status":
+                    self._say(StatusUpdate(piece.text if self._screens is None else self._screens.text(piece.text)))
+            elif self._held is not None:
+                self._hold(self._held, piece, thinks=False)
+            else:
                 self._text.append(piece)
                 self._say(piece)
-            elif piece.tag == "status":
-                self._say(StatusUpdate(piece.text))
+
+    def _hold(self, held: HeldText, piece: str, *, thinks: bool) -> None:
+        """Take a piece of a text that is screened, and publish what may be told by now."""
+        if thinks is not self._thinks:
+            self._let_go(*held.end())
+            self._thinks = thinks
+        if not self._open:
+            self._begin()
+        self._let_go(*held.feed(piece))
+
+    def _let_go(self, received: str, told: str) -> None:
+        """Keep a piece as it was *received*, for the partial response, and publish it as it is *told*."""
+        if received:
+            (self._thinking if self._thinks else self._text).append(received)
+        if told:
+            self._say(_thought(told) if self._thinks else told)
+
+    def _begin(self) -> None:
+        """Post that the response has begun. No-op after the first time."""
+        if not self._began:
+            self._began = True
+            reach(Failpoint.FIRST_CHUNK)
+            self._post(StreamBegan(self.request.request_id))
 
     def _say(self, said: Event | str) -> None:
         """Publish an event, or a piece of the text, or keep it until `open`; the first one posts `StreamBegan`."""
@@ -221,9 +267,7 @@ class Stream:
             self._bus.whisper(said, self._clock.ms(self.last))
             return
         self._held_back.append(said)
-        if len(self._held_back) == 1:
-            reach(Failpoint.FIRST_CHUNK)
-            self._post(StreamBegan(self.request.request_id))
+        self._begin()
 
     def open(self) -> None:
         """Publish the buffered deltas, and each further one as it comes."""
@@ -254,6 +298,8 @@ class Stream:
                 response = await self._response(model, session_id, limits)
                 if self._tags is not None and not self.closed:
                     self._write(self._tags.end())
+                if self._held is not None and not self.closed:
+                    self._let_go(*self._held.end())
                 usage = self._priced(response.usage)
                 closing = StreamEnded(request_id, response if usage is response.usage else response.but(usage=usage))
         finally:
@@ -275,7 +321,10 @@ class Stream:
         if isinstance(error, ModelError):
             self._failure = fit_failure(error)
             return
-        tell(log, error, "model `%s` raised", self.request.model)
+        if self._screens is None:
+            tell(log, error, "model `%s` raised", self.request.model)
+        else:  # its words may be what is screened out
+            log.error("model `%s` raised: %s", self.request.model, traced(error))
         self._failure = Failure(FailureKind.PERMANENT, named(error), described(error))
 
     @property

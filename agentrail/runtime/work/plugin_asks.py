@@ -11,6 +11,7 @@ import trio
 
 from agentrail.core.vocabulary.effects import StartCompaction
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import NotReadable
 from agentrail.hooks.actions import (
     Answered,
@@ -35,7 +36,7 @@ from agentrail.runtime.work.tool_call import execute
 from agentrail.values.content import Text, text_of
 from agentrail.values.fitting import fit_text
 from agentrail.values.foreign import described
-from agentrail.values.json import JsonObject, freeze, thaw
+from agentrail.values.json import EMPTY, JsonObject, freeze, thaw
 from agentrail.values.messages import UserMessage
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, Ok, result_text
@@ -98,6 +99,13 @@ class AskWorld:
         self.tool = tool
         self.surroundings = surroundings
         self.services = services
+
+
+def model_options(state: State, name: str) -> JsonObject:
+    """Return the options of a session for the model called *name*; none if the session uses another one."""
+    turn = state.turn
+    model, options = (state.model, state.model_options) if turn is None else (turn.model, turn.options)
+    return options if model == name else EMPTY
 
 
 class RunningAsk:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Final, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
@@ -17,22 +17,33 @@ from agentrail.hooks.actions import AskAnswer
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
-from agentrail.hooks.plugin import MATRIX, ON_EVENT, AnyPlugin, Attachable, implemented
+from agentrail.hooks.plugin import MATRIX, ON_EVENT, SCREEN, AnyPlugin, Attachable, implemented
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.calling import Caller
 from agentrail.testing.known_words import vocabulary
-from agentrail.testing.laws.laws import LawBrokenError, check_event, check_hook, check_init, check_options, snapshot
+from agentrail.testing.laws.laws import (
+    LawBrokenError,
+    check_event,
+    check_hook,
+    check_init,
+    check_options,
+    check_screen,
+    snapshot,
+)
 from agentrail.testing.laws.showing import draw_hook, retold, tells_of_calls
 from agentrail.testing.laws.simplest import Simplest
-from agentrail.testing.strategies import answers, chooses, contexts, hooks
+from agentrail.testing.strategies import WORDS, answers, chooses, contexts, hooks
 from agentrail.testing.turns.generating import ANSWERS
 from agentrail.testing.world.choose import Choose, InTurn
 from agentrail.testing.world.plausible import World
 from agentrail.testing.world.scenes import draw_scene
+from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.spelling import checked
 
 T = TypeVar("T")
+
+_Shown: TypeAlias = Hook | Envelope | Text
 
 WORLDS: Final = 12
 """How many sessions are generated for their events, which are shown to plugins with `on_event`."""
@@ -178,24 +189,31 @@ class _PluginTrial:
         found = self._run(choose)
         return found if found is not None and (found.law, found.where) == (broken.law, broken.where) else None
 
-    def _in_words(self, moment: str, caller: Caller) -> Hook | Envelope:
-        """Draw a hook of one *moment*, or an event, with words of the plugin."""
+    def _in_words(self, moment: str, caller: Caller) -> _Shown:
+        """Draw a hook of one *moment*, or an event, or a text to screen, with words of the plugin."""
+        if moment == SCREEN:
+            return Text(caller.text())
         if moment != ON_EVENT:
             return draw_hook(moment, caller)
         every, of_calls = events()
         envelope = caller.choose.pick(of_calls if caller.choose.percent(50) else every)
         return envelope.but(event=retold(envelope.event, caller))
 
-    def _shows(self, one: Hook | Envelope, state: object, ctx: Context, answer: AskAnswer | None) -> object:
-        """Show the plugin a hook or an event, and return its new state; *answer* is given if it asks for something."""
+    def _shows(self, one: _Shown, state: object, ctx: Context, answer: AskAnswer | None) -> object:
+        """Show the plugin a hook, an event or a text, and return its state; *answer* is for what it asks for."""
+        if isinstance(one, Text):
+            self._asks(SCREEN, partial(check_screen, self.plugin, one.text))
+            return state
         if isinstance(one, Envelope):
             return self._asks(ON_EVENT, partial(check_event, self.plugin, one, state, ctx))
         action = self._asks(one.moment, partial(check_hook, self.plugin, one, state, ctx, answer))
         return cast("object", getattr(action, "state", state))
 
 
-def _any_content(moment: str) -> st.SearchStrategy[Hook | Envelope]:
-    """Return a strategy for hooks of one *moment* with any content, or for events if it is `on_event`."""
+def _any_content(moment: str) -> st.SearchStrategy[_Shown]:
+    """Return a strategy for hooks of one *moment* with any content, for events if it is `on_event`, or for texts."""
+    if moment == SCREEN:
+        return WORDS.map(Text)
     return hooks(moment) if moment != ON_EVENT else st.sampled_from(events()[0])
 
 

@@ -19,8 +19,9 @@ from agentrail.hooks.attachments import options_of
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.pipeline import MAX_ASKS
-from agentrail.hooks.plugin import MATRIX, ON_EVENT, UNKNOWN, AnyPlugin, Log, Plugin, state_type
+from agentrail.hooks.plugin import MATRIX, ON_EVENT, SCREEN, UNKNOWN, AnyPlugin, Log, Plugin, state_type
 from agentrail.hooks.wellformed import why_malformed
+from agentrail.runtime.work.screens import why_no_text
 from agentrail.testing.as_code import CodeSource
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.foreign import names_of
@@ -37,6 +38,7 @@ LAWS: Final[Mapping[str, str]] = types.MappingProxyType(
         "a state that can be kept": "a state is frozen, of at most 64 KiB, and comes back from JSON as it was",
         "an end of questions": "a plugin asks at most eight times in one run of a hook",
         "options that stay keep the state": "`on_options` with the options of now returns a state that it then keeps",
+        "a text for a text": "`screen` returns a text that can be stored, for each text",
         "a description": "`describe` returns text or a JSON object",
     }
 )
@@ -126,6 +128,16 @@ def check_event(plugin: AnyPlugin, event: Envelope, state: object = None, ctx: C
     if heard is not state:
         trial.keeps(heard)
     return heard
+
+
+@checked
+def check_screen(plugin: AnyPlugin, text: str) -> str:
+    """Have *plugin* screen a *text*, and raise `LawBrokenError` if it breaks a law; return what it made of it."""
+    trial = _Trial(plugin, SCREEN, (text,))
+    made = trial.twice(lambda: cast("Plugin[object]", plugin).screen(text), (text,))
+    problem = why_no_text(made)
+    trial.demands(problem is None, "a text for a text", str(problem))
+    return cast("str", made)
 
 
 class _Trial:
@@ -276,7 +288,7 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _OF_PYTHON: Final = (Mapping, set, frozenset, list, tuple, str, int, float)
 
 _CHECKS: Final[Mapping[str, str]] = types.MappingProxyType(
-    {"init": "check_init", "on_options": "check_options", ON_EVENT: "check_event"}
+    {"init": "check_init", "on_options": "check_options", ON_EVENT: "check_event", SCREEN: "check_screen"}
 )
 
 

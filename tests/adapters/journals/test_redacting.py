@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from agentrail.adapters.journals.packing import pack
-from agentrail.adapters.journals.personal_texts import PAIRS, STRUCTURE, TEXTS
 from agentrail.adapters.journals.redacting import MARK, STATES, WHOLE, redacted
 from agentrail.codec.states import Stored
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates
 from agentrail.core.vocabulary.commands import Refused
+from agentrail.core.vocabulary.personal_texts import PAIRS, STRUCTURE, TEXTS
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
 from agentrail.errors import BadArguments

@@ -1,0 +1,142 @@
+"""Screens inputs before they are handled: what plugins take out of a text is in no record, event, log or answer.
+
+The texts of an input are found by `personal_texts`, the table by which records are redacted too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from operator import is_
+from typing import TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from agentrail.core.inline_tags import without_tags
+from agentrail.core.vocabulary.inputs import Arrival, CompactionEnded, StreamEnded
+from agentrail.core.vocabulary.personal_texts import TEXTS
+from agentrail.core.vocabulary.state import State
+from agentrail.hooks.live import Live
+from agentrail.runtime.inbox.known_commands import digest_of
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.work.screens import screens_of
+from agentrail.values.content import Image, Said, Text, Thinking
+from agentrail.values.events.envelope import Event
+from agentrail.values.json import FrozenObject, Json
+
+_Screen = Callable[[str], str]
+T = TypeVar("T")
+
+
+def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
+    """Return *arrival* as the plugins of *state* screen it, with the errors of those that broke."""
+    screens = screens_of(judge, state.seats)
+    if screens is None:
+        return arrival
+    given = arrival.input
+    if isinstance(given, CompactionEnded):  # messages of the history were screened when they came
+        known = set(map(id, state.history))
+        messages = tuple([one if id(one) in known else _value(one, screens.text) for one in given.messages])
+        changed: object = given.but(messages=messages, note=screens.text(given.note))
+    elif isinstance(given, StreamEnded) and state.setup.options.inline_tags:
+        parts = _across_tags(given.response.parts, screens.text)
+        changed = _value(given.but(response=given.response.but(parts=parts)), screens.text)
+    else:
+        changed = _value(given, screens.text)
+    partial = _value(arrival.partial, screens.text)
+    return arrival.but(input=changed, partial=partial, broken=screens.broken)
+
+
+def screened_digest(letter: Letter, state: State, judge: Live) -> bytes:
+    """Return the digest of a letter's command as it is screened, as the journal has it; the letter keeps it."""
+    screens = screens_of(judge, state.seats)
+    if screens is not None:
+        letter.digest = digest_of(_value(letter.given, screens.text))
+    return letter.digest
+
+
+def screened_event(event: Event, state: State, judge: Live) -> Event:
+    """Return an ephemeral *event* as the plugins of *state* screen it."""
+    screens = screens_of(judge, state.seats)
+    return event if screens is None else _value(event, screens.text)
+
+
+def _across_tags(parts: tuple[Said, ...], screen: _Screen) -> tuple[Said, ...]:
+    """Return *parts* without their inline tags if something that is replaced goes on behind a tag."""
+    plain, tags = without_tags(parts)
+    return plain if tags and _value(plain, screen) != without_tags(_value(parts, screen))[0] else parts
+
+
+def _value(value: T, screen: _Screen) -> T:
+    """Return *value* with its texts screened; the same object if that changes nothing."""
+    return cast("T", _screened(value, screen))
+
+
+def _screened(value: object, screen: _Screen) -> object:
+    match value:
+        case Image():
+            return value
+        case Thinking(text=text):
+            found = screen(text)
+            return value if found == text else Thinking(found)  # the signature is of the text, and of no other
+        case msgspec.Struct():
+            return _struct(value, screen)
+        case tuple():
+            return _items(cast("tuple[object, ...]", value), screen)
+        case _:
+            return value
+
+
+def _struct(value: msgspec.Struct, screen: _Screen) -> msgspec.Struct:
+    texts = TEXTS.get(type(value).__name__, "").split()
+    changed: dict[str, object] = {}
+    for field in value.__struct_fields__:
+        item: object = getattr(value, field)
+        found = _text(item, screen) if field in texts else _screened(item, screen)
+        if found is not item:
+            changed[field] = found
+    return replace(value, **changed) if changed else value
+
+
+def _items(items: tuple[object, ...], screen: _Screen) -> tuple[object, ...]:
+    """Return *items* screened; texts that follow one another are screened as one, because they are read as one."""
+    if not any(type(item) is Text for item in items):
+        return _same(items, [_screened(item, screen) for item in items])
+    found: list[object] = []
+    for is_text, run in groupby(items, key=lambda item: type(item) is Text):
+        there = list(run)
+        found += _run(cast("list[Text]", there), screen) if is_text else [_screened(item, screen) for item in there]
+    return _same(items, found)
+
+
+def _run(texts: list[Text], screen: _Screen) -> Sequence[Text]:
+    whole = "".join([part.text for part in texts])
+    found = screen(whole)
+    return texts if found == whole else [Text(found)]
+
+
+def _same(items: tuple[object, ...], found: Sequence[object]) -> tuple[object, ...]:
+    same = len(items) == len(found) and all(map(is_, items, found))
+    return items if same else tuple(found)
+
+
+def _text(item: object, screen: _Screen) -> object:
+    """Return the value of a field of `TEXTS` screened: a text, or texts and JSON with all texts in it, keys too."""
+    match item:
+        case str():
+            found = screen(item)
+            return item if found == item else found
+        case tuple():
+            items = cast("tuple[object, ...]", item)
+            return _same(items, [_text(each, screen) for each in items])
+        case Mapping():
+            entries = cast("Mapping[str, Json]", item)
+            made = {screen(key): cast("Json", _text(each, screen)) for key, each in entries.items()}
+            return entries if _is_as(entries, made) else FrozenObject(made)
+        case _:
+            return item
+
+
+def _is_as(entries: Mapping[str, Json], made: Mapping[str, Json]) -> bool:
+    return len(entries) == len(made) and all(each is made.get(key, made) for key, each in entries.items())

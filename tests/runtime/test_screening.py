@@ -1,0 +1,295 @@
+"""`Plugin.screen`: what it takes out of a text is in no record, event, log line or list of prompts."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+import pytest
+from attrs import frozen
+
+from agentrail import open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival, CompactionEnded, StreamEnded
+from agentrail.core.vocabulary.personal_texts import TEXTS
+from agentrail.core.vocabulary.state import Setup, State
+from agentrail.errors import CommandConflict
+from agentrail.hooks.attachments import seat_for
+from agentrail.hooks.live import Live
+from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.runtime.actor.screened_inputs import screened
+from agentrail.runtime.work.screens import WITHHELD
+from agentrail.testing import ScriptedModel, call, check_plugin, say, stall
+from agentrail.testing.laws.laws import LawBrokenError, check_screen
+from agentrail.testing.probes import can_store
+from agentrail.values.content import Image, Text, Thinking
+from agentrail.values.events.life import PromptReceived
+from agentrail.values.events.plugins import PluginError
+from agentrail.values.events.response import MessageDelta
+from agentrail.values.json import FrozenObject
+from agentrail.values.messages import AssistantMessage, History, StopReason, UserMessage
+from agentrail.values.stream import Response
+from tests.codec.sampling import input_sample
+from tests.runtime.families import agent, task
+from tests.runtime.world import World, open_world, settle, spec_of, until
+
+CANARY = "sk-4711-canary"
+MASK = "[key]"
+PROMPT: Final = PromptSent((Text("hello"),))
+LONG = "This is a sentence of some length, and it says nothing. " * 12
+
+
+@frozen
+class Masks(Plugin):
+    """Takes keys out of all texts."""
+
+    pattern: str = r"sk-\d+-[a-z]+"
+    mask: str = MASK
+
+    def screen(self, text: str) -> str:
+        return re.sub(self.pattern, self.mask, text)
+
+
+@frozen
+class Breaks(Plugin):
+    """Raises with the text that it is to screen."""
+
+    def screen(self, text: str) -> str:
+        if CANARY in text:
+            raise ValueError(text)
+        return text
+
+
+@frozen
+class Shut(Breaks):
+    """As its base class, but critical."""
+
+    critical = True
+
+
+def judge_of(*plugins: AnyPlugin) -> tuple[Live, State]:
+    """Return a judge with *plugins*, and a state whose row they are."""
+    live = Live(can_store)
+    for plugin in plugins:
+        live.seat(plugin.key, 0, plugin)
+    seats = tuple(seat_for(plugin.key, plugin, 0) for plugin in plugins)
+    return live, State("s", Setup(), "m", seats=seats, plugin_states=(None,) * len(plugins))
+
+
+def shown(given: AnyInput, *plugins: AnyPlugin) -> AnyInput:
+    live, state = judge_of(*plugins)
+    return screened(Arrival(given, 0), state, live).input
+
+
+# Which texts
+
+
+def texts_of(value: object, *, is_text: bool = False) -> Iterator[str]:
+    """Yield each text in a field of `TEXTS`, at any depth."""
+    match value:
+        case str() if is_text:
+            yield value
+        case Image():
+            return
+        case msgspec.Struct():
+            fields = TEXTS.get(type(value).__name__, "").split()
+            for name in value.__struct_fields__:
+                if (type(value).__name__, name) != ("Thinking", "signature"):
+                    yield from texts_of(getattr(value, name), is_text=name in fields)
+        case tuple():
+            for item in value:
+                yield from texts_of(item, is_text=is_text)
+        case FrozenObject() if is_text:
+            for key, item in value.items():
+                yield key
+                yield from texts_of(item, is_text=is_text)
+
+
+@pytest.mark.parametrize("kind", INPUTS, ids=lambda kind: kind.__name__)
+def test_every_text_of_every_input_is_screened(kind: type[AnyInput]) -> None:
+    @frozen
+    class Marks(Plugin):
+        def screen(self, text: str) -> str:
+            return f"!{text}"
+
+    given = input_sample(kind).input
+    assert all(text.startswith("!") for text in texts_of(shown(given, Marks())))
+    assert shown(given) is given
+    assert shown(given, Masks()) == given
+
+
+def test_keys_and_texts_of_arguments_and_results_are_screened_and_numbers_stay() -> None:
+    args = FrozenObject({CANARY: 1, "list": (CANARY, 2.0, None, FrozenObject(deep=f"a {CANARY}"))})
+    response = Response((), (call("find", args),), StopReason.TOOL_CALLS)
+    ended = shown(StreamEnded("r1", response), Masks())
+    assert isinstance(ended, StreamEnded)
+    assert ended.response.calls[0].args == FrozenObject(
+        {MASK: 1, "list": (MASK, 2.0, None, FrozenObject(deep=f"a {MASK}"))}
+    )
+
+
+def test_texts_that_follow_one_another_are_screened_as_one_and_stay_apart_if_that_changes_nothing() -> None:
+    ended = StreamEnded("r1", Response((Text("sk-4711"), Text("-canary"), Thinking("a"), Text("b"), Text("c"))))
+    got = shown(ended, Masks())
+    assert isinstance(got, StreamEnded)
+    assert got.response.parts == (Text(MASK), Thinking("a"), Text("b"), Text("c"))
+
+
+def test_a_thought_that_is_changed_loses_its_signature() -> None:
+    ended = StreamEnded("r1", Response((Thinking(CANARY, "signed"), Thinking("a", "signed"), Text("b"))))
+    got = shown(ended, Masks())
+    assert isinstance(got, StreamEnded)
+    assert got.response.parts == (Thinking(MASK), Thinking("a", "signed"), Text("b"))
+
+
+def test_a_secret_around_an_inline_tag_is_found() -> None:
+    live, state = judge_of(Masks())
+    state = state.but(setup=state.setup.but(options=state.setup.options.but(inline_tags=True)))
+    text = "it is sk-4711<status>busy</status>-canary"
+    got = screened(Arrival(StreamEnded("r1", Response((Text(text),))), 0), state, live).input
+    assert isinstance(got, StreamEnded)
+    assert got.response.parts == (Text(f"it is {MASK}"),)
+
+
+def test_messages_of_the_history_are_not_screened_again_in_a_compaction() -> None:
+    live, state = judge_of(Masks())
+    kept, new = UserMessage((Text(CANARY),)), UserMessage((Text(f"about {CANARY}"),))
+    state = state.but(history=History((kept,)))
+    got = screened(Arrival(CompactionEnded("k", (new, kept), 1, CANARY), 0), state, live).input
+    assert got == CompactionEnded("k", (UserMessage((Text(f"about {MASK}"),)), kept), 1, MASK)
+
+
+def test_each_plugin_sees_what_the_one_before_it_left() -> None:
+    @frozen
+    class Later(Masks):
+        priority = 950
+
+    arrival = shown(PROMPT.but(parts=(Text(CANARY),)), Masks(mask="one"), Later("one", "two"))
+    assert list(texts_of(arrival)) == ["two"]
+
+
+# What breaks
+
+
+def test_what_breaks_leaves_the_text_or_withholds_it_and_is_told_without_the_text() -> None:
+    live, state = judge_of(Breaks(), Masks(), Shut())
+    complaints: list[tuple[str, str, BaseException | None]] = []
+    live.complain = lambda _seat, hook, problem, error: complaints.append((hook, problem, error))
+    given = PROMPT.but(parts=(Text(CANARY),))
+    got = screened(Arrival(given, 0), state, live)
+    assert (list(texts_of(got.input)), got.broken) == (
+        [MASK],
+        (PluginError("Breaks", "screen", "it raised a `ValueError`"),),
+    )
+    live, state = judge_of(Shut())
+    live.complain = lambda _seat, hook, problem, error: complaints.append((hook, problem, error))
+    assert list(texts_of(screened(Arrival(given, 0), state, live).input)) == [WITHHELD]
+    assert complaints == [("screen", "it raised a `ValueError`", None)] * 2
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, 5, b"x", "\ud800", "x" * 3_000_000], ids=["none", "int", "bytes", "half", "long"]
+)
+def test_what_is_no_text_that_can_be_stored_counts_as_broken(wrong: object) -> None:
+    class Wrong(Plugin):
+        def screen(self, text: str) -> str:
+            return wrong  # type: ignore[return-value]  # on purpose
+
+    live, state = judge_of(Wrong())
+    given = PROMPT.but(parts=(Text("hello"),))
+    got = screened(Arrival(given, 0), state, live)
+    assert list(texts_of(got.input)) == ["hello"]
+    assert [type(error) for error in got.broken] == [PluginError]
+    with pytest.raises(LawBrokenError, match="a text for a text"):
+        check_screen(Wrong(), "hello")
+
+
+def test_the_laws_hold_for_a_screen_and_find_one_that_breaks_them() -> None:
+    check_plugin(Masks(), examples=5)
+    assert check_screen(Masks(), f"a {CANARY}") == f"a {MASK}"
+    with pytest.raises(LawBrokenError, match="no exception"):
+        check_screen(Breaks(), CANARY)
+    with pytest.raises(LawBrokenError, match="check_screen"):
+        check_plugin(Raises(), examples=5)
+
+
+@frozen
+class Raises(Plugin):
+    """Raises for long texts."""
+
+    def screen(self, text: str) -> str:
+        return text if len(text) < 3 else str(int(text))
+
+
+# A whole session: see also `tests/recovery/test_screened.py`
+
+
+async def test_deltas_say_what_the_response_says(world: World) -> None:
+    text = f"{LONG}A key: {CANARY}. {LONG}"
+    session = await world.spawn([say(text)], plugins=[Masks()])
+    reply = await session.ask("hello")
+    heard = world.heard(session)
+    assert heard.said == reply.text == text.replace(CANARY, MASK)
+    assert len(heard.of(MessageDelta)) > 5
+
+
+async def test_a_response_that_is_aborted_keeps_what_was_told_of_it(world: World) -> None:
+    session = await world.spawn([stall(text=f"{LONG}{CANARY}", after=1000)], plugins=[Masks()])
+    await session.prompt("hello")
+    await until(lambda: world.heard(session).said)
+    await settle()
+    await session.abort()
+    last = session.messages()[-1]
+    assert isinstance(last, AssistantMessage)
+    assert last.interrupted
+    assert last.text == world.heard(session).said
+
+
+async def test_without_a_screen_chunks_are_told_as_they_come(world: World) -> None:
+    session = await world.spawn(["a b c"])
+    await session.ask("hello")
+    assert [event.delta for event in world.heard(session).of(MessageDelta)] == ["a ", "b ", "c"]
+
+
+async def test_a_command_that_is_repeated_gets_its_answer_in_this_process_and_the_next() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_world(journal, parks=True) as world:
+        session = await world.spawn(["one", "two"], "s", plugins=[Masks()])
+        first = await session.prompt(f"key {CANARY}", command="one")
+        assert await session.prompt(f"key {CANARY}", command="one") == first
+        with pytest.raises(CommandConflict):
+            await session.prompt("another", command="one")
+        await settle()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.open("s", spec_of(ScriptedModel(), plugins=[Masks()]))
+        assert await session.prompt(f"key {CANARY}", command="one") == first
+
+
+async def test_a_plugin_that_joins_screens_from_then_on_and_one_that_leaves_no_more(world: World) -> None:
+    session = await world.spawn(["a", "b", "c", "d"])
+    heard = world.heard(session)
+    await session.ask("1 key")
+    await session.attach_plugin(Masks("key"))
+    await session.ask("2 key")
+    await session.update_plugin(Masks, mask="<hidden>")
+    await session.ask("3 key")
+    await session.detach_plugin(Masks)
+    await session.ask("4 key")
+    assert [event.text for event in heard.of(PromptReceived)] == ["1 key", "2 [key]", "3 <hidden>", "4 key"]
+
+
+async def test_a_sub_agent_screens_by_the_plugin_of_its_parent(world: World) -> None:
+    finder = agent([f"the key is {CANARY}"])
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": finder}, plugins=[Masks()])
+    await session.ask("go")
+    assert CANARY not in repr(await world.journal.read("p.c3", 0, 100))
+    assert CANARY not in repr(await world.journal.read("p", 0, 100))
+
+
+async def test_a_screen_that_breaks_is_an_event(world: World) -> None:
+    session = await world.spawn(["a"], plugins=[Breaks(), Masks()])
+    await session.ask(CANARY)
+    heard = world.heard(session)
+    assert heard.of(PluginError) == [PluginError("Breaks", "screen", "it raised a `ValueError`")]
+    assert heard.only(PromptReceived).text == MASK
