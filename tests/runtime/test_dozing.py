@@ -9,11 +9,13 @@ import pytest
 import trio
 import trio.testing
 
+from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.supervisor import open_supervisor
 from agentrail.core.vocabulary.commands import DONE, PromptSent
 from agentrail.core.vocabulary.inputs import SleepDue
 from agentrail.errors import CommitUnknown, SessionCrashed
 from agentrail.ports.tool import ToolContext
+from agentrail.runtime.actor.end_reason import TAKEN
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.dozing import AT_ONCE, DOZE_AFTER, DozeDue, Idlers
 from agentrail.runtime.inbox.letter import Letter
@@ -240,6 +242,18 @@ async def test_a_closed_mailbox_rings_no_more() -> None:
         await settle()
         assert rung == []
         nursery.cancel_scope.cancel()
+
+
+async def test_one_that_is_taken_over_in_the_pass_in_which_it_is_to_doze_is_gone() -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel([])), "s")
+        sessions = supervisor._sessions  # noqa: SLF001
+        async with session.monitor() as monitor:
+            await settle()
+            session._session.mailbox.doze()  # noqa: SLF001
+            sessions._lost(sessions.shared.leases._claims["s"])  # noqa: SLF001 - as a renewal that has failed
+            assert (await monitor.wait()).reason == TAKEN
+        assert supervisor.sessions() == ()
 
 
 class Dozes:

@@ -202,6 +202,8 @@ class SupervisorNode:
         if error is None and not child.expected and isinstance(body, SessionBody) and (dozes or body.sleeps):
             child.end("dozing" if dozes else "asleep")
             body.session.mailbox.alarm = Alarm(self, child)
+            if body.lost is not None:  # in the very pass in which the task ended
+                self.rouse(child)
             return
         stuck = child.state == "stuck"
         child.end()
