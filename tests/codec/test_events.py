@@ -72,7 +72,7 @@ def test_a_record_with_an_unknown_event_is_read_and_keeps_it() -> None:
     assert isinstance(record, StoredRecord)
     text = write(record).replace(b'"$":"BeforeCompact"', b'"$":"MoodChanged"')
     found = read(StoredRecord, text)
-    assert isinstance(found.events[0].event, UnknownEvent)
+    assert isinstance(found.events[0], UnknownEvent)
     assert read(StoredRecord, write(found)) == found
 
 

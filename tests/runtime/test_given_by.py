@@ -88,7 +88,7 @@ async def test_the_record_and_the_events_of_each_command_say_who_gave_it(kind: s
     for record in records:
         assert record.arrival.by == (WHO if record is given[-1] else "")
         assert {envelope.by for envelope in record.events} <= {record.arrival.by}
-        assert all(event.by is UNSET for event in stored(record, MessagePlaces()).events)  # it is stored once
+        assert all(each.by is UNSET for each in stored(record, MessagePlaces()).moved)  # it is stored once
     assert given[-1].events or kind in ("AbortSent", "SteerSent")
 
 

@@ -188,7 +188,7 @@ def whole_event(form: AnyStoredEvent, around: Surroundings, earlier: MessagesOf,
     """
     if isinstance(form, Event):
         return form
-    at = f".events[{place}].event"
+    at = f".events[{place}]"
     match form:
         case StoredAgentEnd(ref, stop, messages, usage, fits):
             return AgentEnd(ref, stop, _whole_messages(messages, around, earlier, f"{at}.messages"), usage, fits)

@@ -26,13 +26,14 @@ from agentrail.values.events.life import AgentAbort, AgentEnd
 from agentrail.values.value import Value, quick
 
 
-class StoredEvent(Value):
-    """An event, and what of its envelope differs from the event before it; the other fields are `UNSET`.
+class Moved(Value):
+    """What of the envelope of an event differs from the event before it; the other fields are `UNSET`.
 
     The first event follows one of the record's session, time and `Arrival.by`, with no path, and 0 in all other fields.
     """
 
-    event: AnyStoredEvent
+    of: int = 0
+    """The index of the event in the record."""
     seq: int | UnsetType = UNSET
     """`Envelope.seq`, unless it is the next number."""
     turn: int | UnsetType = UNSET
@@ -50,7 +51,9 @@ class StoredRecord(Value):
     arrival: Arrival
     rulings: tuple[Ruling | str, ...] = ()
     """The rulings; of one that decides nothing, the name of its hook."""
-    events: tuple[StoredEvent, ...] = ()
+    events: tuple[AnyStoredEvent, ...] = ()
+    moved: tuple[Moved, ...] = ()
+    """Those of the events whose envelope differs by more than the next `seq`: as a rule the first alone."""
     effects: tuple[str, ...] = ()
     change: Change = NO_CHANGE
     began: str | None = None
@@ -65,9 +68,8 @@ class StoredRecord(Value):
 Where: TypeAlias = tuple[int, int, int, int, tuple[str, ...], str, str]
 """The fields of an envelope, beside its event and number, that are seldom others than those of the one before it."""
 
-_FIELDS: Final = StoredEvent.__struct_fields__[2:]
-_NOWHERE: Final = (UNSET,) * len(_FIELDS)
-_where_said: Callable[[StoredEvent], tuple[object, ...]] = attrgetter(*_FIELDS)
+_FIELDS: Final = Moved.__struct_fields__[2:]
+_where_said: Callable[[Moved], tuple[object, ...]] = attrgetter(*_FIELDS)
 _envelope, _record = quick(Envelope), quick(Record)
 _ENDS: Final = frozenset[type[Event]]({AgentEnd, AgentAbort})
 
@@ -76,10 +78,12 @@ def stored(record: Record, places: MessagePlaces) -> StoredRecord:
     """Return *record* in its stored form, with references to the messages in *places*; add its own messages there."""
     own = messages_in(record.change)
     places.add(record.number, own)
+    events, moved = _stored_events(record, Surroundings(record.number, record.arrival, own), places)
     made = StoredRecord(
         record.arrival,
         tuple([_stored_ruling(ruling) for ruling in record.rulings]) if record.rulings else (),
-        _stored_events(record, Surroundings(record.number, record.arrival, own), places),
+        events,
+        moved,
         record.effects,
         record.change,
         record.began,
@@ -100,29 +104,30 @@ def _stored_ruling(ruling: Ruling) -> Ruling | str:
     return ruling.hook if ruling == Ruling(ruling.hook) else ruling
 
 
-def _stored_events(record: Record, around: Surroundings, places: MessagePlaces) -> tuple[StoredEvent, ...]:
-    made: list[StoredEvent] = []
+def _stored_events(
+    record: Record, around: Surroundings, places: MessagePlaces
+) -> tuple[tuple[AnyStoredEvent, ...], tuple[Moved, ...]]:
+    events: list[AnyStoredEvent] = []
+    moved: list[Moved] = []
     turn, round, n, at, path, by, session_id = _before_first(record.session_id, record.arrival)  # noqa: A001 - as the field
-    seq = 0
+    seq = 1
     for each in record.events:
-        storing = STORING.get(type(each.event))
-        event = each.event if storing is None else storing(each.event, around, places)
-        said: int | UnsetType = UNSET if each.seq == seq + 1 else each.seq
+        event = each.event
+        storing = STORING.get(type(event))
         if (
-            each.turn == turn
-            and each.round == round
-            and each.n == n
-            and each.at == at
-            and each.path == path
-            and each.by == by
-            and each.session_id == session_id
+            each.seq != seq
+            or each.turn != turn
+            or each.round != round
+            or each.n != n
+            or each.at != at
+            or each.path != path
+            or each.by != by
+            or each.session_id != session_id
         ):
-            made.append(StoredEvent(event, said))
-        else:
-            made.append(
-                StoredEvent(
-                    event,
-                    said,
+            moved.append(
+                Moved(
+                    len(events),
+                    UNSET if each.seq == seq else each.seq,
                     UNSET if each.turn == turn else each.turn,
                     UNSET if each.round == round else each.round,
                     UNSET if each.n == n else each.n,
@@ -134,8 +139,9 @@ def _stored_events(record: Record, around: Surroundings, places: MessagePlaces) 
             )
             turn, round, n, at = each.turn, each.round, each.n, each.at  # noqa: A001 - as the field
             path, by, session_id = each.path, each.by, each.session_id
-        seq, around.before = each.seq, each.event
-    return tuple(made)
+        events.append(event if storing is None else storing(event, around, places))
+        seq, around.before = each.seq + 1, event
+    return tuple(events), tuple(moved)
 
 
 def _before_first(session_id: str, arrival: Arrival) -> Where:
@@ -171,12 +177,14 @@ def _whole_events(
 ) -> tuple[Envelope, ...]:
     events: list[Envelope] = []
     where, seq = _before_first(session_id, form.arrival), 0
+    moved = {each.of: each for each in form.moved}
     for place, each in enumerate(form.events):
-        event = whole_event(each.event, around, earlier, place)
-        said = _where_said(each)
-        if said != _NOWHERE:
-            where = cast("Where", tuple([two if one is UNSET else one for one, two in zip(said, where, strict=True)]))
-        seq = seq + 1 if each.seq is UNSET else each.seq
+        event, now = whole_event(each, around, earlier, place), moved.get(place)
+        seq += 1
+        if now is not None:
+            seq = seq if now.seq is UNSET else now.seq
+            said = zip(_where_said(now), where, strict=True)
+            where = cast("Where", tuple([two if one is UNSET else one for one, two in said]))
         turn, round, n, at, path, by, session = where  # noqa: A001 - as the field
         events.append(_envelope(session, seq, n, at, turn, round, event, path, by))
         around.before = event

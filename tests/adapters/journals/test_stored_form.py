@@ -217,7 +217,7 @@ def test_a_reference_that_leads_nowhere_is_damage(reference: bytes, problem: str
     wrong = Packed(packed.body.replace(b"[1,0]", reference), {})
     with pytest.raises(UnpackError) as refused:
         unpack(wrong, "s", 2, earlier)
-    assert str(refused.value).endswith(f"its `events[0].event.messages[0]` {problem}")
+    assert str(refused.value).endswith(f"its `events[0].messages[0]` {problem}")
 
 
 AROUND = {
@@ -278,9 +278,7 @@ def test_what_is_only_equal_is_written(args: JsonObject) -> None:
 def test_an_event_that_leaves_out_what_nothing_says_is_damage(event: bytes, lacks: str) -> None:
     kept = ToolExecutionStart("c1", "look", ARGS)
     packed = pack(returned(kept))
-    with pytest.raises(
-        UnpackError, match=rf"its `events\[0\].event` lacks `{lacks}`, which nothing in its record says"
-    ):
+    with pytest.raises(UnpackError, match=rf"its `events\[0\]` lacks `{lacks}`, which nothing in its record says"):
         unpack(Packed(packed.body.replace(AROUND[kept], event), {}), "s", 1)
 
 

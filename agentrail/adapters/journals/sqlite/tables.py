@@ -205,7 +205,10 @@ class RecordRow(NamedTuple):
     check: bytes
     body: bytes
     sealed: bytes | None = None
-    """Checksum of what is stored now, if the record was redacted; `check` is that of the record as it was."""
+    """Checksum of what is stored now, if the record was redacted; `check` is that of the record as it was.
+
+    It is no field of a new record: a redaction sets it.
+    """
 
     @property
     def outside(self) -> bytes:
@@ -226,7 +229,8 @@ def check_of_snapshot(behind: bytes, beside: tuple[str, int, int, str], body: by
     return check_of(behind, as_bytes(beside), body)
 
 
-RECORD_COLUMNS: Final = 'rowid, back, session, number, epoch, seq, command, format, blobs, "check", body, sealed'
+NEW_COLUMNS: Final = 'rowid, back, session, number, epoch, seq, command, format, blobs, "check", body'
+RECORD_COLUMNS: Final = f"{NEW_COLUMNS}, sealed"
 
 
 MOST_AT_ONCE: Final = 64
@@ -234,8 +238,8 @@ MOST_AT_ONCE: Final = 64
 
 
 def write_records(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> None:
-    """Insert new records: *rows* have the fields of `RecordRow`."""
-    _write(connection, "record", RECORD_COLUMNS, rows)
+    """Insert new records: *rows* have the fields of `RecordRow`, without `sealed`."""
+    _write(connection, "record", NEW_COLUMNS, rows)
 
 
 def restated_columns(before: SessionRow, row: SessionRow) -> frozenset[str]:

@@ -75,7 +75,7 @@ class Writer:
         self._restated: dict[str, frozenset[str]] = {}  # by session: columns in an index that have changed
         self._about = AboutTable()
         self._places = PlacesBySession()
-        self._records: list[tuple[object, ...]] = []  # as `RecordRow` has the fields
+        self._records: list[tuple[object, ...]] = []  # the fields of `RecordRow`, without `sealed`
         self._leases = LeaseTable()
         self._floor = 0
         self._deletions = Deletions(path)
@@ -264,7 +264,7 @@ class Writer:
             beside = (row.id, record.number, row.epoch, seq, record.command, packed.format, names)
             check = check_of(check, as_bytes(beside), packed.body)
             self._slot += 1
-            self._records.append((self._slot, back, *beside, check, packed.body, None))
+            self._records.append((self._slot, back, *beside, check, packed.body))
             back = self._slot
             self._logged += len(packed.body) + PAGE
         parent, last, ended = parent_of(records[0]), records[-1], has_ended(records[-1])
