@@ -24,12 +24,13 @@ from agentrail.testing import ScriptedModel, call, check_plugin, say, stall
 from agentrail.testing.laws.laws import LawBrokenError, check_screen
 from agentrail.testing.probes import can_store
 from agentrail.values.content import Image, Text, Thinking
+from agentrail.values.events.envelope import Ephemeral
 from agentrail.values.events.life import PromptReceived
 from agentrail.values.events.plugins import PluginError
-from agentrail.values.events.response import MessageDelta
+from agentrail.values.events.response import MessageDelta, ThinkingDelta, ThinkingStart
 from agentrail.values.json import FrozenObject
 from agentrail.values.messages import AssistantMessage, History, StopReason, UserMessage
-from agentrail.values.stream import Response
+from agentrail.values.stream import Chunk, Response, ThinkingChunk
 from tests.codec.sampling import input_sample
 from tests.runtime.families import agent, task
 from tests.runtime.world import World, open_world, settle, spec_of, until
@@ -232,6 +233,19 @@ async def test_deltas_say_what_the_response_says(world: World) -> None:
     heard = world.heard(session)
     assert heard.said == reply.text == text.replace(CANARY, MASK)
     assert len(heard.of(MessageDelta)) > 5
+
+
+async def test_thoughts_and_text_are_held_apart_and_told_in_their_order(world: World) -> None:
+    chunks: list[str | Chunk] = ["So", ThinkingChunk(f"{CANARY} is"), ThinkingChunk(" mine"), "be ", f"it: {CANARY}"]
+    session = await world.spawn([say(chunks=chunks)], plugins=[Masks()])
+    await session.ask("hello")
+    told = [event for event in world.heard(session).events if isinstance(event, Ephemeral)]
+    assert told[1:] == [
+        MessageDelta("So"),
+        ThinkingStart(),
+        ThinkingDelta(f"{MASK} is mine"),
+        MessageDelta(f"be it: {MASK}"),
+    ]
 
 
 async def test_a_response_that_is_aborted_keeps_what_was_told_of_it(world: World) -> None:

@@ -216,13 +216,13 @@ class Stream:
             self._write((chunk.text,) if self._tags is None else self._tags.feed(chunk.text))
         elif isinstance(chunk, ThinkingChunk):
             self.waiting = False
-            if not self._thinking and not self._thinks:
-                self._say(ThinkingStart())
             if self._held is not None:
                 self._hold(self._held, chunk.text, thinks=True)
-            else:
-                self._thinking.append(chunk.text)
-                self._say(_thought(chunk.text))
+                return
+            if not self._thinking:
+                self._say(ThinkingStart())
+            self._thinking.append(chunk.text)
+            self._say(_thought(chunk.text))
         elif isinstance(chunk, CallChunk):  # a ping alone does not mean that the response has begun
             self.waiting = False
 
@@ -243,6 +243,8 @@ class Stream:
         if thinks is not self._thinks:
             self._let_go(*held.end())
             self._thinks = thinks
+            if thinks and not self._thinking:
+                self._say(ThinkingStart())
         if not self._open:
             self._begin()
         self._let_go(*held.feed(piece))
