@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.errors.branches import OutsideError
+from agentrail.errors.branches import OutsideError, UsageError
 
 
 class ModelError(OutsideError):
@@ -184,3 +184,12 @@ class StreamEndedEarly(TransientModelError):
     """The stream ended before the answer was complete."""
 
     wording = "the provider's stream ended early: {0}"
+
+
+class PartRefused(UsageError):
+    """A prompt has a file that the session's model does not take."""
+
+    wording = "cannot send {0} to `{1}`: {2}; give its text, another form of it, or switch to a model that takes it"
+
+    def __init__(self, part: str, model: str, why: str) -> None:
+        super().__init__(part, model, why)

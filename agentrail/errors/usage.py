@@ -50,9 +50,9 @@ class BadValue(UsageError):
 
 
 class BadMessage(UsageError):
-    """The content of a prompt or of steering is not text, image or data that can be stored."""
+    """The content of a prompt or of steering is not text, image, file or data that can be stored."""
 
-    wording = "cannot use this content: {0} is {1}; use text, or a list of `Text`, `Image` and `Data`"
+    wording = "cannot use this content: {0} is {1}; use text, or a list of `Text`, `Image`, `File` and `Data`"
 
     def __init__(self, what: str, found: str) -> None:
         super().__init__(what, found)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agentrail.ports.model import Model as Model
     from agentrail.ports.model import ModelChain as ModelChain
     from agentrail.values.content import Data as Data
+    from agentrail.values.content import File as File
     from agentrail.values.content import Image as Image
     from agentrail.values.content import Part as Part
     from agentrail.values.content import Text as Text
@@ -66,6 +67,7 @@ _HOMES = {
     "FailureKind": "agentrail.values.stream",
     "FrozenObject": "agentrail.values.json",
     "History": "agentrail.values.messages",
+    "File": "agentrail.values.content",
     "Image": "agentrail.values.content",
     "Json": "agentrail.values.json",
     "JsonObject": "agentrail.values.json",

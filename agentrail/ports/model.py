@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from agentrail.values.content import File
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import Chunk, ModelRequest, Response
@@ -63,6 +64,20 @@ def forms_answers(model: Model) -> bool:
     """
     found: object = getattr(model, "forms_answers", False)
     return found is True
+
+
+@runtime_checkable
+class ChoosesFiles(Protocol):
+    """Implemented by a model that cannot take all files."""
+
+    def why_untaken(self, file: File) -> str | None:
+        """Return why the model does not take *file*; `None` if it does."""
+        ...
+
+
+def why_untaken(model: Model, file: File) -> str | None:
+    """Return why *model* does not take *file*; `None` if it does, or does not say."""
+    return model.why_untaken(file) if isinstance(model, ChoosesFiles) else None
 
 
 class Prices(Protocol):

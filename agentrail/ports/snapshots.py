@@ -9,7 +9,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.stems import Results, Stem, appended, note_results
 from agentrail.errors import BadRecord
 from agentrail.ports.journal import Claim, Record, Snapshot
-from agentrail.values.content import Image
+from agentrail.values.content import File, Image
 from agentrail.values.foreign import crash
 from agentrail.values.messages import History
 
@@ -41,8 +41,8 @@ def snapshot_of(state: State, number: int, stem: Stem) -> Snapshot:
 
 def _is_small(history: History) -> bool:
     size = history.size + OF_A_MESSAGE * len(history)
-    if size <= MOST_KEPT:  # of images, `size` counts what they cost the model
-        size += sum([len(part.data) for each in history for part in each.parts if isinstance(part, Image)])
+    if size <= MOST_KEPT:  # of images and files, `size` counts what they cost the model
+        size += sum([len(part.data) for each in history for part in each.parts if isinstance(part, Image | File)])
     return size <= MOST_KEPT
 
 

@@ -22,6 +22,7 @@ from agentrail.errors import (
     NoAnswer,
     NotInItsRun,
     NotJson,
+    PartRefused,
     SourceAlone,
     SourceExists,
     TooManyLabels,
@@ -39,6 +40,7 @@ from agentrail.hooks.attachments import unkeyed as unkeyed
 from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
+from agentrail.ports.model import Model, why_untaken
 from agentrail.ports.tool import ToolSource
 from agentrail.runtime.events import tracing
 from agentrail.runtime.events.bus import Bus
@@ -56,7 +58,7 @@ from agentrail.runtime.shared.sanitize import kept_parts as kept_parts
 from agentrail.runtime.shared.sanitize import kept_text
 from agentrail.runtime.status import Monitor as Monitor
 from agentrail.runtime.status import status_of as status_of
-from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.content import Data, File, Image, Part, Text, in_words
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.foreign import described as described
 from agentrail.values.foreign import number, shown
@@ -118,6 +120,13 @@ def check_flag(name: str, found: object) -> None:
         raise BadChoice.among(name, found, ("True", "False"))
 
 
+def refuse_untaken(parts: Iterable[Part], model: str, find: Callable[[str], Model]) -> None:
+    """Raise `PartRefused` if the model called *model*, which *find* returns, does not take one of *parts*."""
+    for part in parts:
+        if isinstance(part, File) and (why := why_untaken(find(model), part)) is not None:
+            raise PartRefused(in_words(part), model, why)
+
+
 def source_of(given: tuple[object, ...], there: Collection[str], *, replace: bool) -> ToolSource | None:
     """Return *given* if it is a source of tools (an MCP server), `None` if not; raise if it cannot be attached."""
     source = next((one for one in given if isinstance(one, ToolSource)), None)
@@ -149,7 +158,7 @@ def _bytes(part: Part) -> int:
     match part:
         case Text(text=text):
             return len(text.encode())
-        case Image(data=data):
+        case Image(data=data) | File(data=data):
             return len(data)
         case Data(data=data):
             return weight(data)

@@ -381,6 +381,9 @@ class SessionHandle:
         commands.check_run(self.id, self._session.home)
         if self._session.records.stuck is not None and not isinstance(given, commands.STOPPING):
             raise commands.fresh(self._session.records.stuck)
+        if isinstance(given, sent.PromptSent):
+            find = self._session.shared.model if self._session.sleep.is_deep else self._session.performer.model
+            commands.refuse_untaken(given.parts, self._session.state.model, find)
         slot: Slot[Answer] = Slot()
         return commands.letter(given, command, slot, self._by), slot
 

@@ -15,7 +15,7 @@ from typing_extensions import Unpack
 from agentrail.errors import BadArguments, BadTool, NotJson, ToolError
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.declaring import ToolOptions, declare
-from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.foreign import items_of
 from agentrail.values.json import JsonObject, freeze
 from agentrail.values.tools import Effect, EffectClass, Err, Ok, ToolResult, ToolSpec, err, ok
@@ -33,7 +33,7 @@ def as_result(tool: str, returned: object) -> ToolResult:
         return DONE
     if isinstance(returned, Ok | Err | Effect):
         return returned
-    if isinstance(returned, Text | Image | Data):
+    if isinstance(returned, Text | Image | File | Data):
         return Ok((returned,))
     parts = _parts(returned)
     if parts:
@@ -51,7 +51,7 @@ def _parts(returned: object) -> tuple[Part, ...]:
         return ()
     parts: list[Part] = []
     for item in items_of(cast("list[object]", returned)):
-        if not isinstance(item, Text | Image | Data):
+        if not isinstance(item, Text | Image | File | Data):
             return ()
         parts.append(item)
     return tuple(parts)

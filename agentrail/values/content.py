@@ -1,13 +1,16 @@
-"""Content of messages: text, images, JSON, thoughts and tool calls."""
+"""Content of messages: text, images, files, JSON, thoughts and tool calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from agentrail.errors import WrongType
 from agentrail.values.json import EMPTY, Json, JsonObject, canonical
 from agentrail.values.value import TAG, Authored, quick
+
+URLS: Final = ("https://", "http://", "gs://")
+"""Beginnings of references that need no provider."""
 
 
 class Text(Authored, tag_field=TAG):
@@ -24,6 +27,37 @@ class Image(Authored, tag_field=TAG):
     """Media type, such as `image/png`."""
     data: str
     """The image's bytes in base64."""
+
+
+class File(Authored, tag_field=TAG):
+    """A file for the model to read, such as a PDF: its bytes, or where the provider gets them.
+
+    It has either `data` or a `reference`: a URL, or with `provider` the id of a file that was uploaded there.
+    """
+
+    media_type: str
+    """Media type, such as `application/pdf`."""
+    data: str = ""
+    """The file's bytes in base64; empty if there is a reference."""
+    reference: str = ""
+    """URL of the file, or its id at the provider; empty if there are bytes."""
+    name: str = ""
+    """Name of the file."""
+    provider: str = ""
+    """The provider that the file was uploaded to, such as `anthropic`; empty if the reference is a URL."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why no provider can take the file; `None` if one can."""
+        if not self.media_type:
+            return "a `File` without a media type"
+        if bool(self.data) == bool(self.reference):
+            return "a `File` with both bytes and a reference" if self.data else "a `File` without bytes or a reference"
+        if self.provider and self.data:
+            return "a `File` with bytes, and a provider that has it"
+        if self.reference and not self.provider and not self.reference.startswith(URLS):
+            return "a `File` whose reference is no URL, without the provider that has it"
+        return None
 
 
 class Data(Authored, tag_field=TAG):
@@ -57,7 +91,7 @@ class ToolCall(Authored):
     """Name of the tool through which the model made the call (`call_tool`); empty if it called the tool itself."""
 
 
-Part: TypeAlias = Text | Image | Data
+Part: TypeAlias = Text | Image | File | Data
 Said: TypeAlias = Text | Thinking
 
 P = TypeVar("P")
@@ -66,7 +100,7 @@ _text = quick(Text)
 
 
 def text_of(parts: Iterable[Part | Said]) -> str:
-    """Return the texts and the JSON of *parts*, joined; images and thoughts are left out."""
+    """Return the texts and the JSON of *parts*, joined; images, files and thoughts are left out."""
     if isinstance(parts, tuple) and len(parts) == 1 and type(part := parts[0]) is Text:
         return part.text  # the usual case, for speed
     return "".join(
@@ -77,14 +111,16 @@ def text_of(parts: Iterable[Part | Said]) -> str:
 def with_text(parts: Iterable[P], text: str) -> tuple[P | Text, ...]:
     """Return *parts* with *text* in place of their texts and JSON, where the first of them was, else at the end."""
     there = tuple(parts)
-    kept = [isinstance(part, Image | Thinking) for part in there]
+    kept = [isinstance(part, Image | File | Thinking) for part in there]
     place = kept.index(False) if False in kept else len(there)
     after = [part for part, stays in zip(there[place:], kept[place:], strict=True) if stays]
     return (*there[:place], _text(text), *after)
 
 
 def in_words(part: Part) -> str:
-    """Return *part* as text for people; an image is only mentioned."""
+    """Return *part* as text for people; an image or a file is only mentioned."""
+    if isinstance(part, File):
+        return f"(the file {part.name})" if part.name else "(a file)"
     return "(an image)" if isinstance(part, Image) else text_of((part,))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from agentrail.values.content import Data, Image, Part, Said, Text, Thinking, ToolCall
+from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
 from agentrail.values.foreign import PLAIN, items_of, mended, money, named, plain_text, shown, tokens
 from agentrail.values.json import MAX_ITEMS, freeze, freeze_object, weight
 from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
@@ -39,7 +39,7 @@ MAX_IMAGE: Final = 5_000_000
 """The most characters of one image in base64; providers accept no more."""
 
 MAX_IMAGES: Final = 20_000_000
-"""Most characters of all images of one result in base64; providers accept no more in one request."""
+"""Most characters of all images and files of one result in base64; providers accept no more in one request."""
 
 MAX_NAME: Final = 64 * 1024
 """The most characters of each id, and of the tool's name, in a call that a model makes."""
@@ -128,12 +128,12 @@ def _check_parts(parts: tuple[Part, ...]) -> None:
         match part:
             case Text(text=text):
                 said += len(text)
-            case Image(data=data):
+            case Image(data=data) | File(data=data):
                 pictured += len(data)
             case Data(data=data):
                 said += weight(data)
     _check_size(said, "its text")
-    _check_size(pictured, "its images", MAX_IMAGES)
+    _check_size(pictured, "its images and files", MAX_IMAGES)
 
 
 def _check_size(characters: int, what: str, most: int = MAX_TEXT) -> None:
@@ -152,10 +152,26 @@ def fit_part(part: object, room: list[int] | None = None) -> Part:
             return part if text is said and type(part) is Text else Text(text)
         case Image(media_type=media_type, data=data):
             return Image(fit_text(media_type), fit_text(data, MAX_IMAGE))
+        case File():
+            return _fit_file(part)
         case Data(data=found):
             return Data(freeze(found, room=room))
         case _:
-            raise UnfitError(part, "Text, Image or Data", "its content")
+            raise UnfitError(part, "Text, Image, File or Data", "its content")
+
+
+def _fit_file(file: File) -> File:
+    """Return *file*, rebuilt from plain texts; raise `UnfitError` if no provider can take it."""
+    kept = File(
+        fit_text(file.media_type),
+        fit_text(file.data, MAX_IMAGES),
+        fit_text(file.reference),
+        fit_text(file.name),
+        fit_text(file.provider),
+    )
+    if kept.problem is not None:
+        raise UnfitError(file, f"bytes or a reference, and not {kept.problem},", "its content")
+    return kept
 
 
 def fit_text(found: object, most: int = MAX_TEXT) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TypeAlias, overload
 
-from agentrail.values.content import Data, Part, Said, Text, Thinking, ToolCall, text_of, with_text
+from agentrail.values.content import Data, File, Part, Said, Text, Thinking, ToolCall, text_of, with_text
 from agentrail.values.json import JsonObject, weight
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Authored, Value
@@ -100,6 +100,17 @@ IMAGE_SIZE = 6_000
 """Characters that `size_of` counts for an image."""
 
 
+FILE_SIZE = 24_000
+"""The fewest characters that `size_of` counts for a file; some pages."""
+
+FILE_SHARE = 8
+"""How many characters of base64 count as one that the model reads; files have pictures and layout too."""
+
+
+def _size_of_shown(part: Part | Said) -> int:
+    return max(FILE_SIZE, len(part.data) // FILE_SHARE) if isinstance(part, File) else IMAGE_SIZE
+
+
 def size_of(message: Message) -> int:
     """Return the approximate size of *message* for the model, in characters."""
     size = 0
@@ -107,7 +118,7 @@ def size_of(message: Message) -> int:
         if type(part) is Text or type(part) is Thinking:
             size += len(part.text)
         else:
-            size += weight(part.data) if isinstance(part, Data) else IMAGE_SIZE
+            size += weight(part.data) if isinstance(part, Data) else _size_of_shown(part)
     if type(message) is AssistantMessage and message.calls:
         size += sum(len(call.name) + weight(call.args) for call in message.calls)
     return size

@@ -506,6 +506,8 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "tools.json_schema.simple_keywords._WRITTEN",
         "tools.json_schema.regex.CASELESS",
         "tools.json_schema.regex.NATIVE_STEPS",
+        "values.messages.FILE_SHARE",
+        "values.messages.FILE_SIZE",
         "values.messages.IMAGE_SIZE",
         "values.usage.MILLION",
         "values.stream.CHARS_PER_TOKEN",

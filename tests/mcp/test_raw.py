@@ -12,7 +12,7 @@ from agentrail.adapters.mcp.server_tools import told
 from agentrail.errors import BadMcpServer, BadSpec
 from agentrail.tools import make_spec
 from agentrail.tools.json_schema.validation import validator_for
-from agentrail.values.content import Data, Image, Text
+from agentrail.values.content import Data, File, Image, Text
 from agentrail.values.events.tools import ToolsUpdated
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.meter import Meter
@@ -70,6 +70,9 @@ PARTS = [
     {"type": "resource_link", "uri": "file:///a.txt", "name": "a"},
     {"type": "resource", "resource": {"uri": "file:///b.txt", "text": "bee"}},
     {"type": "resource", "resource": {"uri": "file:///c.bin", "blob": "AAAA"}},
+    {"type": "resource", "resource": {"uri": "a:///bill.pdf", "blob": "JVBERi0xLjcK", "mimeType": "application/pdf"}},
+    {"type": "resource", "resource": {"uri": "a:///d.png", "blob": "AAAA", "mimeType": "image/png"}},
+    {"type": "resource", "resource": {"uri": "a:///e.pdf", "blob": "????", "mimeType": "application/pdf"}},
 ]
 
 
@@ -107,6 +110,14 @@ def test_a_server_whose_schemas_cost_too_much_loses_the_tools_behind_them() -> N
     assert ["patterns that take too long to read" in one for one in problems] == [True, True]
 
 
+def test_all_tools_of_a_server_are_deferred_if_it_says_so() -> None:
+    listed = [types.Tool(name=name, input_schema={"type": "object"}) for name in ("near", "far")]
+    for deferred in (True, False):
+        server = McpServer(name="raw", url="http://127.0.0.1:1", deferred=deferred)
+        found, problems = adopting.adopt(server, listed, None)
+        assert ([one.spec.deferred for one in found], problems) == ([deferred] * 2, [])
+
+
 def test_parts_that_are_too_long_or_of_no_use_are_left_out_with_a_note() -> None:
     answer = types.CallToolResult.model_validate({"content": PARTS, "structuredContent": {"much": "x" * 100_000}})
     assert results.result_of(answer) == ok(
@@ -120,6 +131,9 @@ def test_parts_that_are_too_long_or_of_no_use_are_left_out_with_a_note() -> None
             Text("[a link: a] file:///a.txt"),
             Text("[file:///b.txt]\nbee"),
             Text("[a file (file:///c.bin) is left out]"),
+            File("application/pdf", "JVBERi0xLjcK", name="bill.pdf"),
+            Image("image/png", "AAAA"),
+            Text("[a file (application/pdf, 4 characters of base64) is left out]"),
             Text("[structured content of more than 65536 bytes, or no JSON, is left out]"),
         ]
     )

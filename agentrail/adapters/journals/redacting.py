@@ -20,7 +20,7 @@ from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.ports.journal import About, Record, Redaction
 from agentrail.ports.session_summary import about_after
-from agentrail.values.content import Image, Text
+from agentrail.values.content import File, Image, Text
 from agentrail.values.json import EMPTY, FrozenObject, Json
 from agentrail.values.messages import History, Message
 from agentrail.values.spelling import checked
@@ -58,7 +58,7 @@ def about_redacted(about: About, records: Iterable[Record]) -> About:
 def _marked(value: object) -> object:
     """Return *value* with marks in place of the texts in it, as the tables say."""
     match value:
-        case Image():
+        case Image() | File():
             return Text(MARK)
         case msgspec.Struct():
             return _struct(value)

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import (
     AudioContent,
+    BlobResourceContents,
     CallToolResult,
     ContentBlock,
     EmbeddedResource,
@@ -31,8 +32,8 @@ from agentrail.ports.tool import ToolContext
 from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
 from agentrail.tools.json_schema.regex_parser import UnusableError
 from agentrail.tools.json_schema.simple_keywords import expression
-from agentrail.values.content import Data, Image, Part, Text
-from agentrail.values.fitting import MAX_IMAGE
+from agentrail.values.content import Data, File, Image, Part, Text
+from agentrail.values.fitting import MAX_IMAGE, MAX_IMAGES
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object, weight
 from agentrail.values.meter import Meter, TooManyStepsError
 from agentrail.values.tools import Err, Ok
@@ -121,16 +122,27 @@ def _part(block: ContentBlock) -> Part:
         case TextContent(text=text):
             return Text(_cut(text))
         case ImageContent(data=data, mime_type=kind):
-            good = kind in PICTURES and len(data) <= MAX_IMAGE and _BASE64.fullmatch(data)
-            return Image(kind, data) if good else _note("an image", kind, len(data))
+            return _image(kind, data)
         case AudioContent(data=data, mime_type=kind):
             return _note("a sound", kind, len(data))
         case ResourceLink(uri=uri, name=name):
             return Text(_cut(f"[a link: {name}] {uri}"))
         case EmbeddedResource(resource=TextResourceContents(uri=uri, text=text)):
             return Text(_cut(f"[{uri}]\n{text}"))
+        case EmbeddedResource(resource=BlobResourceContents(blob=data, mime_type=str(kind), uri=uri)) if kind:
+            return _image(kind, data) if kind in PICTURES else _file(kind, data, str(uri).rpartition("/")[2])
         case EmbeddedResource(resource=resource):
             return _note("a file", resource.mime_type or str(resource.uri), 0)
+
+
+def _image(kind: str, data: str) -> Part:
+    good = kind in PICTURES and len(data) <= MAX_IMAGE and _BASE64.fullmatch(data)
+    return Image(kind, data) if good else _note("an image", kind, len(data))
+
+
+def _file(kind: str, data: str, name: str) -> Part:
+    good = len(data) <= MAX_IMAGES and _BASE64.fullmatch(data)
+    return File(kind, data, name=name) if good else _note("a file", kind, len(data))
 
 
 def _note(what: str, kind: str, length: int) -> Text:

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+from agentrail.adapters.models.wire_format import Takes, taken
 from agentrail.core.tools_on_demand import as_called, found_by
 from agentrail.values.content import Data, Part, Said, Text, Thinking, ToolCall
 from agentrail.values.json import canonical
@@ -106,13 +107,19 @@ Turn: TypeAlias = UserTurn | ModelTurn
 
 
 def turns_of(
-    messages: Sequence[Message], provider: str, fits: re.Pattern[str] = ANY_ID, *, sealed: bool = True
+    messages: Sequence[Message],
+    provider: str,
+    takes: Takes,
+    fits: re.Pattern[str] = ANY_ID,
+    *,
+    sealed: bool = True,
 ) -> tuple[Turn, ...]:
     """Return *messages* as turns for *provider*, which takes ids of calls that match *fits*.
 
-    Thoughts of other providers are left out. With *sealed*, so are thoughts of this provider that have no signature.
+    A file that is not among those that it *takes* is replaced by a text. Thoughts of other providers are left out. With
+    *sealed*, so are thoughts of this provider that have no signature.
     """
-    projection = _Projection(provider, fits, sealed=sealed)
+    projection = _Projection(provider, takes, fits, sealed=sealed)
     for message in messages:
         projection.take(message)
     return projection.finished()
@@ -159,8 +166,9 @@ def _fit(call: ToolCall) -> ToolCall:
 class _Projection:
     """Builds the turns message by message; keeps the calls of the model's last turn until their results are there."""
 
-    def __init__(self, provider: str, fits: re.Pattern[str], *, sealed: bool) -> None:
+    def __init__(self, provider: str, takes: Takes, fits: re.Pattern[str], *, sealed: bool) -> None:
         self._provider = provider
+        self._takes = takes
         self._fits = fits
         self._sealed = sealed
         self._turns: list[Turn] = []
@@ -174,7 +182,7 @@ class _Projection:
                 self._take_result(message)
             case UserMessage():
                 self._settle()
-                self._say(plain(message.parts))
+                self._say(self._shown(message.parts))
             case AssistantMessage():
                 self._settle()
                 self._answer(message)
@@ -188,11 +196,15 @@ class _Projection:
     def _take_result(self, message: ToolMessage) -> None:
         for asked in self._waiting:
             if asked.call.call_id == message.call_id and asked.wire_id not in self._results:
-                parts = plain(message.parts) or (Text(NO_OUTPUT),)
+                parts = self._shown(message.parts) or (Text(NO_OUTPUT),)
                 self._results[asked.wire_id] = Result(
                     asked.wire_id, asked.call.name, parts, message.is_error, found_by(message)
                 )
                 return
+
+    def _shown(self, parts: Iterable[Part]) -> tuple[Part, ...]:
+        """Return *parts* as `plain` does, with a text for each file that the API does not take."""
+        return plain(taken(part, self._takes, self._provider) for part in parts)
 
     def _settle(self) -> None:
         """Append the results of the calls of the model's last turn; a missing result becomes the error `LOST`."""

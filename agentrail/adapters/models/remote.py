@@ -27,6 +27,7 @@ from agentrail.errors import (
 from agentrail.errors.branches import listed
 from agentrail.ports.model import EmitChunk
 from agentrail.reprs import in_brackets
+from agentrail.values.content import File
 from agentrail.values.json import JsonObject
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import PING, Chunk, ModelRequest, Response, counted
@@ -86,6 +87,10 @@ class RemoteModel:
     def forms_answers(self) -> bool:
         """Always true: `stream` heeds `returns` of the request, by the provider's own form if there is one."""
         return True
+
+    def why_untaken(self, file: File) -> str | None:
+        """Return why the provider does not take *file*; `None` if it does."""
+        return self._format.takes(self._provider_name).why_not(file, self._provider_name)
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Send *request* once, pass the chunks of the answer to *emit*, and return the whole answer.

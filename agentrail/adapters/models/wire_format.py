@@ -7,14 +7,16 @@ events of each answer to a new `Decoder`.
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.sse import ServerEvent
 from agentrail.errors import NotJson, StreamGarbled
+from agentrail.values.content import File, Part, Text
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.stream import Chunk, ModelRequest, Response
 from agentrail.values.value import Value
@@ -28,6 +30,29 @@ SHOWN = 200
 """The most characters of unreadable data that an error shows."""
 
 
+PDF: Final = "application/pdf"
+ANY: Final = ""
+"""Prefix of all media types."""
+
+ALIKE: Final[tuple[frozenset[str], ...]] = (frozenset({"openai", "openai-chat"}),)
+"""Providers that have the same files."""
+
+UNTAKEN: Final = "[a file ({what}) cannot be shown to you: {why}]"
+"""The text that stands in place of a file that an API does not take, as after a switch of models."""
+
+WRITTEN: Final = "[the file {name}]\n{text}"
+"""The text that stands in place of a text file, for an API that takes none."""
+
+TEXTS: Final = "text/"
+"""Prefix of the media types of text files, whose bytes every API takes: as text if it knows no files."""
+
+UNREAD: Final = "(its bytes are no base64)"
+"""The text of a text file that cannot be read."""
+
+A_FILE: Final = "(the file follows)"
+"""The text of a result without a text, whose files the API takes only after the results."""
+
+
 class Rendered(Value):
     """An HTTP request for a provider, without the API key."""
 
@@ -37,6 +62,33 @@ class Rendered(Value):
     """The body, without the fields of the option `extra`."""
     headers: Mapping[str, str] = NO_HEADERS
     """Headers that the wire format demands."""
+
+
+class Takes(Value):
+    """The files that an API takes."""
+
+    data: tuple[str, ...] = ()
+    """Prefixes of the media types of files that it takes by their bytes."""
+    urls: tuple[str, ...] = ()
+    """Prefixes of the media types of files that it takes by their URL."""
+    ids: bool = False
+    """Whether it takes files that were uploaded to it, by their ids."""
+
+    def why_not(self, file: File, provider: str) -> str | None:
+        """Return why the API of *provider* does not take *file*; `None` if it does."""
+        if file.data and file.media_type.startswith(TEXTS):
+            return None
+        if not self.data:
+            return f"`{provider}` takes no files"
+        if file.provider:
+            if file.provider != provider and not any({file.provider, provider} <= both for both in ALIKE):
+                return f"it was uploaded to `{file.provider}`, and `{provider}` is asked"
+            return None if self.ids else f"`{provider}` takes no files by their ids"
+        prefixes = self.urls if file.reference else self.data
+        if file.media_type.startswith(prefixes):
+            return None
+        how = "by a URL" if file.reference else "by their bytes"
+        return f"`{provider}` takes {_listed(prefixes)} {how}"
 
 
 class Decoder(Protocol):
@@ -82,6 +134,10 @@ class WireFormat(Protocol):
         `None` if the model takes none, or not this one, or none beside the tools of *request*: then the answer comes by
         a tool.
         """
+        ...
+
+    def takes(self, provider: str) -> Takes:
+        """Return which files the API of *provider* takes."""
         ...
 
     def decoder(self) -> Decoder:
@@ -138,3 +194,31 @@ def arguments(written: str) -> JsonObject:
         except NotJson:
             pass
     return freeze_object({"": written})
+
+
+# Files
+
+
+def _listed(prefixes: tuple[str, ...]) -> str:
+    return f"only files of {' and '.join(f'`{prefix}`' for prefix in prefixes)}" if prefixes else "no files"
+
+
+def taken(part: Part, takes: Takes, provider: str) -> Part:
+    """Return *part*, or a text in its place if it is a file that the API of *provider* does not take."""
+    if not isinstance(part, File):
+        return part
+    why = takes.why_not(part, provider)
+    if why is not None:
+        what = ", ".join(filter(None, (part.media_type, part.name or part.reference)))
+        return Text(UNTAKEN.format(what=what, why=why))
+    if part.data and not part.media_type.startswith(takes.data or (PDF,)):
+        return Text(WRITTEN.format(name=part.name, text=text_in(part)))
+    return part
+
+
+def text_in(file: File) -> str:
+    """Return the bytes of *file* as text; what is no UTF-8 is replaced."""
+    try:
+        return b64decode(file.data).decode(errors="replace")
+    except ValueError:
+        return UNREAD

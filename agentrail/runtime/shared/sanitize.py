@@ -29,7 +29,7 @@ from agentrail.errors import (
     TransientModelError,
 )
 from agentrail.values import fitting
-from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.foreign import inside, is_short, mended, named, pass_interrupt, seconds, trace, words
 from agentrail.values.json import freeze
 from agentrail.values.stream import Chunk, Failure, FailureKind, Response
@@ -218,6 +218,11 @@ def _kept_part(part: object) -> Part:
             return Text(kept_text(text, PART))
         case Image(media_type=media_type, data=data):
             return Image(kept_text(media_type, "a media type"), kept_text(data, "an image"))
+        case File():
+            kept = File(*(kept_text(getattr(part, name), "a file") for name in File.__struct_fields__))
+            if kept.problem is not None:
+                raise BadMessage(PART, kept.problem)
+            return kept
         case Data(data=found):
             try:
                 return Data(freeze(found))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.tools_on_demand import CALLER, FINDER, declared, defining, details
-from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
+from agentrail.values.content import Data, File, Image, Text, Thinking, ToolCall
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
+
+PDF: Final = "JVBERi0xLjcK"
 
 PIXEL: Final = "iVBORw0KGgo="
 
@@ -73,6 +75,21 @@ def histories(own: str, other: str) -> dict[str, ModelRequest]:
             UserMessage((Text("look: "), Image("image/png", PIXEL), Data(freeze_object({"b": 1, "a": [True]})))),
             AssistantMessage((Text("a pixel"),), (call("c1", "attic", "id_1"),), own),
             ToolMessage("c1", "lamp", (Text("a photo"), Image("image/jpeg", PIXEL), Data((1, 2)))),
+        ),
+        "files": asked(
+            UserMessage(
+                (
+                    Text("what do they cost?"),
+                    File("application/pdf", PDF, name="bill.pdf"),
+                    File("text/plain", "NSBFVVI=", name="note.txt"),
+                    File("application/pdf", reference="https://shop.example/bill.pdf"),
+                    File("application/pdf", reference="file_1", provider=own.partition(":")[0]),
+                    File("application/pdf", reference="file_2", provider="elsewhere"),
+                )
+            ),
+            AssistantMessage((), (call("c1", "attic", "id_1"), call("c2", "cellar", "id_2")), own),
+            ToolMessage("c1", "lamp", (Text("a bill"), File("application/pdf", PDF))),
+            ToolMessage("c2", "lamp", (File("application/pdf", PDF),), is_error=True),
         ),
         "switched": asked(
             user("is the lamp on?"),

@@ -100,7 +100,7 @@ def _messages_option(option: tuple[str, object]) -> Body:
 def _message(move: Move) -> Body:
     match move:
         case Asks(text=text, images=images):
-            return {"role": "user", "content": [*_block(text), *map(_png, images)]}
+            return {"role": "user", "content": [*_block(text), *map(_png, images), *_documents(move)]}
         case Says():
             content: list[Body] = []
             if move.seal:
@@ -114,7 +114,7 @@ def _message(move: Move) -> Body:
         case Results(results=results, said=said):
             content = []
             for result in results:
-                shown = [*_block(told(result)), *([_jpeg(result.image)] if result.image else [])]
+                shown = [*_block(told(result)), *([_jpeg(result.image)] if result.image else []), *_bill(result.pdf)]
                 failed = {"is_error": True} if result.is_error else {}
                 content.append({"type": "tool_result", "tool_use_id": result.id, "content": shown, **failed})
             return {"role": "user", "content": [*content, *_block(said)]}
@@ -122,6 +122,16 @@ def _message(move: Move) -> Body:
 
 def _block(text: str) -> list[Body]:
     return [{"type": "text", "text": text}] if text else []
+
+
+def _documents(asks: Asks) -> list[Body]:
+    uploaded = {"type": "document", "source": {"type": "file", "file_id": asks.uploaded}}
+    return [*_bill(asks.pdf), *([uploaded] if asks.uploaded else [])]
+
+
+def _bill(data: str) -> list[Body]:
+    source = {"type": "base64", "media_type": "application/pdf", "data": data}
+    return [{"type": "document", "source": source, "title": "bill.pdf"}] if data else []
 
 
 def _png(data: str) -> Body:
@@ -181,6 +191,9 @@ def _items(move: Move) -> Iterable[Body]:
             content: list[Body] = [{"type": "input_text", "text": text}] if text else []
             urls = (f"data:image/png;base64,{image}" for image in images)
             content += [{"type": "input_image", "image_url": url, "detail": "auto"} for url in urls]
+            content += _input_bill(move.pdf)
+            if move.uploaded:
+                content.append({"type": "input_file", "file_id": move.uploaded})
             yield {"role": "user", "content": content}
         case Says():
             if move.seal:
@@ -200,9 +213,16 @@ def _items(move: Move) -> Iterable[Body]:
                         {"type": "input_text", "text": result.text},
                         {"type": "input_image", "image_url": shown, "detail": "auto"},
                     ]
+                if result.pdf:
+                    output = [{"type": "input_text", "text": result.text}, *_input_bill(result.pdf)]
                 yield {"type": "function_call_output", "call_id": result.id, "output": output}
             if said:
                 yield {"role": "user", "content": [{"type": "input_text", "text": said}]}
+
+
+def _input_bill(data: str) -> list[Body]:
+    url = f"data:application/pdf;base64,{data}"
+    return [{"type": "input_file", "filename": "bill.pdf", "file_data": url}] if data else []
 
 
 # OpenAI, chat completions
@@ -248,11 +268,14 @@ def _chat_option(option: tuple[str, object]) -> Body:
 
 def _said(move: Move) -> Iterable[Body]:
     match move:
-        case Asks(text=text, images=()):
+        case Asks(text=text, images=(), pdf="", uploaded=""):
             yield {"role": "user", "content": text}
         case Asks(text=text, images=images):
             urls = (f"data:image/png;base64,{image}" for image in images)
             shown: list[Body] = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+            shown += _chat_bill(move.pdf)
+            if move.uploaded:
+                shown.append({"type": "file", "file": {"file_id": move.uploaded}})
             yield {"role": "user", "content": [*([{"type": "text", "text": text}] if text else []), *shown]}
         case Says():
             message: Body = {"role": "assistant"}
@@ -276,10 +299,16 @@ def _said(move: Move) -> Iterable[Body]:
                 for result in results
                 if result.image
             ]
+            after += [shown for result in results for shown in _chat_bill(result.pdf)]
             if after:
                 yield {"role": "user", "content": after}
             if said:
                 yield {"role": "user", "content": said}
+
+
+def _chat_bill(data: str) -> list[Body]:
+    url = f"data:application/pdf;base64,{data}"
+    return [{"type": "file", "file": {"filename": "bill.pdf", "file_data": url}}] if data else []
 
 
 # Google
@@ -348,6 +377,10 @@ def _content(move: Move) -> types.Content:
         case Asks(text=text, images=images):
             parts = [types.Part(text=text)] if text else []
             parts += [types.Part.from_bytes(data=base64.b64decode(image), mime_type="image/png") for image in images]
+            if move.pdf:
+                parts.append(types.Part.from_bytes(data=base64.b64decode(move.pdf), mime_type="application/pdf"))
+            if move.uploaded:
+                parts.append(types.Part.from_uri(file_uri=move.uploaded, mime_type="application/pdf"))
             return types.Content(role="user", parts=parts)
         case Says():
             parts = [types.Part(text=move.text)] if move.text else []
@@ -363,6 +396,9 @@ def _content(move: Move) -> types.Content:
                 response = types.FunctionResponse(id=result.id, name=result.name, response=answer)
                 if result.image:
                     blob = types.FunctionResponseBlob(mime_type="image/jpeg", data=base64.b64decode(result.image))
+                    response.parts = [types.FunctionResponsePart(inline_data=blob)]
+                if result.pdf:
+                    blob = types.FunctionResponseBlob(mime_type="application/pdf", data=base64.b64decode(result.pdf))
                     response.parts = [types.FunctionResponsePart(inline_data=blob)]
                 parts.append(types.Part(function_response=response))
             return types.Content(role="user", parts=[*parts, *([types.Part(text=said)] if said else [])])

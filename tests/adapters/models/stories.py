@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from attrs import field, frozen
 
 from agentrail import Secret
-from agentrail.values.content import Data, Image, Part, Said, Text, Thinking, ToolCall
+from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
 from agentrail.values.json import JsonObject, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest
@@ -17,6 +17,9 @@ from tests.adapters.models.histories import LAMP, PIXEL, TOOLS
 
 PHOTO: Final = "/9j/4AAQSkZJRg=="
 """The beginning of a JPEG file."""
+
+BILL: Final = "JVBERi0xLjcK"
+"""The beginning of a PDF file."""
 
 OTHER_PIXEL: Final = "iVBORw0KGgoA"
 
@@ -39,6 +42,8 @@ class Answered:
     text: str
     image: str = ""
     """The data of a JPEG, if there is one."""
+    pdf: str = ""
+    """The data of a PDF, if there is one."""
     is_error: bool = False
     data: object = None
     """What the tool returned instead of text: JSON."""
@@ -50,6 +55,10 @@ class Asks:
 
     text: str
     images: tuple[str, ...] = ()
+    pdf: str = ""
+    """The data of a PDF called `bill.pdf`, if there is one."""
+    uploaded: str = ""
+    """The id of a PDF that was uploaded to the provider, if there is one."""
 
 
 @frozen
@@ -102,8 +111,12 @@ def _of(model: str, message: Message) -> Message:
 
 def _messages(move: Move, model: str, seals: Mapping[str, str]) -> list[Message]:
     match move:
-        case Asks(text=text, images=images):
-            shown = (Image("image/png", image) for image in images)
+        case Asks(text=text, images=images, pdf=pdf, uploaded=uploaded):
+            shown: list[Part] = [Image("image/png", image) for image in images]
+            if pdf:
+                shown.append(File("application/pdf", pdf, name="bill.pdf"))
+            if uploaded:
+                shown.append(File("application/pdf", reference=uploaded, provider=model.partition(":")[0]))
             return [UserMessage((*((Text(text),) if text else ()), *shown))]
         case Says(text=text, thought=thought, seal=seal, calls=calls):
             said: list[Said] = [Thinking(thought, seals[seal])] if seal else []
@@ -122,6 +135,8 @@ def _result(result: Answered) -> ToolMessage:
         parts += (Data(freeze(result.data)),)
     if result.image:
         parts += (Image("image/jpeg", result.image),)
+    if result.pdf:
+        parts += (File("application/pdf", result.pdf, name="bill.pdf"),)
     return ToolMessage(f"own-{result.id}", result.name, parts, result.is_error)
 
 
@@ -144,6 +159,11 @@ STORIES: Final[Mapping[str, Story]] = {
     "characters of all kinds": Story((Asks('süß 漢字 🙂 "quoted" \\ \n\t\u2028 </script>'),), system="ä"),
     "several turns": Story((Asks("one"), Says("1"), Asks("two"), Says("2"), Asks("three"))),
     "a picture": Story((Asks("what is this?", (PIXEL,)),)),
+    "a PDF": Story((Asks("what does it cost?", pdf=BILL), Says("5"), Asks("sure?"))),
+    "a PDF that was uploaded": Story((Asks("what does it cost?", uploaded="file_1"),)),
+    "a result with a PDF": Story(
+        (LOOK, Says("I look.", calls=(KITCHEN,)), Results((Answered("id_1", "lamp", "a bill", pdf=BILL),))), tools=TOOLS
+    ),
     "tools are offered": Story((LOOK,), tools=TOOLS),
     "a call and its result": Story((LOOK, Says("I look.", calls=(KITCHEN,)), Results((ON,))), tools=TOOLS),
     "a call without a word": Story((LOOK, Says(calls=(KITCHEN,)), Results((ON,))), tools=(LAMP,)),

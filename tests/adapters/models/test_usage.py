@@ -109,3 +109,27 @@ async def test_what_was_counted_is_left_alone() -> None:
     async with serving(streaming(recorded("anthropic_refusal.sse"))) as server, open_supervisor() as supervisor:
         spec = SessionSpec(model=OWN["anthropic"], model_options={"base_url": server.url})
         assert (await (await supervisor.spawn(spec)).ask(ASKED)).usage == Usage(9, 4)
+
+
+@pytest.mark.parametrize("own", [False, True])
+async def test_the_cost_that_a_server_tells_is_the_cost_unless_there_is_a_price_of_ones_own(*, own: bool) -> None:
+    told: dict[str, object] = {"prompt_tokens": 10, "completion_tokens": 20, "cost": 0.125}
+    async with serving(streaming(of_chat(told))) as server:
+        prices = {"openrouter:some/model": Price(1.0, 1.0)} if own else {}
+        async with open_supervisor() as supervisor:
+            options = {"base_url": server.url}
+            spec = SessionSpec(model="openrouter:some/model", model_options=options, prices=prices)
+            session = await supervisor.spawn(spec)
+            reply = await session.ask(ASKED)
+            assert reply.usage.cost_usd == (Price(1.0, 1.0).cost(Usage(10, 20)) if own else 0.125)
+            assert session.status().usage.cost_usd == reply.usage.cost_usd
+        assert server.asked[0].json["usage"] == {"include": True}
+
+
+@pytest.mark.parametrize("cost", [-1, "free", None, 10**30])
+async def test_a_cost_that_is_none_is_not_read(cost: object) -> None:
+    told: dict[str, object] = {"prompt_tokens": 10, "completion_tokens": 20, "cost": cost}
+    async with serving(streaming(of_chat(told))) as server, open_supervisor() as supervisor:
+        spec = SessionSpec(model="openrouter:some/model", model_options={"base_url": server.url})
+        reply = await (await supervisor.spawn(spec)).ask(ASKED)
+        assert (reply.usage.input_tokens, reply.usage.cost_usd) == (10, None)

@@ -11,10 +11,10 @@ from typing import Final, final
 from agentrail.adapters.models.anthropic.answer_form import strict_form, takes_schema
 from agentrail.adapters.models.anthropic.answers import MessageDecoder
 from agentrail.adapters.models.anthropic.faults import FAULTS
-from agentrail.adapters.models.anthropic.requests import render
+from agentrail.adapters.models.anthropic.requests import TAKES, render
 from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire_format import Decoder, Rendered
+from agentrail.adapters.models.wire_format import Decoder, Rendered, Takes
 from agentrail.values.json import JsonObject
 from agentrail.values.stream import ModelRequest
 
@@ -39,6 +39,10 @@ class Messages:
     def form(self, request: ModelRequest, provider: str, model: str) -> JsonObject | None:  # noqa: ARG002 - others ask
         """Return the schema of the answer as *model* takes it; `None` if the answer has to come by a tool."""
         return strict_form(request.returns) if takes_schema(model) else None
+
+    def takes(self, provider: str) -> Takes:  # noqa: ARG002 - others ask
+        """Return which files the API of *provider* takes."""
+        return TAKES
 
     def decoder(self) -> Decoder:
         """Return a new decoder for the events of one answer."""

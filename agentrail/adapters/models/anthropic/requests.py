@@ -18,9 +18,9 @@ from agentrail.adapters.models.history import (
 )
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import ToolSearch, tool_search
-from agentrail.adapters.models.wire_format import Rendered
+from agentrail.adapters.models.wire_format import A_FILE, PDF, TEXTS, Rendered, Takes, text_in
 from agentrail.errors import BadModelOptions
-from agentrail.values.content import Image, Part, Said, Text
+from agentrail.values.content import File, Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
@@ -48,12 +48,15 @@ MAX_TOKENS_OF: Final[Mapping[str, int]] = {
 }
 """The default of `max_tokens` for old models, by prefix of the model's name; the first prefix that fits counts."""
 
+TAKES: Final = Takes((PDF, TEXTS), (PDF,), ids=True)
+"""Files that the API takes."""
+
 NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON Schema"
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
-    turns = with_sections(turns_of(request.messages, provider), request)
+    turns = with_sections(turns_of(request.messages, provider, TAKES), request)
     search = tool_search(request, settings)
     most = settings.max_tokens or _max_tokens(model)
     manner = manner_of(model, settings, most, turns)
@@ -145,7 +148,7 @@ def _message(turn: Turn, search: ToolSearch) -> tuple[str, list[JsonObject]]:
     match turn:
         case UserTurn(results=results, parts=parts):
             answers = [_result(result, search) for result in results]
-            return "user", [*answers, *map(_part, _images_of_errors(results)), *map(_part, parts)]
+            return "user", [*answers, *map(_part, _shown_after(results)), *map(_part, parts)]
         case ModelTurn(parts=said, asked=asked):
             return "assistant", [*map(_said, said), *map(_call, asked)]
 
@@ -154,24 +157,41 @@ def _part(part: Part) -> JsonObject:
     match part:
         case Image(media_type=media_type, data=data):
             return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+        case File():
+            named: JsonObject = {"title": part.name} if part.name else {}
+            return {"type": "document", "source": _source(part), **named}
         case Text(text=text):
             return {"type": "text", "text": text}
         case _:
             return {"type": "text", "text": str(part.data)}
 
 
-def _images_of_errors(results: Iterable[Result]) -> Iterable[Image]:
-    """Return the images of failed *results*. The API takes only text in them, so their images follow the results."""
-    return (part for result in results if result.is_error for part in result.parts if isinstance(part, Image))
+def _source(file: File) -> JsonObject:
+    if file.provider:
+        return {"type": "file", "file_id": file.reference}
+    if file.reference:
+        return {"type": "url", "url": file.reference}
+    if file.media_type.startswith(TEXTS):
+        return {"type": "text", "media_type": "text/plain", "data": text_in(file)}
+    return {"type": "base64", "media_type": file.media_type, "data": file.data}
+
+
+def _shown_after(results: Iterable[Result]) -> Iterable[Image | File]:
+    """Return images and files of failed *results*. The API takes only text in them, so these follow the results."""
+    return (part for result in results if result.is_error for part in result.parts if isinstance(part, Image | File))
+
+
+def _follows(result: Result) -> str:
+    return A_FILE if any(isinstance(part, File) for part in result.parts) else AN_IMAGE
 
 
 def _result(result: Result, search: ToolSearch) -> JsonObject:
-    shown = [part for part in result.parts if not (result.is_error and isinstance(part, Image))]
+    shown = [part for part in result.parts if not (result.is_error and isinstance(part, Image | File))]
     references: list[Json] = [{"type": "tool_reference", "tool_name": tool.name} for tool in search.loaded(result)]
     rendered: dict[str, Json] = {
         "type": "tool_result",
         "tool_use_id": result.wire_id,
-        "content": references or [_part(part) for part in shown or (Text(AN_IMAGE),)],
+        "content": references or [_part(part) for part in shown or (Text(_follows(result)),)],
     }
     if result.is_error:
         rendered["is_error"] = True

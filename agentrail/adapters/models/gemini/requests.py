@@ -20,13 +20,16 @@ from agentrail.adapters.models.history import (
 )
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import refuse_tool_search
-from agentrail.adapters.models.wire_format import Rendered
-from agentrail.values.content import Image, Part, Said, Text
+from agentrail.adapters.models.wire_format import ANY, Rendered, Takes
+from agentrail.values.content import File, Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
 
 PATH: Final = "/v1beta/{model}:streamGenerateContent?alt=sse"
+
+TAKES: Final = Takes((ANY,), (ANY,), ids=True)
+"""Files that the API takes."""
 
 OLDER: Final = ("gemini-1", "gemini-2", "gemma", "learnlm")
 """Prefixes of the names of older models.
@@ -81,7 +84,7 @@ MODES: Final[Mapping[str, str]] = {"auto": "AUTO", "any": "ANY", "none": "NONE",
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
     refuse_tool_search(settings)
-    turns = with_sections(turns_of(request.messages, provider), request)
+    turns = with_sections(turns_of(request.messages, provider, TAKES), request)
     body: dict[str, Json] = {"contents": [_content(turn, model) for turn in turns]}
     system = system_of(request)
     if system:
@@ -165,6 +168,10 @@ def _part(part: Part) -> JsonObject:
     match part:
         case Image(media_type=media_type, data=data):
             return {"inlineData": {"mimeType": media_type, "data": data}}
+        case File(media_type=media_type, data=data, reference=reference):
+            if reference:
+                return {"fileData": {"mimeType": media_type, "fileUri": reference}}
+            return {"inlineData": {"mimeType": media_type, "data": data}}
         case Text(text=text):
             return {"text": text}
         case _:
@@ -172,7 +179,7 @@ def _part(part: Part) -> JsonObject:
 
 
 def _images(result: Result) -> list[JsonObject]:
-    return [_part(part) for part in result.parts if isinstance(part, Image)]
+    return [_part(part) for part in result.parts if isinstance(part, Image | File)]
 
 
 def _result(result: Result, *, inside: bool) -> JsonObject:

@@ -10,10 +10,10 @@ from typing import Final, final
 
 from agentrail.adapters.models.openai.answers import ResponseDecoder
 from agentrail.adapters.models.openai.faults import FAULTS
-from agentrail.adapters.models.openai.requests import render
+from agentrail.adapters.models.openai.requests import TAKES, render
 from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire_format import Decoder, Rendered
+from agentrail.adapters.models.wire_format import Decoder, Rendered, Takes
 from agentrail.values.json import JsonObject
 from agentrail.values.stream import ModelRequest
 
@@ -38,6 +38,10 @@ class Responses:
     def form(self, request: ModelRequest, provider: str, model: str) -> JsonObject | None:  # noqa: ARG002 - others ask
         """Return the schema of the answer as *model* takes it; `None` if the answer has to come by a tool."""
         return request.returns
+
+    def takes(self, provider: str) -> Takes:  # noqa: ARG002 - others ask
+        """Return which files the API of *provider* takes."""
+        return TAKES
 
     def decoder(self) -> Decoder:
         """Return a new decoder for the events of one answer."""

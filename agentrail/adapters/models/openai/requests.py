@@ -22,10 +22,10 @@ from agentrail.adapters.models.history import (
 )
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import NONE, ToolSearch, tool_search
-from agentrail.adapters.models.wire_format import Rendered
+from agentrail.adapters.models.wire_format import ANY, Rendered, Takes
 from agentrail.core.tools_on_demand import FINDER
 from agentrail.errors import BadModelOptions
-from agentrail.values.content import Image, Part, Said, Text, Thinking
+from agentrail.values.content import File, Image, Part, Said, Text, Thinking
 from agentrail.values.json import Json, JsonObject, canonical
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
@@ -43,6 +43,12 @@ SEAL: Final = "reasoning:"
 PHASE: Final = "phase:"
 """Prefix of `Thinking.signature` for a `Thinking` without text that keeps the `phase` of the message after it."""
 
+TAKES: Final = Takes((ANY,), (ANY,), ids=True)
+"""Files that the API takes."""
+
+NO_NAME: Final = "file"
+"""Name of a file without one; the API demands one for bytes."""
+
 NO_STOP: Final = "`stop` is not known to this provider; `openai-chat:…` has it"
 
 
@@ -50,7 +56,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
     if settings.stop:
         raise BadModelOptions(NO_STOP)
-    turns = with_sections(turns_of(request.messages, provider), request)
+    turns = with_sections(turns_of(request.messages, provider, TAKES), request)
     search = tool_search(request, settings)
     if search.finder != FINDER:  # an answer could not say which other name is meant
         search = NONE
@@ -84,13 +90,13 @@ def schema_of(tool: ToolSpec) -> JsonObject:
     return {"type": "object", "properties": {}, **tool.parameters}
 
 
-def url_of(image: Image) -> str:
-    """Return a `data:` URL with the content of *image*."""
-    return f"data:{image.media_type};base64,{image.data}"
+def url_of(shown: Image | File) -> str:
+    """Return a `data:` URL with the content of an image or a file."""
+    return f"data:{shown.media_type};base64,{shown.data}"
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """Return the texts among *parts*, and data as JSON, with an empty line between them; images are left out."""
+    """Return the texts among *parts*, and data as JSON, with an empty line between them; the rest is left out."""
     return "\n\n".join(part.text for part in plain(parts) if isinstance(part, Text))
 
 
@@ -139,6 +145,10 @@ def _part(part: Part) -> JsonObject:
     match part:
         case Image():
             return {"type": "input_image", "image_url": url_of(part), "detail": "auto"}
+        case File(provider=provider, reference=reference, name=name):
+            if reference:
+                return {"type": "input_file", "file_id" if provider else "file_url": reference}
+            return {"type": "input_file", "filename": name or NO_NAME, "file_data": url_of(part)}
         case Text(text=text):
             return {"type": "input_text", "text": text}
         case _:
@@ -146,9 +156,9 @@ def _part(part: Part) -> JsonObject:
 
 
 def _result(result: Result) -> JsonObject:
-    """Return the result of a call: as plain text, which every server takes, or as parts if it has images."""
+    """Return the result of a call: as plain text, which every server takes, or as parts if it has images or files."""
     parts = result.parts
-    shown = any(isinstance(part, Image) for part in parts)
+    shown = any(isinstance(part, Image | File) for part in parts)
     output: Json = [_part(part) for part in parts] if shown else text_of(parts)
     return {"type": "function_call_output", "call_id": result.wire_id, "output": output}
 

@@ -15,6 +15,7 @@ from agentrail.adapters.models.sse import ServerEvent
 from agentrail.adapters.models.wire_format import arguments, count, object_of, sub, text
 from agentrail.errors import NotJson, StreamEndedEarly
 from agentrail.values.content import Said, Text, Thinking, ToolCall
+from agentrail.values.foreign import money
 from agentrail.values.json import canonical, freeze
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
@@ -228,7 +229,8 @@ def _usage(found: Mapping[str, object]) -> Usage:
     cache_write = count(details, "cache_write_tokens")
     reasoning = count(sub(found, "completion_tokens_details"), "reasoning_tokens")
     written = max(written, count(found, "total_tokens") - read)  # xAI counts reasoning only in the total
-    return Usage(read, written, cached, reasoning, cache_write_tokens=cache_write)
+    cost = money(found.get("cost"))  # of OpenRouter, which knows what it paid
+    return Usage(read, written, cached, reasoning, cost, cache_write_tokens=cache_write)
 
 
 def _higher(one: Usage, other: Usage) -> Usage:
@@ -237,6 +239,7 @@ def _higher(one: Usage, other: Usage) -> Usage:
         max(one.output_tokens, other.output_tokens),
         max(one.cached_tokens, other.cached_tokens),
         max(one.reasoning_tokens, other.reasoning_tokens),
+        one.cost_usd if other.cost_usd is None else other.cost_usd,
         cache_write_tokens=max(one.cache_write_tokens, other.cache_write_tokens),
     )
 

@@ -17,11 +17,11 @@ from agentrail.adapters.models.history import (
     turns_of,
     with_sections,
 )
-from agentrail.adapters.models.openai.requests import schema_of, text_of, url_of
+from agentrail.adapters.models.openai.requests import NO_NAME, schema_of, text_of, url_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import refuse_tool_search
-from agentrail.adapters.models.wire_format import Rendered
-from agentrail.values.content import Image, Part, Text, Thinking
+from agentrail.adapters.models.wire_format import A_FILE, PDF, Rendered, Takes
+from agentrail.values.content import File, Image, Part, Text, Thinking
 from agentrail.values.json import Json, JsonObject, canonical, freeze
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
@@ -44,6 +44,9 @@ AN_IMAGE: Final = "(the image follows)"
 IMAGE_OF: Final = "The image that `{name}` returned:"
 """The text before the images of the tool `name`, in a message of the user."""
 
+FILE_OF: Final = "The file that `{name}` returned:"
+"""The text before the files, or files and images, of the tool `name`."""
+
 
 class Dialect(Value, gc=True):
     """The points in which a server's API differs from the usual chat completions."""
@@ -64,25 +67,29 @@ class Dialect(Value, gc=True):
     """The pattern of ids of calls that the server takes."""
     schemas: bool = True
     """Whether the server takes a schema for the answer, beside tools and in a stream."""
+    files: Takes = Takes()
+    """The files that the server takes."""
+    tells_cost: bool = False
+    """Whether the server tells the cost of an answer with its usage, if it is asked."""
 
 
 USUAL: Final = Dialect()
 """The dialect of servers that are not in `DIALECTS`."""
 
-OWN: Final = Dialect(max_tokens="max_completion_tokens")
+OWN: Final = Dialect(max_tokens="max_completion_tokens", files=Takes((PDF,), ids=True))
 """The dialect of OpenAI itself."""
 
 DIALECTS: Final = {
-    "openai-chat": Dialect(thoughts=True),
+    "openai-chat": Dialect(thoughts=True, files=Takes((PDF,), ids=True)),
     "deepseek": Dialect(
         thoughts=True, empty_thoughts=True, no_effort={"thinking": {"type": "disabled"}}, schemas=False
     ),
     "fireworks": Dialect(thoughts=True),
-    "groq": OWN.but(schemas=False),
+    "groq": OWN.but(schemas=False, files=Takes()),
     "llamacpp": Dialect(thoughts=True),
     "mistral": Dialect(asks_usage=False, ids=re.compile(r"[a-zA-Z0-9]{9}")),
     "ollama": Dialect(thoughts=True),
-    "openrouter": Dialect(thoughts=True, effort="reasoning.effort"),
+    "openrouter": Dialect(thoughts=True, effort="reasoning.effort", files=Takes((PDF,)), tells_cost=True),
     "vllm": Dialect(thoughts=True),
 }
 """The dialect of each provider; one that is not here has the dialect `USUAL`."""
@@ -95,6 +102,8 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     body: dict[str, Json] = {"model": model, "stream": True}
     if dialect.asks_usage:
         body["stream_options"] = {"include_usage": True}
+    if dialect.tells_cost:
+        body["usage"] = {"include": True}
     body["messages"] = _messages(request, provider, dialect)
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
@@ -115,6 +124,11 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
 def takes_schema(provider: str) -> bool:
     """Whether the servers of *provider* take a schema for the answer."""
     return DIALECTS.get(provider, USUAL).schemas
+
+
+def takes(provider: str) -> Takes:
+    """Return which files the servers of *provider* take."""
+    return DIALECTS.get(provider, USUAL).files
 
 
 def _dialect(provider: str, settings: Settings) -> Dialect:
@@ -155,7 +169,7 @@ def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Js
     system = system_of(request)
     if system:
         messages.append({"role": "system", "content": "\n\n".join(system)})
-    for turn in with_sections(turns_of(request.messages, provider, dialect.ids), request):
+    for turn in with_sections(turns_of(request.messages, provider, dialect.files, dialect.ids), request):
         match turn:
             case UserTurn(results=results, said=parts):
                 messages += map(_result, results)
@@ -168,30 +182,40 @@ def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Js
 
 
 def _result(result: Result) -> JsonObject:
-    """Return the message with the result of a call. It can only hold text; the images follow separately."""
-    text = text_of(result.parts)
-    return {"role": "tool", "tool_call_id": result.wire_id, "content": text or AN_IMAGE}
+    """Return the message with the result of a call. It can only hold text; images and files follow separately."""
+    text = text_of(result.parts) or (A_FILE if _has_file(result) else AN_IMAGE)
+    return {"role": "tool", "tool_call_id": result.wire_id, "content": text}
+
+
+def _has_file(result: Result) -> bool:
+    return any(isinstance(part, File) for part in result.parts)
 
 
 def _images(results: Iterable[Result]) -> Iterable[Part]:
-    """Return the images of *results* as parts of a message of the user, after a text that names the tool."""
+    """Return the images and files of *results* as parts of a message of the user, after a text that names the tool."""
     for result in results:
-        images = [part for part in result.parts if isinstance(part, Image)]
+        images = [part for part in result.parts if isinstance(part, Image | File)]
         if images:
-            yield Text(IMAGE_OF.format(name=result.name))
+            yield Text((FILE_OF if _has_file(result) else IMAGE_OF).format(name=result.name))
             yield from images
 
 
 def _content(parts: Sequence[Part]) -> Json:
-    """Return *parts* as plain text if there is no image, because some servers take only that; else as a list."""
-    if not any(isinstance(part, Image) for part in parts):
+    """Return *parts* as plain text if there is nothing else, because some servers take only that; else as a list."""
+    if not any(isinstance(part, Image | File) for part in parts):
         return text_of(parts)
-    return [
-        {"type": "image_url", "image_url": {"url": url_of(part)}}
-        if isinstance(part, Image)
-        else {"type": "text", "text": text_of((part,))}
-        for part in parts
-    ]
+    return [_part(part) for part in parts]
+
+
+def _part(part: Part) -> JsonObject:
+    match part:
+        case Image():
+            return {"type": "image_url", "image_url": {"url": url_of(part)}}
+        case File(reference=reference, name=name):
+            data: JsonObject = {"filename": name or NO_NAME, "file_data": "" if reference else url_of(part)}
+            return {"type": "file", "file": {"file_id": reference} if reference else data}
+        case _:
+            return {"type": "text", "text": text_of((part,))}
 
 
 def _answer(turn: ModelTurn, dialect: Dialect) -> JsonObject:
