@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from agentrail.adapters.models.history import ANY_ID, ModelTurn, Turn, UserTurn, turns_of
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import Settings
-from agentrail.values.content import Data, Image, Part, Said, Text, Thinking, ToolCall
+from agentrail.adapters.models.wire_format import ANY, Takes
+from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest
 
@@ -20,9 +21,13 @@ T = TypeVar("T")
 
 MODELS = st.sampled_from(("own:a", "own:b", "other:c", ""))
 IDS = st.sampled_from(("", "id_1", "id_2", "c1", "c00000001", "odd/id", "x" * 80))
+ALL_FILES = Takes((ANY,), (ANY,), ids=True)
+BILL = File("application/pdf", "JVBERi0xLjcK")
+NOTE = File("text/plain", "NQ==", name="note.txt")
+UPLOADED = File("application/pdf", reference="file_1", provider="own")
 CALL_IDS = ("c1", "c2", "odd id", "c" * 80)
 PARTS: st.SearchStrategy[Part] = st.sampled_from(
-    (Text("said"), Text(""), Text(" \n"), Image("image/png", "AAAA"), Data(()), Data("data"))
+    (Text("said"), Text(""), Text(" \n"), Image("image/png", "AAAA"), Data(()), Data("data"), BILL, NOTE, UPLOADED)
 )
 SAID: st.SearchStrategy[Said] = st.sampled_from(
     (Text("said"), Text(""), Thinking("cut"), Thinking("hm", "seal"), Thinking("", "seal"))
@@ -33,7 +38,8 @@ def tuples(of: st.SearchStrategy[T]) -> st.SearchStrategy[tuple[T, ...]]:
     return st.lists(of, max_size=3).map(tuple)
 
 
-CALLS = tuples(st.builds(ToolCall, st.sampled_from(CALL_IDS), st.just("lamp"), provider_id=IDS))
+VIA = st.sampled_from(("", "call_tool"))
+CALLS = tuples(st.builds(ToolCall, st.sampled_from(CALL_IDS), st.just("lamp"), provider_id=IDS, via=VIA))
 MESSAGES: st.SearchStrategy[Message] = (
     st.builds(UserMessage, tuples(PARTS))
     | st.builds(AssistantMessage, tuples(SAID), CALLS, MODELS)
@@ -63,7 +69,9 @@ def why_wrong(turns: tuple[Turn, ...]) -> str | None:
 def _why_empty(turn: Turn) -> str | None:
     if isinstance(turn, UserTurn):
         shown = (*turn.parts, *(part for result in turn.results for part in result.parts))
-        if not shown or not all(isinstance(part, Image) or (isinstance(part, Text) and part.text) for part in shown):
+        if not shown or not all(
+            isinstance(part, Image | File) or (isinstance(part, Text) and part.text) for part in shown
+        ):
             return "a turn of the user, or a result, that says nothing"
         return None
     if any(isinstance(part, Thinking) and part.signature is None for part in turn.parts):
@@ -73,14 +81,14 @@ def _why_empty(turn: Turn) -> str | None:
 
 @given(HISTORIES)
 def test_a_history_is_projected_to_what_any_provider_takes(said: tuple[Message, ...]) -> None:
-    turns = turns_of(said, "own")
+    turns = turns_of(said, "own", ALL_FILES)
     assert why_wrong(turns) is None, turns
 
 
 @given(HISTORIES, HISTORIES)
 def test_what_was_sent_stays_as_it_was_when_more_is_said(first: tuple[Message, ...], more: tuple[Message, ...]) -> None:
     """A provider's cache knows the beginning of a request only if it is the same as before."""
-    before, after = turns_of(first, "own"), turns_of((*first, *more), "own")
+    before, after = turns_of(first, "own", ALL_FILES), turns_of((*first, *more), "own", ALL_FILES)
     assert after[: len(before) - 1] == before[:-1]
 
 
