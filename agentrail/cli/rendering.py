@@ -377,6 +377,7 @@ SILENT: Final[frozenset[type[e.Event]]] = frozenset(
         e.PluginOptsUpdated,
         e.PluginSlow,
         e.PluginUpgraded,
+        e.PrefixChanged,
         e.RequestStart,
         e.ResponseComplete,
         e.SessionForked,

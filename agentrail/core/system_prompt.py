@@ -59,13 +59,14 @@ def split(sections: Sequence[Section], mode: str) -> tuple[Pairs, Pairs]:
     """Return the *sections* that *mode* sends: those of lasting layers, ordered by layer, and the dynamic ones."""
     if not sections:
         return NO_PAIRS, NO_PAIRS
+    dynamic = [section for section in sections if section.layer == DYNAMIC] if DYNAMIC in MODES[mode] else []
+    return pairs_of(lasting(sections, mode)), pairs_of(dynamic)
+
+
+def lasting(sections: Sequence[Section], mode: str) -> Sequence[Section]:
+    """Return those of *sections* that *mode* sends before the messages, in the order in which they are sent."""
     sent = MODES[mode]
-    by_layer: dict[str, list[tuple[str, str]]] = {layer: [] for layer in sent}
-    for section in sections:
-        if section.layer in sent and section.text is not None:
-            by_layer[section.layer].append((section.key, section.text))
-    dynamic = by_layer.pop(DYNAMIC, [])
-    return tuple([pair for pairs in by_layer.values() for pair in pairs]), tuple(dynamic)
+    return [section for layer in (SKILLS, MEMORY) if layer in sent for section in sections if section.layer == layer]
 
 
 def pairs_of(sections: Sequence[Section]) -> Pairs:

@@ -1,10 +1,11 @@
 """Calls that change the session's model, tools or plugins, in every state; and calls added later."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import pytest
 
+from agentrail.core.prompt_prefix import altered_tools
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
@@ -56,7 +57,8 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.state import Attached, PluginChange
+from agentrail.core.vocabulary.prefix import Altered
+from agentrail.core.vocabulary.state import Attached, PluginChange, State
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
 from agentrail.hooks.actions import Answered
 from agentrail.hooks.attachments import seat_for
@@ -122,15 +124,23 @@ def test_title_and_labels_are_changed_at_once() -> None:
         assert len(bench.state.labels) == 64
 
 
+def noticed(before: State, tools: Mapping[str, Attached]) -> tuple[Altered, ...]:
+    """Return what the state remembers of a change of tools: nothing, if no request was sent yet."""
+    return () if before.used_model is None else altered_tools(before.tools, tools, "")
+
+
 @cell("attach_tools", *STATES)
 def test_attached_tools_are_there_at_once() -> None:
     for make in IN.values():
         bench = make()
         bench.judge.tool("dig", 7, lambda _args, _meter: None)
+        before = bench.state
+        tools = {**before.tools, "dig": Attached(DIG, 7)}
         bench.send(ChangeToolsSent(attach=(DIG,), revision=7)).expect_only(
             answer=DONE,
             events=[ToolAttached("dig"), ToolsUpdated(("dig",), ())],
-            tools={**bench.got[-1].before.tools, "dig": Attached(DIG, 7)},
+            tools=tools,
+            altered=noticed(before, tools),
         )
         bench.send(ChangeToolsSent(attach=(DIG,), revision=8)).expect_only(answer=Refused.of(ToolExists("dig")))
 
@@ -139,12 +149,14 @@ def test_attached_tools_are_there_at_once() -> None:
 def test_detached_tools_are_gone_at_once() -> None:
     for make in IN.values():
         bench = make()
-        left = {name: tool for name, tool in bench.state.tools.items() if name != "solo"}
+        before = bench.state
+        left = {name: tool for name, tool in before.tools.items() if name != "solo"}
         bench.send(ChangeToolsSent(detach=("solo",), revision=1)).expect_only(
             answer=DONE,
             events=[ToolDetached("solo"), ToolsUpdated((), ("solo",))],
             tools=left,
             gone_tools=("solo",),
+            altered=noticed(before, left),
         )
         there = "`look`, `edit`, `keep`, `store`"
         bench.send(ChangeToolsSent(detach=("solo",), revision=2)).expect_only(
@@ -157,11 +169,13 @@ def test_replaced_tools_are_the_new_ones_at_once() -> None:
     for make in IN.values():
         bench = make()
         new = LOOK.but(description="reads better")
-        tools = bench.state.tools
+        before = bench.state
+        tools = {**before.tools, "look": Attached(new, 3)}
         bench.send(ChangeToolsSent(attach=(new,), replace=True, revision=3)).expect_only(
             answer=DONE,
             events=[ToolAttached("look"), ToolsUpdated(("look",), ())],
-            tools={**tools, "look": Attached(new, 3)},
+            tools=tools,
+            altered=noticed(before, tools),
         )
 
 

@@ -7,6 +7,7 @@ from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Compac
 from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession, StartCompaction
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
 from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.prefix import Altered
 from agentrail.core.vocabulary.state import Phase, Prompt
 from agentrail.hooks.actions import Skip
 from agentrail.values.content import Text
@@ -21,6 +22,7 @@ from agentrail.values.events import (
     SessionEnded,
     ToolExecutionEnd,
 )
+from agentrail.values.events.context import PrefixChanged
 from agentrail.values.messages import History, Message, Origin, why_unfit
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
 from agentrail.values.tools import CompactNow, Effect
@@ -38,6 +40,7 @@ def compacting() -> Bench:
     return bench
 
 
+PREFIX = PrefixChanged("messages", "compaction", "", 0)
 SHORTER = (said("earlier: hello, hi", Origin.NOTICE),)
 
 
@@ -49,6 +52,7 @@ def test_a_compaction_outside_a_turn_ends_in_idle() -> None:
         phase=Phase.IDLE,
         compaction=None,
         history=History(SHORTER),
+        altered=(Altered("messages", "compaction", "", "before"),),
     )
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_nothing()
 
@@ -102,9 +106,10 @@ def test_a_prompt_waits_for_the_compaction() -> None:
         queue=(Prompt("p4", (Text("next"),)),),
     )
     before = bench.state.but(history=History(SHORTER))
+    *begun, sent = starts("p4", "r5", "next", turns=2, messages=2)
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_only(
         ids=1,
-        events=[CompactEnd(2, "shorter"), *starts("p4", "r5", "next", turns=2, messages=2)],
+        events=[CompactEnd(2, "shorter"), *begun, PREFIX, sent],
         effects=[request(before, "r5", said("next"))],
         rulings=ruled(*STARTED),
         turns=2,
@@ -145,7 +150,7 @@ def test_what_was_asked_for_during_a_turn_is_done_before_the_next_request() -> N
     before = bench.state.but(history=History(shorter))
     bench.send(CompactionEnded("k4", shorter, 1, "shorter")).expect_only(
         ids=1,
-        events=[CompactEnd(1, "shorter"), RequestStart("r5", "m", 3, 1)],
+        events=[CompactEnd(1, "shorter"), PREFIX.but(tokens=5), RequestStart("r5", "m", 3, 1)],
         effects=[request(before, "r5")],
         rulings=ruled("before_request"),
         turn=bench.got[-2].step.state.turn and bench.got[-2].step.state.turn.but(attempt=1, mark=0),

@@ -34,6 +34,7 @@ from agentrail.values.events import (
 from agentrail.values.events import (
     StreamStalled as StreamStalledEvent,
 )
+from agentrail.values.events.context import PrefixChanged
 from agentrail.values.messages import AssistantMessage, History, Origin, StopReason
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, Response
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -284,7 +285,11 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
     before = bench.state.but(history=History(shorter))
     bench.send(CompactionEnded("k5", shorter, 2, "shorter")).expect_only(
         ids=1,
-        events=[CompactEnd(2, "shorter"), RequestStart("r6", "m", 1, 2)],
+        events=[
+            CompactEnd(2, "shorter"),
+            PrefixChanged("messages", "compaction", "", 0),
+            RequestStart("r6", "m", 1, 2),
+        ],
         effects=[request(before, "r6")],
         rulings=ruled("before_request"),
         turn=turn("p3", mark=0, overflowed=True, last_error="too many tokens", attempt=2),

@@ -6,6 +6,7 @@ from agentrail.core.system_prompt import pairs_of
 from agentrail.core.vocabulary.commands import DONE, Accepted, Refused, SteerSent, SwitchModelSent, UpdatePluginSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
+from agentrail.core.vocabulary.prefix import Shown
 from agentrail.core.vocabulary.state import Phase, Steering
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.hooks.actions import (
@@ -114,6 +115,8 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
     shown = changes.pop("shown", history)
     events = changes.pop("events", None)
     pieces = changes.pop("pieces", ())
+    if pieces:
+        changes["shown"] = Shown(Rearranged(pieces), "B")  # type: ignore[arg-type]  # ranges and messages
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,

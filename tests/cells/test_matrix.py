@@ -6,6 +6,7 @@ from typing import Final
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import DONE, Accepted
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartCompaction, StartRequest
+from agentrail.core.vocabulary.prefix import Shown
 from agentrail.core.vocabulary.state import Compaction, Phase, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import (
@@ -571,6 +572,7 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
         history=before.history.and_(said()),
         used_model=("m", EMPTY),
         request=out("r2", 0, *OTHER),
+        shown=Shown(Rearranged(OTHER), "P"),
     )
     bench.answers("")
     assert bench.got[-1].step.effects == (request(bench.state, "r3"),)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
+from agentrail.core.prompt_prefix import altered_section, noted
 from agentrail.core.system_prompt import memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
+from agentrail.core.vocabulary.prefix import Altered
 from agentrail.core.vocabulary.state import Draft, Due, Spare, Steering, Turn
 from agentrail.core.vocabulary.tool_calls import CallList
 from agentrail.errors import AgentrailError
@@ -205,6 +207,7 @@ class StepDraft:
         if gathered.sections:
             sections = {section.key: section for section in self.s.sections}
             for section in gathered.sections:
+                self.note(altered_section(tuple(sections.values()), section, self.s.setup.prompt_mode))
                 before = sections.get(section.key)
                 if before is not None and (before.text, before.layer) == (section.text, section.layer):
                     continue  # keeps its place, so that the provider's cache still fits
@@ -214,6 +217,11 @@ class StepDraft:
             self.s.sections = tuple(sections.values())
         if gathered.switch is not None:
             self.use_model(gathered.switch)
+
+    def note(self, altered: tuple[Altered, ...]) -> None:
+        """Remember that parts of the prompt are about to change, until the next request. No-op before the first."""
+        if altered and self.s.used_model is not None:
+            self.s.altered = noted(self.s.altered, *altered)
 
     def use_model(self, switch: Switch) -> None:
         """Use the model that a plugin chose from the next request on."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.finding import tell_changes
+from agentrail.core.prompt_prefix import altered_tools
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import Attached, Phase, PluginChange
 from agentrail.errors import PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
@@ -66,6 +67,7 @@ def on_change_tools(w: StepDraft, sent: commands.ChangeToolsSent) -> None:
         s.gone_tools = gone(s.gone_tools, (*detach, *sent.closed), left)
     elif sent.source in s.gone_tools:  # the source has been attached again since
         s.gone_tools = tuple(name for name in s.gone_tools if name != sent.source)
+    w.note(altered_tools(s.tools, left, sent.source))
     put_tools(w, left)
     w.emit(*(ToolDetached(name) for name in detach), *(ToolAttached(spec.name) for spec in sent.attach))
     w.emit(ToolsUpdated(tuple(spec.name for spec in sent.attach), detach, sent.source, sent.problems))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentrail.core.context_budget import budget_of, kept, tokens_of
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.finding import tell_again
 from agentrail.core.machine.steering import merge_steering
+from agentrail.core.prompt_prefix import compacted, prefix_changed
 from agentrail.core.system_prompt import fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
+from agentrail.core.vocabulary.prefix import Shown
 from agentrail.core.vocabulary.state import Compaction, Phase, Request, State, Turn
 from agentrail.errors import Busy
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
@@ -98,9 +102,23 @@ def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     s.used_model = before if before == used else used
     request_id = w.make_id("r")
     s.request = Request(request_id, messages=None if shown is s.history else rearranged(s.history, shown))
+    if s.altered or s.shown is not None or shown is not s.history:
+        _compare(w, shown, gathered.replaced_by[-1:])
     w.emit(_start_event(request_id, turn.model, len(shown), turn.attempt))
     options = s.setup.options
     w.ask(StartRequest(rendered(s, turn, s.request), options.stall_timeout, options.inline_tags))
+
+
+def _compare(w: StepDraft, shown: Sequence[Message], by: tuple[str, ...]) -> None:
+    """Report why the request does not begin with the last one, if so; remember the messages that it shows."""
+    s = w.s
+    last = by[0] if by else ""
+    changed = prefix_changed(s, shown, last)
+    if changed is not None:
+        w.emit(changed)
+    s.altered = ()
+    replaced = None if s.request is None else s.request.messages
+    s.shown = None if replaced is None else Shown(replaced, last)
 
 
 def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
@@ -217,6 +235,10 @@ def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
     if s.turn is not None:
         own = len(s.history) - s.turn.mark
         s.turn = s.turn.but(mark=max(0, len(ended.messages) - own))
+    changed = compacted(s.history, ended.messages)
+    if changed is not None:
+        w.note((changed,))
+        s.shown = None
     s.history = History(ended.messages)
     tell_again(w, ended.messages)
     w.emit(CompactEnd(ended.removed, ended.note))

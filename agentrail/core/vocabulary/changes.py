@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from agentrail.core.vocabulary.measure import Measured
+from agentrail.core.vocabulary.prefix import Altered, Shown
 from agentrail.core.vocabulary.state import (
     NO_TOOLS,
     Attached,
@@ -224,6 +225,8 @@ class Change(Value):
     title: str | UnsetType = UNSET
     labels: tuple[str, ...] | UnsetType = UNSET
     measured: Measured | UnsetType | None = UNSET
+    altered: tuple[Altered, ...] | UnsetType = UNSET
+    shown: Shown | UnsetType | None = UNSET
 
 
 NO_CHANGE: Final = Change()

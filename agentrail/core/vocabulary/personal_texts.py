@@ -144,6 +144,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "AgentEnd": "ref stop_reason",
         "AgentResumed": "trigger",
         "AgentStart": "ref",
+        "Altered": "kind name by was",
         "ApprovalRequired": "approval_id call_id tool plugin family path",
         "ApprovalResolved": "approval_id call_id tool status",
         "ApproveSent": "approval_id",
@@ -210,6 +211,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "PluginOptsUpdated": "plugin dropped",
         "PluginSlow": "plugins",
         "PluginUpgraded": "plugin",
+        "PrefixChanged": "part name by",
         "Prompt": "ref returns",
         "PromptDropped": "ref",
         "PromptQueued": "ref",
@@ -236,6 +238,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "SessionReturned": "gone without lost options",
         "SessionStarted": "model",
         "Setup": "system base identity working_dir prompt_mode path spec agents tenant owner returns",
+        "Shown": "by",
         "Spare": "model options",
         "State": (
             "session_id model model_options used_model tools deafness approved_always timers priced "

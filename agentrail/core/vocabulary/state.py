@@ -11,6 +11,7 @@ from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.measure import Measured
 from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.prefix import Altered, Shown
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.attachments import AttachedPlugin
@@ -321,6 +322,8 @@ class State(Draftable):
     title: str = ""
     labels: tuple[str, ...] = ()
     measured: Measured | None = None
+    altered: tuple[Altered, ...] = ()
+    shown: Shown | None = None
 
     def plugin_state(self, plugin: str | type[object]) -> object:
         """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""

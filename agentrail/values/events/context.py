@@ -32,6 +32,19 @@ class CompactEnd(Event):
     """What was done, in words."""
 
 
+class PrefixChanged(Event):
+    """A request does not begin with the last one, so the provider reads again what it had in its prompt cache."""
+
+    part: str
+    """The first part that changed: `tool`, `skills`, `memory` or `messages`."""
+    name: str
+    """Name of the tool or section; for messages `compaction` or `replaced`."""
+    by: str
+    """Key of the plugin, or name of the source of tools, that changed it; empty if a caller or the session did."""
+    tokens: int
+    """Estimate of the tokens that the provider has read before and reads again."""
+
+
 class Intervention(Event):
     """Plugins added a text to the conversation."""
 
@@ -99,6 +112,7 @@ AnyContextEvent: TypeAlias = (
     | MemoryFlushed
     | PlanGenerated
     | PlanStepCompleted
+    | PrefixChanged
     | SecurityAudit
 )
 """The events of this module, in the order of the catalogue."""
