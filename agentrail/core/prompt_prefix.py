@@ -12,7 +12,7 @@ from typing import Final
 
 from agentrail.core.system_prompt import fixed_text, lasting
 from agentrail.core.vocabulary.prefix import Altered
-from agentrail.core.vocabulary.state import Attached, State
+from agentrail.core.vocabulary.state import NO_TOOLS, Attached, State
 from agentrail.hooks.ruling import MEMORY, SKILLS, Section
 from agentrail.values.events.context import PrefixChanged
 from agentrail.values.json import canonical
@@ -70,7 +70,7 @@ def prefix_changed(state: State, shown: Sequence[Message], by: str) -> PrefixCha
 
     It shows the messages *shown*, which the plugin *by* replaced.
     """
-    tools = _tool_marks(state.tools) if any(part.kind == "tool" for part in state.altered) else {}
+    tools = _tool_marks(state.tools if any(part.kind == "tool" for part in state.altered) else NO_TOOLS)
     changed = [part for part in state.altered if _differs(state, tools, part)]
     answered = _answered(state.history)
     if state.shown is not None or shown is not state.history:
