@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentrail.core.vocabulary.state import State as State
     from agentrail.hooks.actions import Abort as Abort
     from agentrail.hooks.actions import Action as Action
+    from agentrail.hooks.actions import AddContext as AddContext
     from agentrail.hooks.actions import Ask as Ask
     from agentrail.hooks.actions import BlockTool as BlockTool
     from agentrail.hooks.actions import Continue as Continue
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Abort": "agentrail.hooks.actions",
+    "AddContext": "agentrail.hooks.actions",
     "Accepted": "agentrail.core.vocabulary.commands",
     "Action": "agentrail.hooks.actions",
     "ActorTrace": "agentrail.runtime.events.tracing",

@@ -14,6 +14,7 @@ from agentrail.hooks.actions import (
     ACTIONS,
     Abort,
     Action,
+    AddContext,
     Ask,
     BlockTool,
     Continue,
@@ -38,6 +39,7 @@ from agentrail.hooks.ruling import Verdict
 COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(
     {
         Continue: "the next plugin is asked",
+        AddContext: "each text is a message of its own at the end of the request, in the order of the plugins",
         Intervene: "the texts of all plugins are joined, in the order of the plugins, and added once",
         Abort: "ends the hook; new states and events of the plugins asked so far are kept, all else is dropped",
         Skip: "later plugins are not asked; everything that earlier ones decided stays in effect",

@@ -11,12 +11,12 @@ from hashlib import blake2s
 from typing import Final
 
 from agentrail.core.system_prompt import fixed_text, lasting
-from agentrail.core.vocabulary.prefix import Altered
+from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, State
 from agentrail.hooks.ruling import MEMORY, SKILLS, Section
 from agentrail.values.events.context import PrefixChanged
 from agentrail.values.json import canonical
-from agentrail.values.messages import Added, AssistantMessage, History, Message, size_of
+from agentrail.values.messages import AssistantMessage, History, Message, size_of
 from agentrail.values.stream import tokens, tool_size
 
 KINDS: Final = ("tool", SKILLS, MEMORY, "messages")
@@ -96,10 +96,7 @@ def _replaced(state: State, answered: int, shown: Sequence[Message], by: str) ->
     last = state.shown
     before: Sequence[Message] = state.history[:answered]
     if last is not None:
-        pieces = last.messages.pieces
-        while pieces and isinstance(pieces[-1], Added):
-            pieces = pieces[:-1]
-        before = last.messages.but(pieces=pieces).of(state.history)
+        before = last.messages.of(state.history)
     same = _common(before, shown)
     if same == len(before):
         return []

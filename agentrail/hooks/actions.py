@@ -1,4 +1,4 @@
-"""The 15 actions that a hook may return, and the requests (`Ask`) that a plugin may make, with their answers."""
+"""The 16 actions that a hook may return, and the requests (`Ask`) that a plugin may make, with their answers."""
 
 from __future__ import annotations
 
@@ -151,6 +151,20 @@ class Intervene(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
     """Add a text to the conversation, and let the next plugin decide."""
 
     kind = "intervene"
+
+    text: str
+    """The text, for the model."""
+    state: S_co | Unchanged = UNCHANGED
+    """The plugin's new state."""
+
+
+class AddContext(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
+    """Add a text to this request alone, after the messages, and let the next plugin decide.
+
+    The record of the request has the text and the key of the plugin; the history never has it.
+    """
+
+    kind = "add_context"
 
     text: str
     """The text, for the model."""
@@ -351,6 +365,7 @@ AnyAction: TypeAlias = (
     | HoldTool[object]
     | SetSection[object]
     | Ask[object]
+    | AddContext[object]
 )
 
 ACTIONS: Final[tuple[type[Action[object]], ...]] = (
@@ -369,4 +384,5 @@ ACTIONS: Final[tuple[type[Action[object]], ...]] = (
     HoldTool,
     SetSection,
     Ask,
+    AddContext,
 )

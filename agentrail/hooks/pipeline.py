@@ -11,6 +11,7 @@ from agentrail.hooks.actions import (
     UNCHANGED,
     Abort,
     Action,
+    AddContext,
     Ask,
     BlockTool,
     Continue,
@@ -275,6 +276,10 @@ def _intervene(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
     run.gathered = run.gathered.but(texts=(*run.gathered.texts, said.text))
 
 
+def _add_context(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
+    run.gathered = run.gathered.but(added=(*run.gathered.added, said.context))
+
+
 def _abort(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
     return run.ruling(Verdict.ABORT, entry, said.text or "")
 
@@ -355,6 +360,7 @@ def _nothing(_run: Pipeline, _entry: PluginEntry, _said: PluginAnswer) -> None:
 _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
     Continue: _nothing,
     Intervene: _intervene,
+    AddContext: _add_context,
     Abort: _abort,
     Skip: _skip,
     BlockTool: _block,

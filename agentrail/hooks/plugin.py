@@ -33,6 +33,7 @@ from agentrail.errors import BadPlugin
 from agentrail.hooks.actions import (
     Abort,
     Action,
+    AddContext,
     Ask,
     BlockTool,
     Continue,
@@ -224,6 +225,7 @@ class Plugin(AnyPlugin, Generic[S]):
     ) -> (
         Continue[S]
         | Intervene[S]
+        | AddContext[S]
         | Abort[S]
         | Skip[S]
         | Emit[S]

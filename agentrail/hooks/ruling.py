@@ -17,9 +17,10 @@ from agentrail.hooks.moments import (
     BeforeTool,
     Hook,
 )
+from agentrail.values.content import Text
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
-from agentrail.values.messages import Rearranged
+from agentrail.values.messages import Added, Origin, Rearranged, UserMessage
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value
 
@@ -74,6 +75,8 @@ class Gathered(Value):
 
     texts: tuple[str, ...] = ()
     """Texts of `Intervene`, in the order of the plugins."""
+    added: tuple[Added, ...] = ()
+    """Texts of `AddContext`, in the order of the plugins."""
     args: JsonObject | None = None
     """Arguments of the call as replaced last; `None` if unchanged."""
     said: str | None = None
@@ -157,8 +160,8 @@ class PluginAnswer(Value):
     kind: str
     """Kind of the action, such as `intervene`; `log` for a log line of `on_event`."""
     text: str | None = None
-    """Text of `Intervene`, `ReplacePrompt`, `ReplaceResponse` or `SetSection`, reason of `Abort` or `BlockTool`,
-    hint of `HoldTool`.
+    """Text of `Intervene`, `AddContext`, `ReplacePrompt`, `ReplaceResponse` or `SetSection`, reason of `Abort` or
+    `BlockTool`, hint of `HoldTool`.
     """
     name: str | None = None
     """Model of `SwitchModel`, key of `SetSection`, command family of `HoldTool`."""
@@ -178,6 +181,11 @@ class PluginAnswer(Value):
     """How many events it emitted. Those of all answers, in order, are the last ones of `Gathered.emits`."""
     final: bool = False
     """Whether a critical plugin was asked again, because a later plugin had replaced the arguments."""
+
+    @property
+    def context(self) -> Added:
+        """The message that `AddContext` adds to the request."""
+        return Added(UserMessage((Text(self.text or ""),), Origin.INTERVENTION), self.plugin)
 
     @property
     def section(self) -> Section:

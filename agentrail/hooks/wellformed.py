@@ -13,6 +13,7 @@ from agentrail.errors import NotJson
 from agentrail.hooks.actions import (
     Abort,
     Action,
+    AddContext,
     Ask,
     AskRequest,
     BlockTool,
@@ -147,6 +148,7 @@ def answer_of(plugin: str, action: Action[object], given: Sequence[Message], sho
     match action:
         case (
             Intervene(text=text)
+            | AddContext(text=text)
             | Abort(reason=text)
             | BlockTool(reason=text)
             | ReplacePrompt(text=text)
@@ -176,6 +178,7 @@ def answer_of(plugin: str, action: Action[object], given: Sequence[Message], sho
 _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = MappingProxyType(
     {
         Intervene: {"text": _is_text},
+        AddContext: {"text": _is_said},
         Abort: {"reason": _is_text},
         BlockTool: {"reason": _is_text},
         SwitchModel: {"model": _is_text, "provider_options": _is_object},

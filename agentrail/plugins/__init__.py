@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from agentrail.errors import PluginRefused as PluginRefused
     from agentrail.hooks.actions import Abort as Abort
     from agentrail.hooks.actions import Action as Action
+    from agentrail.hooks.actions import AddContext as AddContext
     from agentrail.hooks.actions import Answered as Answered
     from agentrail.hooks.actions import Ask as Ask
     from agentrail.hooks.actions import AskAnswer as AskAnswer
@@ -72,6 +73,7 @@ _HOMES = {
     "ALLOWED_PATHS": "agentrail.plugins.security",
     "ALL_RULES": "agentrail.plugins.shell.rules",
     "Abort": "agentrail.hooks.actions",
+    "AddContext": "agentrail.hooks.actions",
     "Action": "agentrail.hooks.actions",
     "AfterResponse": "agentrail.hooks.moments",
     "AfterTool": "agentrail.hooks.moments",

@@ -16,6 +16,7 @@ from agentrail.errors import WrongType
 from agentrail.hooks.actions import (
     Abort,
     Action,
+    AddContext,
     Ask,
     AskRequest,
     BlockTool,
@@ -91,6 +92,7 @@ ANSWERS: Final[Mapping[str, Callable[[Hook, int], Action[int]]]] = MappingProxyT
     {
         "continue": lambda _, turn: Continue(turn + 1),
         "intervene": lambda _, turn: Intervene(f"remark {turn}", turn + 1),
+        "add_context": lambda _, turn: AddContext(f"by the way {turn}", turn + 1),
         "abort": lambda _, turn: Abort("no", turn + 1),
         "skip": lambda _, turn: Skip(turn + 1),
         "block_tool": lambda _, turn: BlockTool("not this one", turn + 1),
@@ -277,6 +279,7 @@ LIES: Final[tuple[Answer, ...]] = (
     lambda _hook, _turn: ReplacePrompt(" "),
     lambda _hook, _turn: ReplacePrompt(5),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: ReplaceResponse(""),
+    lambda _hook, _turn: AddContext(" "),
     lambda _hook, _turn: ReplaceMessages(()),
     lambda _hook, _turn: ReplaceMessages(None),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: ReplaceMessages(("hello",)),  # type: ignore[arg-type]  # a lie

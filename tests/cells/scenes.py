@@ -22,6 +22,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.json import EMPTY, FrozenObject, JsonObject
 from agentrail.values.messages import (
+    Added,
     AssistantMessage,
     Message,
     Origin,
@@ -141,7 +142,7 @@ def request(before: State, request_id: str, *messages: Message, **changes: objec
     return StartRequest(wanted.but(**changes), before.setup.options.stall_timeout)
 
 
-def out(request_id: str, stalls: int = 0, *pieces: Range | Message) -> Request:
+def out(request_id: str, stalls: int = 0, *pieces: Range | Added | Message) -> Request:
     return Request(request_id, stalls, Rearranged(pieces) if pieces else None)
 
 

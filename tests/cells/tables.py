@@ -131,6 +131,7 @@ ACTIONS: Final = (
     "hold_tool",
     "set_section",
     "ask",
+    "add_context",
 )
 
 _SEED: Final = """
@@ -156,6 +157,7 @@ _BEYOND: Final = {
     "replace_messages": ("before_request", "before_compact"),
     "replace_tool_result": ("after_tool",),
     "hold_tool": ("before_tool",),
+    "add_context": ("before_request",),
     "set_section": (
         "session_start",
         "before_prompt",
@@ -201,6 +203,7 @@ FOLDS: Final = (
     "switch_model between pipelines: the later one wins",
     "hold suspends at the plugin; approval resumes behind it",
     "set_section: the last per key wins; none removes",
+    "add_context accumulates: each text is a message of this request, in order",
     "priority: lower first, equal in order of registration",
     "ask stops at the plugin; the answer goes to it, with its current state",
     "ask: any other hook waits, pipelines of different calls do not",

@@ -44,6 +44,7 @@ SAID: Final[Mapping[str, PluginAnswer]] = {
     "replace_messages": PluginAnswer("P", "replace_messages", messages=Rearranged((said("other"),))),
     "replace_tool_result": PluginAnswer("P", "replace_tool_result", result=err("hidden")),
     "hold_tool": PluginAnswer("P", "hold_tool", "may it?", seconds=120.0),
+    "add_context": PluginAnswer("P", "add_context", "it rains"),
     "set_section": PluginAnswer("P", "set_section", "calm", "mood", layer="dynamic"),
     "ask": PluginAnswer("P", "ask", request=CallService("lookup"), seconds=10.0),
 }

@@ -13,6 +13,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BrokenPlugin, PluginRefused, StateNotStorable
 from agentrail.hooks.actions import (
     Abort,
+    AddContext,
     Ask,
     BlockTool,
     CallService,
@@ -120,6 +121,7 @@ MALFORMED: Final[tuple[tuple[str, object, str], ...]] = (
     ("before_request", untyped(SwitchModel, 5), "its `switch_model` has 5 for `model`"),
     ("before_prompt", untyped(ReplacePrompt, " "), "its `replace_prompt` has ' ' for `text`"),
     ("before_steering", untyped(ReplacePrompt, 5), "its `replace_prompt` has 5 for `text`"),
+    ("before_request", untyped(AddContext, " "), "its `add_context` has ' ' for `text`"),
     ("after_response", untyped(ReplaceResponse, ""), "its `replace_response` has '' for `text`"),
     ("before_request", untyped(ReplaceMessages, ()), "its `replace_messages` has a `tuple` for `messages`"),
     ("before_compact", untyped(ReplaceMessages, ("text",)), "its `replace_messages` has a `tuple` for `messages`"),

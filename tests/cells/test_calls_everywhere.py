@@ -57,7 +57,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.prefix import Altered
+from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.state import Attached, PluginChange, State
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
 from agentrail.hooks.actions import Answered

@@ -6,8 +6,8 @@ from agentrail.core.compaction import drop_oldest_rounds
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession, StartCompaction
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
+from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.prefix import Altered
 from agentrail.core.vocabulary.state import Phase, Prompt
 from agentrail.hooks.actions import Skip
 from agentrail.values.content import Text

@@ -6,11 +6,12 @@ from agentrail.core.system_prompt import pairs_of
 from agentrail.core.vocabulary.commands import DONE, Accepted, Refused, SteerSent, SwitchModelSent, UpdatePluginSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
-from agentrail.core.vocabulary.prefix import Shown
+from agentrail.core.vocabulary.measure import Shown
 from agentrail.core.vocabulary.state import Phase, Steering
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.hooks.actions import (
     Abort,
+    AddContext,
     BlockTool,
     Continue,
     Emit,
@@ -44,7 +45,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.events.context import PlanStepCompleted
 from agentrail.values.json import EMPTY, FrozenObject, Json
-from agentrail.values.messages import Origin, Range, Rearranged
+from agentrail.values.messages import Added, Origin, Range, Rearranged
 from agentrail.values.tools import err, ok
 from tests.cells.bench import Answering, Bench, Got, Now, call, plug, ruled
 from tests.cells.registry import figure, fold
@@ -526,6 +527,22 @@ def test_any_action_can_also_emit() -> None:
         emitted = got.step.rulings[0].gathered.emits
         assert emitted[-2:] == (noted("A", "more", FrozenObject(user_data=EMPTY, b=2)), done)
         assert got.events[len(emitted) - 1] == done
+
+
+@fold("add_context accumulates: each text is a message of this request, in order")
+def test_added_context_follows_the_messages_in_the_order_of_the_plugins() -> None:
+    got = prompted(
+        plug("B", before_request=AddContext("second"), priority=950),
+        plug("A", before_request=AddContext("first"), priority=900),
+        plug("C", before_request=ReplaceMessages((OTHER,)), priority=960),
+    )
+    sent = got.step.state.request
+    assert sent is not None
+    assert sent.messages is not None
+    first, second = (Added(said(text, Origin.INTERVENTION), by) for text, by in (("first", "A"), ("second", "B")))
+    assert sent.messages.pieces == (OTHER, first, second)
+    assert got.step.state.history == got.before.history.and_(said())
+    assert got.step.state.shown == Shown(Rearranged((OTHER,)), "C")
 
 
 # Models and sections

@@ -6,13 +6,14 @@ from typing import Final
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import DONE, Accepted
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartCompaction, StartRequest
-from agentrail.core.vocabulary.prefix import Shown
+from agentrail.core.vocabulary.measure import Shown
 from agentrail.core.vocabulary.state import Compaction, Phase, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import (
     ACTIONS,
     Abort,
     Action,
+    AddContext,
     Ask,
     BlockTool,
     CallService,
@@ -55,7 +56,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.messages import Origin, Rearranged
+from agentrail.values.messages import Added, Origin, Range, Rearranged
 from agentrail.values.tools import err
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import LOOK, NOW, Got, Now, ruled, with_call
@@ -87,6 +88,7 @@ ANSWERS: Final[Mapping[str, Action[object]]] = {
     "hold_tool": HoldTool("may it?", 1),
     "set_section": SetSection("mood", "calm", 1),
     "ask": Ask(LOOKUP, 1),
+    "add_context": AddContext("it rains", 1),
 }
 
 
@@ -110,7 +112,7 @@ def test_the_matrix_is_that_of_the_design() -> None:
     assert tuple(action.kind for action in ACTIONS) == KINDS
     assert {(hook, action.kind) for hook, kinds in MATRIX.items() for action in kinds} == ACCEPTED
     assert len(MOMENTS_IN_ORDER) == 14
-    assert len(KINDS) == 15
+    assert len(KINDS) == 16
 
 
 # What is not accepted
@@ -573,6 +575,34 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
         used_model=("m", EMPTY),
         request=out("r2", 0, *OTHER),
         shown=Shown(Rearranged(OTHER), "P"),
+    )
+    bench.answers("")
+    assert bench.got[-1].step.effects == (request(bench.state, "r3"),)
+
+
+RAIN: Final = Added(said("it rains", Origin.INTERVENTION), "P")
+
+
+@matrix_cell("before_request", "add_context")
+def test_the_model_sees_the_added_context_in_this_request_only() -> None:
+    bench, got = MOMENTS["before_request"].fire(
+        probe("before_request", lambda _hook, state, _ctx: Continue() if state else ANSWERS["add_context"])
+    )
+    before = got.before
+    got.expect_only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=[*starts("p1", "r2")[:-1], RequestStart("r2", "m", 2, 1)],
+        effects=[request(before, "r2", messages=(said(), RAIN.message))],
+        rulings=(*ruled("before_prompt"), ruling("before_request", added=(RAIN,))),
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn(),
+        plugin_states=(1,),
+        history=before.history.and_(said()),
+        used_model=("m", EMPTY),
+        request=out("r2", 0, Range(0, 1), RAIN),
     )
     bench.answers("")
     assert bench.got[-1].step.effects == (request(bench.state, "r3"),)

@@ -48,7 +48,7 @@ def test_the_matrix_is_read_off_the_signatures() -> None:
 
 def test_an_action_says_its_name_its_state_and_whether_it_stops_the_pipeline() -> None:
     assert [kind.kind for kind in ACTIONS if kind.short_circuits] == ["abort", "skip", "block_tool"]
-    assert len({kind.kind for kind in ACTIONS}) == len(ACTIONS) == 15
+    assert len({kind.kind for kind in ACTIONS}) == len(ACTIONS) == 16
     assert Continue().state is UNCHANGED
     assert Abort("why", 5).state == 5
     assert HoldTool("why").state is UNCHANGED

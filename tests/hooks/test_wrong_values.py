@@ -69,7 +69,7 @@ def test_what_a_field_of_an_action_cannot_hold_is_told_with_the_action(
         assert field in ("emits", "name") or f"`{field}`" in told or "is given no JSON: " in told
 
 
-def test_there_are_fifteen_actions_and_each_can_also_emit() -> None:
+def test_there_are_sixteen_actions_and_each_can_also_emit() -> None:
     kinds: list[str] = []
     for action in ACTIONS:
         needed = {name: GOOD[name] for name in action.__struct_fields__ if name not in defaults_of(action)}
@@ -86,6 +86,7 @@ def test_there_are_fifteen_actions_and_each_can_also_emit() -> None:
             "hold_tool",
             "set_section",
             "ask",
+            "add_context",
         ),
     ]
 

@@ -8,7 +8,7 @@ from agentrail.core.prompt_prefix import altered_section, noted
 from agentrail.core.system_prompt import memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
-from agentrail.core.vocabulary.prefix import Altered
+from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.state import Draft, Due, Spare, Steering, Turn
 from agentrail.core.vocabulary.tool_calls import CallList
 from agentrail.errors import AgentrailError

@@ -15,7 +15,7 @@ from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
-from agentrail.core.vocabulary.prefix import Shown
+from agentrail.core.vocabulary.measure import Shown
 from agentrail.core.vocabulary.state import Compaction, Phase, Request, State, Turn
 from agentrail.errors import Busy
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
@@ -23,7 +23,17 @@ from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactStart, Intervention
 from agentrail.values.events.response import ModelEffective, RequestStart
-from agentrail.values.messages import History, Message, Origin, UserMessage, rearranged, why_unfit
+from agentrail.values.messages import (
+    Added,
+    History,
+    Message,
+    Origin,
+    Range,
+    Rearranged,
+    UserMessage,
+    rearranged,
+    why_unfit,
+)
 from agentrail.values.stream import ModelRequest
 from agentrail.values.value import quick
 
@@ -101,15 +111,24 @@ def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
         w.emit(ModelEffective(turn.model))
     s.used_model = before if before == used else used
     request_id = w.make_id("r")
-    s.request = Request(request_id, messages=None if shown is s.history else rearranged(s.history, shown))
-    if s.altered or s.shown is not None or shown is not s.history:
-        _compare(w, shown, gathered.replaced_by[-1:])
-    w.emit(_start_event(request_id, turn.model, len(shown), turn.attempt))
+    replaced = None if shown is s.history else rearranged(s.history, shown)
+    if s.altered or s.shown is not None or replaced is not None:
+        _compare(w, shown, replaced, gathered.replaced_by[-1:])
+    s.request = Request(request_id, messages=_with(s.history, replaced, gathered.added))
+    w.emit(_start_event(request_id, turn.model, len(shown) + len(gathered.added), turn.attempt))
     options = s.setup.options
     w.ask(StartRequest(rendered(s, turn, s.request), options.stall_timeout, options.inline_tags))
 
 
-def _compare(w: StepDraft, shown: Sequence[Message], by: tuple[str, ...]) -> None:
+def _with(history: History, replaced: Rearranged | None, added: tuple[Added, ...]) -> Rearranged | None:
+    """Return the messages of a request: those of *history*, or what plugins *replaced* them by, and what they added."""
+    if not added:
+        return replaced
+    whole = (Range(0, len(history)),) if history else ()
+    return Rearranged((*(whole if replaced is None else replaced.pieces), *added))
+
+
+def _compare(w: StepDraft, shown: Sequence[Message], replaced: Rearranged | None, by: tuple[str, ...]) -> None:
     """Report why the request does not begin with the last one, if so; remember the messages that it shows."""
     s = w.s
     last = by[0] if by else ""
@@ -117,7 +136,6 @@ def _compare(w: StepDraft, shown: Sequence[Message], by: tuple[str, ...]) -> Non
     if changed is not None:
         w.emit(changed)
     s.altered = ()
-    replaced = None if s.request is None else s.request.messages
     s.shown = None if replaced is None else Shown(replaced, last)
 
 

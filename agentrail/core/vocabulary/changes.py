@@ -7,8 +7,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from agentrail.core.vocabulary.measure import Measured
-from agentrail.core.vocabulary.prefix import Altered, Shown
+from agentrail.core.vocabulary.measure import Altered, Measured, Shown
 from agentrail.core.vocabulary.state import (
     NO_TOOLS,
     Attached,

@@ -9,9 +9,8 @@ from typing import Final
 
 from msgspec.structs import astuple
 
-from agentrail.core.vocabulary.measure import Measured
+from agentrail.core.vocabulary.measure import Altered, Measured, Shown
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.prefix import Altered, Shown
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.attachments import AttachedPlugin

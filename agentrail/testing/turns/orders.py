@@ -127,6 +127,7 @@ def _outcome(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
         ruling.verdict,
         ruling.reason if ruling.verdict is not Verdict.PASS else "",
         sorted(gathered.texts),
+        sorted(added.message.text for added in gathered.added),
         gathered.args,
         gathered.messages,
         gathered.result,

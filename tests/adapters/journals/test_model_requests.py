@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import AddContext, Context, Continue, Plugin, SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.model_requests import model_requests
 from agentrail.core.vocabulary.state import Request
 from agentrail.errors import BadRecord, SessionNotStored
+from agentrail.hooks.moments import BeforeRequest
 from agentrail.hooks.ruling import Section
 from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel
@@ -54,6 +55,30 @@ async def test_context_that_was_added_for_one_request_is_read_with_who_added_it(
     assert [message.text for message in second.messages] == ["it rains", "one", "second"]
     kept = [record.change.request for record in await journal.read("s")]
     assert request in kept
+
+
+class Weather(Plugin[int]):
+    """Tells of the weather in the first request alone."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_request(self, hook: BeforeRequest, state: int, ctx: Context) -> Continue[int] | AddContext[int]:
+        return Continue(state) if state else AddContext("it rains", state + 1)
+
+
+async def test_added_context_is_in_the_records_of_its_request_alone() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        model = ScriptedModel(["one", "two"])
+        session = await supervisor.spawn(SessionSpec(model=model, plugins=[Weather()]), "s")
+        await session.ask("first")
+        await session.ask("second")
+        assert [message.text for message in session.messages()] == ["first", "one", "second", "two"]
+    first, second = await model_requests(journal, "s")
+    assert [message.text for message in first.messages] == ["first", "it rains"]
+    assert [message.text for message in second.messages] == ["first", "one", "second"]
+    assert (first, second) == tuple(model.requests)
 
 
 async def test_the_layers_of_a_request_are_its_sections_in_order() -> None:
