@@ -73,9 +73,9 @@ def reunited(
     sources = tuple(source for source in sources_of(spec) if source.name not in stored.gone_tools)
     changed, gone = _compared(stored, tools, [source.name for source in sources])
     tool_code = _tool_code(stored, tools, changed, revision)
-    around = surroundings(spec, stored.setup.working_dir)
+    here = surroundings(spec, stored.setup.working_dir)
     code = SessionCode(
-        judge, tool_code, own, spec.services, around, LateValidator, prices, sources, recipes(spec, build)
+        judge, tool_code, own, spec.services, here, LateValidator, prices, sources, recipes(spec, build), spec.compactor
     )
     code.revision = revision
     for (name, number), tool in tool_code.items():

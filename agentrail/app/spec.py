@@ -16,7 +16,7 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadChoice, BadReturns, BadSpec
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.implementing import why_unfit, why_unfit_call
-from agentrail.ports.model import ModelChain
+from agentrail.ports.model import AskModel, Compactor, Leaving, ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
@@ -67,6 +67,8 @@ class SessionSpec(Options, kw_only=True, gc=True):
     """Options for the model's provider; in a chain, for that of the first model."""
     prices: Prices = NO_PRICES
     """Your own prices: a `Price` by model, or a function of model and `Usage` that returns a cost; else published."""
+    compactor: Compactor | None = None
+    """The function that writes what replaces messages which leave the context; `None`: the model writes a summary."""
     services: Mapping[str, Service] = _NO_SERVICES
     """Async functions that plugins may call by `Ask(CallService(…))`."""
 
@@ -151,6 +153,9 @@ def _check_forms(spec: SessionSpec) -> None:
         problem = why_unfit_call(service, answering)
         if problem is not None:
             raise BadSpec("services", f"have {problem} under `{name}`; use {SERVICE_WANTED}")
+    problem = None if spec.compactor is None else why_unfit_call(spec.compactor, compacting)
+    if problem is not None:
+        raise BadSpec("compactor", f"is {problem}; use {COMPACTOR_WANTED}")
     for name, port, wanted in PORTS:
         found = getattr(spec, name)
         problem = None if found is None else why_unfit(found, port)
@@ -161,6 +166,11 @@ def _check_forms(spec: SessionSpec) -> None:
 async def answering(payload: Json) -> Json:  # noqa: ASYNC124 - it stands for what awaits something
     """Example of a service: the signature of each given service is compared with this one."""
     return payload
+
+
+async def compacting(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001, ASYNC124 - it stands for what uses them
+    """Example of a compactor: the signature of a given one is compared with this one."""
+    return ""
 
 
 def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: int) -> None:
@@ -268,6 +278,8 @@ MAPPINGS: Final = ("agents", "services", "user_data", "model_options")
 
 SERVICE_WANTED: Final = "an `async def` of one argument, the payload"
 
+COMPACTOR_WANTED: Final = "an `async def` of two arguments: a `Leaving`, and a function that asks the model"
+
 PRICES_WANTED = "a `Price` for each name of a model, or a function of the name and the usage"
 
 MISSING = 'is missing; use model="demo" to try things out without a key'
@@ -304,6 +316,7 @@ AT_LEAST: Mapping[str, float] = {
     "context_window": 1,
     "compact_at": 0,
     "compact_to": 0,
+    "compact_timeout": 0,
     "max_agents": 0,
     "max_agent_depth": 0,
     "max_agent_seconds": 0.001,
@@ -327,6 +340,7 @@ AT_MOST: Mapping[str, float] = {
 
 TIMES: Final = frozenset(
     {
+        "compact_timeout",
         "hibernate_after",
         "max_agent_seconds",
         "max_turn_seconds",

@@ -88,6 +88,7 @@ class AgentRecipe:
             sandbox=base.sandbox if agent.sandbox is None else agent.sandbox,
             web=base.web if agent.web is None else agent.web,
             prices=base.prices if agent.prices is NO_PRICES else agent.prices,
+            compactor=base.compactor if agent.compactor is None else agent.compactor,
             services={**base.services, **agent.services},
             user_data=agent.user_data or parent.setup.user_data,
             base=agent.base or parent.setup.base,

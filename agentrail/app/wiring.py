@@ -31,17 +31,15 @@ from agentrail.app.session_code import (
 )
 from agentrail.app.spec import SessionSpec, schema_of
 from agentrail.app.subagent_code import recipes
-from agentrail.core.compaction import drop_oldest_rounds
 from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Setup, State
 from agentrail.errors import BadChoice, BadSupervisor, SpecMissing, WrongType
 from agentrail.hooks.attachments import in_order, seat_for
 from agentrail.hooks.contract import ASYNC, indirect
-from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.implementing import why_unfit, why_unfit_call
 from agentrail.ports.journal import Journal
-from agentrail.ports.model import Compacted, Model, ModelChain
+from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.retention import Retention
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.handle import SessionHandle
@@ -56,7 +54,6 @@ from agentrail.runtime.supervision.tree import Tree
 from agentrail.tools import as_tool
 from agentrail.values.foreign import named, number, seconds, shown
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.messages import Message
 from agentrail.values.usage import Limit
 
 SPEC_WANTED: Final = "a `SessionSpec`"
@@ -230,7 +227,6 @@ def wired(
         journal=own if storage is None else HeldToContract(storage.journal),
         forget=own.forget if storage is None else None,
         model=registry,
-        compactor=_compact,
         gate=Gate() if gate_width is None else Gate(width_of(gate_width)),
         limits=limits,
         random_=random.Random(seed),  # noqa: S311 - used for random delays, not for secrets
@@ -298,6 +294,7 @@ def new_session(
     around = surroundings(spec, spec.working_dir) if shared is None else shared
     agents = recipes(spec, Builder(known))
     code = SessionCode(judge, tool_code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
+    code.compactor = spec.compactor
     for name, tool in tools.items():
         judge.tool(name, 0, LateValidator(tool))
     first = chosen(code, known, spec.model, freeze_object(spec.model_options))
@@ -333,14 +330,6 @@ def _setup(spec: SessionSpec, path: tuple[str, ...], agents: tuple[str, ...]) ->
 
 def _switched(session: Session, model: ModelChain, options: JsonObject) -> SwitchModelSent:
     return chosen(session.code, session.shared.model, model, options)
-
-
-async def _compact(messages: Sequence[Message], keep: int) -> Compacted:
-    reach(Failpoint.COMPACTION)
-    await trio.lowlevel.checkpoint()
-    compacted = Compacted(*drop_oldest_rounds(messages, keep))
-    reach(Failpoint.COMPACTED)
-    return compacted
 
 
 class StoredCode:

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from agentrail.core.system_prompt import fixed_text, split
+from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary.measure import Measured
 from agentrail.core.vocabulary.state import State
 from agentrail.core.windows import ASSUMED, window_of
@@ -67,8 +68,11 @@ def overhead(state: State) -> int:
     size = len(fixed_text(state.setup, state.tools))
     for _, text in chain(*split(state.sections, state.setup.prompt_mode)):
         size += len(text)
-    for attached in state.tools.values():
-        size += tool_size(attached.spec)
+    specs = [attached.spec for attached in state.tools.values()]
+    if any(spec.deferred for spec in specs):
+        specs = list(declared(specs))
+    for spec in specs:
+        size += tool_size(spec)
     returns = state.returns
     return size + weight(returns) if returns else size
 
@@ -96,6 +100,11 @@ def room(state: State, tokens: int) -> int:
     if counted is not None:
         whole = counted.size + int((tokens - counted.tokens) * _chars_per_token(counted))
     return max(0, whole - overhead(state))
+
+
+def characters(state: State, tokens: int) -> int:
+    """Return about how many characters *tokens* of this conversation are."""
+    return int(tokens * (CHARS_PER_TOKEN if state.measured is None else _chars_per_token(state.measured)))
 
 
 def _chars_per_token(counted: Measured) -> float:

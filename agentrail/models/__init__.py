@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from agentrail.adapters.models.providers import Provider as Provider
     from agentrail.app.model_registry import Factory as Factory
     from agentrail.app.pricing import Prices as Prices
+    from agentrail.ports.model import AskModel as AskModel
     from agentrail.ports.model import ChecksOptions as ChecksOptions
-    from agentrail.ports.model import Compacted as Compacted
     from agentrail.ports.model import Compactor as Compactor
     from agentrail.ports.model import EmitChunk as EmitChunk
+    from agentrail.ports.model import Leaving as Leaving
     from agentrail.ports.model import Model as Model
     from agentrail.ports.model import ModelChain as ModelChain
     from agentrail.values.content import Data as Data
@@ -53,11 +54,11 @@ if TYPE_CHECKING:
     from agentrail.values.usage import Usage as Usage
 
 _HOMES = {
+    "AskModel": "agentrail.ports.model",
     "AssistantMessage": "agentrail.values.messages",
     "CallChunk": "agentrail.values.stream",
     "ChecksOptions": "agentrail.ports.model",
     "Chunk": "agentrail.values.stream",
-    "Compacted": "agentrail.ports.model",
     "Compactor": "agentrail.ports.model",
     "Data": "agentrail.values.content",
     "DemoModel": "agentrail.adapters.models.demo",
@@ -71,6 +72,7 @@ _HOMES = {
     "Image": "agentrail.values.content",
     "Json": "agentrail.values.json",
     "JsonObject": "agentrail.values.json",
+    "Leaving": "agentrail.ports.model",
     "Limit": "agentrail.values.usage",
     "Message": "agentrail.values.messages",
     "Model": "agentrail.ports.model",

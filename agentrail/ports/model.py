@@ -1,4 +1,4 @@
-"""`Model`: a language model as the runtime calls it; `Compactor`: a function that shortens a conversation."""
+"""`Model`: a language model as the runtime calls it; `Compactor`: a function that sums messages up."""
 
 from __future__ import annotations
 
@@ -92,20 +92,28 @@ class Prices(Protocol):
         ...
 
 
-class Compacted(Authored):
-    """A shortened conversation, as a compactor returns it."""
+class Leaving(Authored):
+    """Messages that are about to leave the context of a session, for the compactor that writes what replaces them."""
 
     messages: tuple[Message, ...]
-    """The remaining messages in order, in a form that providers accept."""
-    removed: int
-    """Number of messages that were removed."""
-    note: str
-    """Description of what was done, for people."""
+    """The messages, in order. The first one may be what replaced earlier ones."""
+    room: int
+    """The most characters that the text in their place may have; a longer one is refused."""
+    most: int
+    """About how many characters of them the session's model can read at once."""
+
+
+class AskModel(Protocol):
+    """A function that asks the session's model; its tokens count as those of the session."""
+
+    async def __call__(self, prompt: str, system: str = "") -> str:
+        """Return the model's answer to *prompt*, with *system* as the system prompt."""
+        ...
 
 
 class Compactor(Protocol):
-    """A function that shortens a conversation to fit a model's context window."""
+    """A function that writes what replaces messages which leave the context, such as a summary."""
 
-    async def __call__(self, messages: Sequence[Message], keep: int) -> Compacted:
-        """Return *messages* shortened to about *keep* characters; a tool call and its result stay or go together."""
+    async def __call__(self, leaving: Leaving, ask: AskModel) -> str:
+        """Return the text for the model; if it raises, is too long or takes too long, the messages are dropped."""
         ...

@@ -1,6 +1,6 @@
 """`Tool`: something that the model may call, and `ToolContext`: what the runtime passes to it.
 
-`Threads` runs synchronous tools in worker threads.
+`Threads` runs synchronous tools in worker threads. `Past` reads all messages of the session.
 
 `ToolSource` supplies a session with tools that may change while it runs, such as those of an MCP server.
 """
@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
@@ -18,6 +18,7 @@ from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.web import Web
 from agentrail.reprs import in_brackets
 from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.messages import Message
 from agentrail.values.spelling import spelt
 from agentrail.values.tools import Probed, Todo, ToolResult, ToolSpec
 
@@ -54,6 +55,25 @@ class Surroundings:
     def web(self) -> Web:
         """Fetcher of web pages."""
         raise NotImplementedError
+
+
+class PastMessage(NamedTuple):
+    """A message of a session, with its number."""
+
+    number: int
+    """Number of the message in its session, from 1; a compaction changes no number."""
+    message: Message
+    """The message, as it was said."""
+
+
+class Past(Protocol):
+    """Reads the messages of one session, in the order in which they were said."""
+
+    async def messages(
+        self, after: int, limit: int, wanted: Callable[[Message], bool] | None = None
+    ) -> tuple[PastMessage, ...]:
+        """Return up to *limit* messages after number *after*: all, or those of which *wanted* returns `True`."""
+        ...
 
 
 @spelt
@@ -93,6 +113,8 @@ class ToolContext:
     """The session's sub-agents; `None` if it may start none."""
     memory_contents: JsonObject = EMPTY
     """The sections of the layer `memory`: contents of memory files, by path."""
+    past: Past | None = None
+    """All messages of the session; set in each call of a session, `None` only in calls by a program."""
 
     @in_brackets
     def __repr__(self) -> str:

@@ -46,7 +46,6 @@ class SharedServices:
         "calls",
         "clock",
         "collector",
-        "compactor",
         "complain",
         "forget",
         "fork",
@@ -72,7 +71,6 @@ class SharedServices:
         nursery: trio.Nursery,
         journal: Journal,
         model: Callable[[str], Model],
-        compactor: Compactor,
         gate: Gate,
         limits: Mapping[str, Limit],
         random_: random.Random,
@@ -84,7 +82,6 @@ class SharedServices:
         self.journal: Journal = SteadyJournal(journal, self.clock)
         self.forget = forget
         self.model = model
-        self.compactor = compactor
         self.complain = Complaints(self.clock.now).tell  # bound once: sessions hold it
         self.gate = gate
         self.random = random_
@@ -200,6 +197,7 @@ class SessionCode:
 
     __slots__ = (
         "agents",
+        "compactor",
         "judge",
         "models",
         "prices",
@@ -222,8 +220,10 @@ class SessionCode:
         prices: Prices,
         sources: tuple[ToolSource, ...] = (),
         agents: Mapping[str, Recipe] = NO_AGENTS,
+        compactor: Compactor | None = None,
     ) -> None:
         self.revision = 0
+        self.compactor = compactor
         self.judge = judge
         self.tools: Mapping[tuple[str, int], Tool] = tools
         self.models = models

@@ -40,6 +40,15 @@ class Asking(Value):
     """Kind of request, such as `RunTool`."""
 
 
+class Compacting(Value):
+    """A compaction of the context that is under way."""
+
+    reason: str
+    """Why the context is compacted."""
+    tokens: int
+    """About how many tokens the context takes."""
+
+
 class Status(Value):
     """What a session is doing now, as `status()` returns it."""
 
@@ -71,6 +80,8 @@ class Status(Value):
     """Cancelled calls that have not ended."""
     tasks: tuple[Task, ...] = ()
     """Running sub-agents, and those in the background that have ended."""
+    compacting: Compacting | None = None
+    """The compaction of the context that is under way, while the phase is `running`; `None` if there is none."""
 
 
 class SessionDown(Value):
@@ -99,6 +110,7 @@ def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task,
         tuple(Background(stray.call_id, stray.name, stray.since) for stray in state.lingering),
         tuple(Background(stray.call_id, stray.name, stray.since, stray.reported) for stray in state.quarantined),
         tasks,
+        None if state.compaction is None else Compacting(state.compaction.reason, state.compaction.tokens),
     )
 
 

@@ -234,8 +234,8 @@ CHANGES: Final = (
         "mark_not_moved",
         "behind a compaction a turn does not know where it began",
         requests.on_compaction_ended,
-        "if s.turn is not None:\n        own",
-        "if s.turn is not None and not ended.messages:\n        own",
+        "if s.turn is not None:\n        s.turn",
+        "if s.turn is not None and not ended.messages:\n        s.turn",
         "world",
     ),
     Change(

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from agentrail.core.vocabulary.effects import CancelRequest, OpenStream, SetTimer, StartCall, StartRequest
+from agentrail.core.context_budget import tokens_of
+from agentrail.core.vocabulary.effects import (
+    CancelRequest,
+    OpenStream,
+    SetTimer,
+    StartCall,
+    StartCompaction,
+    StartRequest,
+)
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Request, State, Turn
 from agentrail.core.vocabulary.tool_calls import Doubt
+from agentrail.core.windows import ASSUMED
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin
@@ -13,6 +22,7 @@ from agentrail.hooks.ruling import Pause, Place, Ruling, Verdict
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events import (
     AgentStart,
+    CompactStart,
     Event,
     PromptReceived,
     RequestStart,
@@ -32,7 +42,7 @@ from agentrail.values.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentrail.values.stream import ModelRequest
+from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
 from agentrail.values.tools import Err, Ok, ok
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, Bench, Now, call, plug
@@ -50,6 +60,20 @@ def holds(*names: str, timeout: float | None = 120.0, family: str | None = None,
         return HoldTool(HINT, timeout=timeout, family=family)
 
     return plug(name, before_tool=answer, priority=20)
+
+
+def compacts(
+    state: State, name: str, keep: int, messages: tuple[Message, ...] | None = None, *, window: int | None = None
+) -> StartCompaction:
+    """Return the start of the compaction *name* of a session in *state*."""
+    most = tokens_of(state) // 2 * CHARS_PER_TOKEN
+    shown = state.history if messages is None else messages
+    return StartCompaction(name, shown, keep, "m", EMPTY, most, 60.0, is_assumed=window is None)
+
+
+def compact_start(state: State, reason: str, messages: int | None = None, window: int = ASSUMED) -> CompactStart:
+    """Return the event of a compaction that starts."""
+    return CompactStart(len(state.history) if messages is None else messages, reason, tokens_of(state), window)
 
 
 def idle(*plugins: AnyPlugin, options: Options | None = None) -> Bench:

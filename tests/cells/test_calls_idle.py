@@ -1,5 +1,6 @@
 """Each call to a session that is idle: no turn is open."""
 
+from agentrail.core.context_budget import tokens_of
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
@@ -15,14 +16,13 @@ from agentrail.core.vocabulary.commands import (
     SwitchModelSent,
     WithdrawSent,
 )
-from agentrail.core.vocabulary.effects import CloseSession, StartCompaction
+from agentrail.core.vocabulary.effects import CloseSession
 from agentrail.core.vocabulary.state import Compaction, Phase
 from agentrail.errors import UnknownApproval, UnknownPrompt
 from agentrail.values.content import Image, Text
 from agentrail.values.events import (
     AgentAbort,
     BeforeCompact,
-    CompactStart,
     ModelEffective,
     ModelSwitched,
     PromptDropped,
@@ -33,7 +33,7 @@ from agentrail.values.json import EMPTY, FrozenObject
 from agentrail.values.messages import UserMessage
 from tests.cells.bench import ruled
 from tests.cells.registry import cell
-from tests.cells.scenes import STARTED, idle, out, replied, request, said, starts, turn
+from tests.cells.scenes import STARTED, compact_start, compacts, idle, out, replied, request, said, starts, turn
 
 
 @cell("prompt", "idle")
@@ -202,11 +202,11 @@ def test_the_context_is_compacted_at_once() -> None:
     got.expect_only(
         answer=DONE,
         ids=1,
-        events=[BeforeCompact(2, "make room"), CompactStart(2)],
-        effects=[StartCompaction("k3", before.history, int(before.history.size * 0.5))],
+        events=[BeforeCompact(2, "make room"), compact_start(before, "make room")],
+        effects=[compacts(before, "k3", before.history.size // 2)],
         rulings=ruled("before_compact"),
         phase=Phase.RUNNING,
-        compaction=Compaction("k3", "make room", running=True),
+        compaction=Compaction("k3", "make room", running=True, tokens=tokens_of(before)),
     )
     assert tuple(before.history) == (said(), replied("hi"))
 

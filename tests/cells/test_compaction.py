@@ -2,9 +2,9 @@
 
 import pytest
 
-from agentrail.core.compaction import drop_oldest_rounds
+from agentrail.core.compaction import planned
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent, StopSent
-from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession, StartCompaction
+from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
 from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.options import Options
@@ -28,7 +28,21 @@ from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
 from agentrail.values.tools import CompactNow, Effect
 from tests.cells.bench import Bench, call, plug, ruled
 from tests.cells.registry import cell
-from tests.cells.scenes import STARTED, executing, idle, out, replied, request, result, said, starts, streaming, turn
+from tests.cells.scenes import (
+    STARTED,
+    compact_start,
+    compacts,
+    executing,
+    idle,
+    out,
+    replied,
+    request,
+    result,
+    said,
+    starts,
+    streaming,
+    turn,
+)
 
 
 def compacting() -> Bench:
@@ -143,8 +157,9 @@ def test_what_was_asked_for_during_a_turn_is_done_before_the_next_request() -> N
     done = result("c3", "look")
     whole = before.history.and_(done)
     bench.returns("c3")
-    assert bench.got[-1].events[2:] == [BeforeCompact(3, "make room"), CompactStart(3)]
-    assert bench.got[-1].step.effects[1:] == (StartCompaction("k4", whole, whole.size // 2),)
+    seen = before.but(history=whole)
+    assert bench.got[-1].events[2:] == [BeforeCompact(3, "make room"), compact_start(seen, "make room")]
+    assert bench.got[-1].step.effects[1:] == (compacts(seen, "k4", whole.size // 2),)
     assert (bench.state.compact_wanted, bench.state.round) == (None, 2)
     shorter = (*SHORTER, *tuple(whole)[1:])
     before = bench.state.but(history=History(shorter))
@@ -166,7 +181,7 @@ def test_what_was_asked_for_during_a_back_off_is_done_before_the_next_attempt() 
     bench.send(StreamCut("r2", NOTHING_YET, Failure(FailureKind.TRANSIENT, "Busy", "try later")))
     bench.send(CompactSent("make room"))
     bench.fires("retry")
-    assert bench.got[-1].events == [BeforeCompact(1, "make room"), CompactStart(1)]
+    assert bench.got[-1].events == [BeforeCompact(1, "make room"), compact_start(bench.state, "make room")]
     bench.send(CompactionEnded("k3", (said(),), 0, "nothing to drop"))
     assert bench.got[-1].events == [CompactEnd(0, "nothing to drop"), RequestStart("r4", "m", 1, 2)]
 
@@ -181,7 +196,7 @@ def test_a_tool_may_ask_for_a_compaction() -> None:
     bench = executing()
     bench.returns("c3", Effect(CompactNow("too much")))
     assert isinstance(bench.got[-1].events[0], ToolExecutionEnd)
-    assert bench.got[-1].events[2:] == [BeforeCompact(3, "too much"), CompactStart(3)]
+    assert bench.got[-1].events[2:] == [BeforeCompact(3, "too much"), compact_start(bench.state, "too much")]
     assert bench.state.history[-1].text == "the context will be compacted before the next request"
 
 
@@ -190,18 +205,19 @@ def test_a_context_that_fills_most_of_the_window_is_compacted_by_itself() -> Non
     text = "x" * 226  # with the tools 82 tokens of four characters, over 80 of 100
     bench = idle(options=options)
     bench.prompt(text)
-    assert bench.got[-1].events[2:] == [BeforeCompact(1, "about 82 tokens of 100"), CompactStart(1)]
-    assert bench.got[-1].step.effects[-1] == StartCompaction("k2", bench.state.history, 95)
+    reason = "about 82 tokens of 100"
+    assert bench.got[-1].events[2:] == [BeforeCompact(1, reason), CompactStart(1, reason, 82, 100)]
+    assert bench.got[-1].step.effects[-1] == compacts(bench.state, "k2", 95, window=100)
     bench = idle(options=options)
     bench.prompt("x" * 216)
     assert isinstance(bench.got[-1].events[-1], RequestStart)
 
 
 def test_steering_that_came_during_a_compaction_is_merged_before_the_request() -> None:
-    bench = idle(options=Options(context_window=10))
-    bench.prompt("x" * 50)
+    bench = idle(options=Options(context_window=100))
+    bench.prompt("x" * 300)
     bench.send(SteerSent("rather this"))
-    bench.send(CompactionEnded("k2", (said("x" * 50),), 0, "nothing to drop"))
+    bench.send(CompactionEnded("k2", (said("x" * 50),), 1, "shorter"))
     assert bench.state.history[-1] == said("rather this", Origin.STEERING)
     assert bench.got[-1].events[-1] == RequestStart("r4", "m", 2, 1)
 
@@ -238,11 +254,11 @@ def test_a_compaction_never_splits_a_call_from_its_result(keep: int) -> None:
         said("two"),
         replied("x"),
     ]
-    left, gone, note = drop_oldest_rounds(history, keep)
+    plan = planned(history, keep)
+    left = plan.with_notice("gone")
     assert why_unfit(left) is None
     assert left[-2:] == tuple(history[-2:]), "the newest prompt and what followed it stay"
-    assert gone == len(history) - len(left) + (1 if gone else 0)
-    assert str(gone) in note or not gone
+    assert len(plan.gone) == len(history) - len(left) + (1 if plan.gone else 0)
 
 
 def test_a_turn_whose_past_was_compacted_reports_the_messages_that_are_its_own() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from agentrail.core.context_budget import tokens_of
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, SteerSent
-from agentrail.core.vocabulary.effects import ClearTimer, SetTimer, StartCompaction
+from agentrail.core.vocabulary.effects import ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import (
     AnyInput,
     CompactionEnded,
@@ -21,7 +22,6 @@ from agentrail.values.events import (
     AgentEnd,
     BeforeCompact,
     CompactEnd,
-    CompactStart,
     ContextOverflow,
     RequestStart,
     ResponseComplete,
@@ -41,6 +41,8 @@ from agentrail.values.usage import NOTHING_USED, Usage
 from tests.cells.bench import NOW, Bench, call, ruled
 from tests.cells.registry import failure, figure
 from tests.cells.scenes import (
+    compact_start,
+    compacts,
     cut,
     cut_off,
     failed,
@@ -274,12 +276,12 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
     before = bench.state
     bench.send(StreamCut("r4", NOTHING_YET, TOO_LONG)).expect_only(
         ids=1,
-        events=[ContextOverflow("too many tokens"), BeforeCompact(3, FORCED), CompactStart(3)],
-        effects=[StartCompaction("k5", before.history, before.history.size // 2)],
+        events=[ContextOverflow("too many tokens"), BeforeCompact(3, FORCED), compact_start(before, FORCED)],
+        effects=[compacts(before, "k5", before.history.size // 2)],
         rulings=ruled("before_compact"),
         turn=turn("p3", mark=2, overflowed=True, last_error="too many tokens"),
         request=None,
-        compaction=Compaction("k5", FORCED, running=True, forced=True),
+        compaction=Compaction("k5", FORCED, running=True, forced=True, tokens=tokens_of(before)),
     )
     shorter = (said("second"),)
     before = bench.state.but(history=History(shorter))

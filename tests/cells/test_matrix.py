@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from agentrail.core.context_budget import tokens_of
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import DONE, Accepted
-from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartCompaction, StartRequest
+from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartRequest
 from agentrail.core.vocabulary.measure import Shown
 from agentrail.core.vocabulary.state import Compaction, Phase, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
@@ -41,7 +42,6 @@ from agentrail.values.events import (
     AgentEnd,
     ApprovalRequired,
     BeforeCompact,
-    CompactStart,
     Intervention,
     ModelEffective,
     ModelSwitched,
@@ -63,7 +63,23 @@ from tests.cells.bench import LOOK, NOW, Got, Now, ruled, with_call
 from tests.cells.moments import MOMENTS, REFUSED, Expected, Refusal, probe, refused
 from tests.cells.registry import MATRIX as CELLS
 from tests.cells.registry import each_of, figure, fold, matrix_cell
-from tests.cells.scenes import failed, limit, out, path, ran, replied, request, result, run, said, start, starts, turn
+from tests.cells.scenes import (
+    compact_start,
+    compacts,
+    failed,
+    limit,
+    out,
+    path,
+    ran,
+    replied,
+    request,
+    result,
+    run,
+    said,
+    start,
+    starts,
+    turn,
+)
 from tests.cells.tables import ACCEPTED
 from tests.cells.tables import ACTIONS as KINDS
 from tests.cells.tables import HOOKS as MOMENTS_IN_ORDER
@@ -616,12 +632,12 @@ def test_the_compaction_sees_the_new_messages() -> None:
     got.expect_only(
         answer=DONE,
         ids=1,
-        events=[BeforeCompact(2, "room"), CompactStart(1)],
-        effects=[StartCompaction("k3", OTHER, keep)],
+        events=[BeforeCompact(2, "room"), compact_start(got.before, "room", 1)],
+        effects=[compacts(got.before, "k3", keep, OTHER)],
         rulings=(ruling("before_compact", messages=Rearranged(OTHER), replaced_by=("P",)),),
         phase=Phase.RUNNING,
         plugin_states=(1,),
-        compaction=Compaction("k3", "room", running=True),
+        compaction=Compaction("k3", "room", running=True, tokens=tokens_of(got.before)),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from attrs import field, frozen
 
+from agentrail.core.context_budget import tokens_of
 from agentrail.core.vocabulary.commands import DONE, Accepted, Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CarryOut, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled
@@ -125,7 +126,7 @@ def _before_compact(before: State) -> Waiting:
         answer=DONE,
         ids=1,
         events=(BeforeCompact(2, "room"),),
-        changes={"phase": Phase.RUNNING, "compaction": Compaction("k3", "room")},
+        changes={"phase": Phase.RUNNING, "compaction": Compaction("k3", "room", tokens=tokens_of(before))},
     )
 
 

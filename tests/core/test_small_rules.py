@@ -5,7 +5,7 @@ import re
 import pytest
 
 from agentrail.core.audit import Difference, differences
-from agentrail.core.compaction import drop_oldest_rounds
+from agentrail.core.compaction import planned
 from agentrail.core.machine.tool_results import limited
 from agentrail.core.vocabulary.commands import AbortSent, Refused, StopSent
 from agentrail.core.vocabulary.effects import ReportStart, StartCall
@@ -46,32 +46,32 @@ def test_a_result_is_cut_at_its_limit(parts: tuple[Part, ...], most: int, kept: 
 
 # Compaction without a model
 
+FIRST = UserMessage((Text("what to do"),), Origin.PROMPT)
 PROMPT = UserMessage((Text("prompt"),), Origin.PROMPT)
 ANSWER = AssistantMessage((Text("answer"),))
 RESULT = ToolMessage("c1", "look", (Text("result"),))
-
-
-def notice(gone: int) -> UserMessage:
-    return UserMessage((Text(f"[{gone} older messages were dropped to make room]"),), Origin.NOTICE)
+NOTICE = UserMessage((Text("gone"),), Origin.NOTICE)
 
 
 @pytest.mark.parametrize(
-    ("messages", "keep", "left", "gone"),
+    ("messages", "keep", "left"),
     [
-        ((ANSWER, ANSWER, ANSWER), 0, (notice(2), ANSWER), 2),
-        ((PROMPT, ANSWER, PROMPT, ANSWER), 0, (notice(2), PROMPT, ANSWER), 2),
-        ((PROMPT, ANSWER, PROMPT, ANSWER), 18, (notice(1), ANSWER, PROMPT, ANSWER), 1),
-        ((PROMPT, ANSWER, RESULT, PROMPT), 12, (notice(3), PROMPT), 3),
-        ((RESULT, ANSWER, PROMPT), 100, (notice(1), ANSWER, PROMPT), 1),
-        ((PROMPT, ANSWER), 0, (PROMPT, ANSWER), 0),
+        ((ANSWER, ANSWER, ANSWER), 0, (NOTICE, ANSWER)),
+        ((FIRST, ANSWER, PROMPT, ANSWER), 0, (NOTICE, PROMPT, ANSWER)),
+        ((FIRST, ANSWER, PROMPT, ANSWER), 25, (NOTICE, ANSWER, PROMPT, ANSWER)),
+        ((FIRST, ANSWER, ANSWER, ANSWER, ANSWER, PROMPT, ANSWER), 40, (FIRST, NOTICE, ANSWER, PROMPT, ANSWER)),
+        ((FIRST, ANSWER, RESULT, PROMPT), 12, (NOTICE, PROMPT)),
+        ((RESULT, ANSWER, PROMPT), 100, (NOTICE, ANSWER, PROMPT)),
+        ((PROMPT, ANSWER), 0, (PROMPT, ANSWER)),
+        ((), 0, ()),
     ],
 )
-def test_the_oldest_rounds_are_dropped_until_the_rest_fits(
-    messages: tuple[Message, ...], keep: int, left: tuple[Message, ...], gone: int
+def test_the_oldest_rounds_go_until_the_rest_fits(
+    messages: tuple[Message, ...], keep: int, left: tuple[Message, ...]
 ) -> None:
-    note = f"{gone} older messages were dropped to make room"
-    none = "nothing could be dropped: the newest prompt and what followed it must stay"
-    assert drop_oldest_rounds(messages, keep) == (left, gone, note if gone else none)
+    plan = planned(messages, keep)
+    assert plan.with_notice("gone") == left
+    assert plan.leaving(messages) == tuple(messages[place] for place in sorted(plan.gone))
 
 
 # Errors as data

@@ -301,6 +301,9 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "tools.builtin.read_file.read_file.limit.le(2000)": (2000, ("",)),
     "tools.builtin.search.grep.pattern.max(1000)": (1000, ("",)),
     "tools.builtin.search.grep.glob.max(1000)": (1000, ("",)),
+    "tools.builtin.remembering.compact_conversation.reason.max(500)": (500, ("",)),
+    "tools.builtin.remembering.read_history.first.le(9007199254740992)": (9007199254740992, ("",)),
+    "tools.builtin.remembering.read_history.search.max(500)": (500, ("",)),
     "tools.builtin.search.grep.context.le(20)": (20, ("",)),
     "tools.builtin.search.grep.limit.le(1000)": (1000, ("",)),
     "tools.builtin.search.glob.pattern.max(1000)": (1000, ("",)),
@@ -358,6 +361,26 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
 """Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
+    "core.compaction.MOST_SUMMARY": (
+        8000,
+        "tests/tools/builtin/test_remembering.py::test_a_summary_may_have_so_many_characters",
+    ),
+    "runtime.work.past.PAGE": (
+        100,
+        "tests/tools/builtin/test_remembering.py::test_a_page_of_records_makes_no_difference",
+    ),
+    "tools.builtin.remembering.MAX_MESSAGES": (
+        50,
+        "tests/tools/builtin/test_remembering.py::test_so_many_messages_are_shown_at_once",
+    ),
+    "tools.builtin.remembering.MAX_OF_A_MESSAGE": (
+        4000,
+        "tests/tools/builtin/test_remembering.py::test_so_many_characters_of_a_message_are_shown",
+    ),
+    "tools.builtin.remembering.MAX_SHOWN": (
+        20_000,
+        "tests/tools/builtin/test_remembering.py::test_so_many_characters_are_shown_at_once",
+    ),
     "ports.snapshots.MOST_KEPT": (
         524_288,
         "tests/runtime/test_snapshots.py::test_the_longest_history_that_is_kept_whole",
@@ -380,6 +403,9 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
 NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     "seconds, of virtual or real time: how long something is waited for is told by a test of what waits": (
         "adapters.mcp.server.McpServer.timeout",
+        "core.vocabulary.options.Options.compact_timeout",
+        "tools.builtin.remembering.compact_conversation.tool(timeout=10)",
+        "tools.builtin.remembering.read_history.tool(timeout=60)",
         "adapters.mcp.server.McpServer.start_timeout",
         "adapters.models.settings.Settings.connect_timeout",
         "adapters.models.settings.Settings.first_byte_timeout",
@@ -483,10 +509,19 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "errors.branches.ALIKE",
         "errors.usage.LIKE_A_PROVIDER",
         "core.machine.responses.MOST_DOUBLED",
+        "core.compaction.LEAST_SUMMARY",
+        "core.compaction.PINNED_SHARE",
+        "core.compaction.SHORT",
+        "core.compaction.SHORTER[]",
+        "core.compaction.SUMMARY_SHARE",
         "core.context_budget.FEWEST",
         "core.context_budget.HALF",
         "core.context_budget.MOST",
         "core.context_budget.SURE",
+        "core.summary_request.ASKED_SHARE",
+        "core.summary_request.CHARS_PER_WORD",
+        "core.summary_request.OF_A_MESSAGE[]",
+        "core.summary_request.prompt_for.max(20)",
         "core.windows.ASSUMED",
         "core.supervision_rules.pause_before.min(16)",
         "hooks.contract.LIKE",
@@ -656,7 +691,9 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.work.background_jobs.BackgroundJobs.names.chr(10)",
     ),
     "what is told of a size, and no bound": (
+        "core.vocabulary.effects.StartCompaction.most",
         "core.vocabulary.measure.Measured.size",
+        "ports.model.Leaving.most",
         "adapters.processes.Launch.limits",
         "adapters.sandboxes.matcher.Order.limit",
         "ports.sandbox.Content.size",
@@ -713,6 +750,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "more than is ever shown of it, so that the limit of what is shown is the one that holds": (
         "adapters.mcp.pipes.KEPT",
+        "tools.builtin.remembering.read_history.tool(max_result_chars=30000)",
         "tools.builtin.shell.shell.tool(max_result_chars=60000)",
     ),
     "handed to the kernel, which counts in pages, ticks and its own descriptors; `test_bubblewrap.py` goes above": (

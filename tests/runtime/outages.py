@@ -95,6 +95,7 @@ PLACES: Final = (
     Place("journal_log.Records.place", "place", PAST, "session", "subscribe"),
     Place(READS, "read", PAST, "session", "subscribe"),
     Place(READS, "read", HANDLE_PAST, "caller", "ask_again"),
+    Place("past.StoredPast.messages", "read", "past.StoredPast.messages", "caller", "read_back"),
     Place(ANSWERS, "answer", "loop.Session._handle", "caller", "command"),
     Place(ANSWERS, "answer", "subagents.Family.answered", "caller", "decide"),
     Place(OPENING, "read", RESUMED, "caller", "resume"),
@@ -201,9 +202,9 @@ OTHERS: Final = (
         "test_plugins.py::test_a_plugin_calls_a_service",
     ),
     OtherPlace(
-        "plugin_asks.RunningCompaction.run",
-        "compactor",
-        "the context stays as it is",
+        "compacting.RunningCompaction._summary",
+        "self._compactor",
+        "the messages are dropped without a summary",
         "test_outages.py::test_a_compactor_that_fails_ends_no_session",
     ),
     OtherPlace(

@@ -37,7 +37,7 @@ from agentrail.ports.journal import (
     StoredAnswer,
     StoredSession,
 )
-from agentrail.ports.model import Compacted
+from agentrail.ports.model import AskModel, Leaving
 from agentrail.ports.retention import Retention
 from agentrail.ports.snapshots import MOST_KEPT
 from agentrail.runtime.actor.journal_log import PAGE
@@ -45,10 +45,11 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_contract import HeldToContract
 from agentrail.runtime.shared.journal_retry import LOG_EVERY, LONGEST_PAUSE, SteadyJournal, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
+from agentrail.runtime.work.past import StoredPast
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.life import SessionStarted
 from agentrail.values.events.response import MessageDelta
-from agentrail.values.messages import Message, UserMessage
+from agentrail.values.messages import UserMessage
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.outages import (
     APPEND,
@@ -232,6 +233,15 @@ async def ask_again(lab: Lab) -> None:
         await lab.during(lambda: session.ask("hi", command="c"))
 
 
+async def read_back(lab: Lab) -> None:
+    """What the tool `read_history` reads; a call of it gets an error result if this fails."""
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        await session.ask("hi")
+        past = StoredPast(session._session.shared.journal, "s")  # noqa: SLF001 - what a call of the tool is given
+        await lab.during(lambda: past.messages(0, 10))
+
+
 async def command(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
@@ -409,7 +419,20 @@ async def let_go(lab: Lab) -> None:
 STORIES = {
     story.__name__: story
     for story in (
-        *(prompt, prompt_in_doubt, spawn, sleep, wake, restart, set_aside, subscribe, ask_again, command, decide),
+        *(
+            prompt,
+            prompt_in_doubt,
+            spawn,
+            sleep,
+            wake,
+            restart,
+            set_aside,
+            subscribe,
+            ask_again,
+            read_back,
+            command,
+            decide,
+        ),
         *(resume, resume_long, resume_large, fork, look, forget, redact, retain, come_back),
         *(task, task_in_doubt, task_comes_back, hold, let_go, leave),
     )
@@ -479,16 +502,20 @@ def deep(levels: int) -> Exception:
 
 @pytest.mark.parametrize("levels", [0, 3_000])
 async def test_a_compactor_that_fails_ends_no_session(world: World, levels: int) -> None:
-    async def broken(messages: Sequence[Message], keep: int) -> Compacted:  # noqa: ARG001 - it fails
+    called = 0
+
+    async def broken(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - it fails
+        nonlocal called
+        called += 1
         await trio.lowlevel.checkpoint()
         raise deep(levels)
 
-    world.supervisor._sessions.shared.compactor = broken  # noqa: SLF001 - what the app puts there
-    session = await world.spawn(["one", "two"], "s")
-    assert await asked(session, "hi") == "one"
+    session = await world.spawn(["one", "two", "three"], "s", compactor=broken)
+    assert await asked(session, "word " * 1_000) == "one"
+    assert await asked(session, "hi") == "two"
     await session.compact()
-    assert await asked(session, "and?") == "two"
-    assert world.supervisor.crashes() == ()
+    assert await asked(session, "and?") == "three"
+    assert (called, world.supervisor.crashes()) == (1, ())
 
 
 @pytest.mark.parametrize(("levels", "problem"), [(0, "no model"), (3_000, "around")])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from agentrail.core.context_budget import budget_of, kept, tokens_of
+from agentrail.core.context_budget import budget_of, characters, kept, tokens_of
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.finding import tell_again
@@ -16,7 +17,7 @@ from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
 from agentrail.core.vocabulary.measure import Shown
-from agentrail.core.vocabulary.state import Compaction, Phase, Request, State, Turn
+from agentrail.core.vocabulary.state import Compaction, Draft, Phase, Request, State, Turn
 from agentrail.errors import Busy
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
@@ -42,6 +43,10 @@ _model_request = quick(ModelRequest)
 _start_event = quick(RequestStart)
 
 
+READ_HISTORY: Final = "read_history"
+"""Name of the tool that reads messages which have left the context."""
+
+
 def next_round(w: StepDraft, _: str) -> None:
     """Begin the next round, or end the turn if it has had `max_turns` rounds."""
     s = w.s
@@ -54,7 +59,7 @@ def next_round(w: StepDraft, _: str) -> None:
     s.phase = Phase.RUNNING
     s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False, fits=False)
     _merge(w)
-    reason = _why_compact(w)
+    reason = why_compact(w)
     if reason is not None:
         want_compaction(w, reason, forced=False)
     else:
@@ -105,7 +110,7 @@ def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
         added = (UserMessage((Text(text),), Origin.INTERVENTION),)
         w.say(*added)
         w.emit(Intervention(text, "before_request"))
-    shown = _shown(s.history, hook, ruling, added)
+    shown = shown_to(s.history, hook, ruling, added)
     before, used = s.used_model, (turn.model, turn.options)
     if before is not None and before != used:
         w.emit(ModelEffective(turn.model))
@@ -167,7 +172,7 @@ def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
     )
 
 
-def _shown(
+def shown_to(
     history: History, hook: Hook, ruling: Ruling, added: tuple[Message, ...] = ()
 ) -> History | tuple[Message, ...]:
     """Return what plugins put in place of the messages of *hook*, with what was *added* since; else *history*."""
@@ -200,7 +205,8 @@ def on_compact(w: StepDraft, sent: commands.CompactSent) -> None:
         s.compact_wanted = reason
 
 
-def _why_compact(w: StepDraft) -> str | None:
+def why_compact(w: StepDraft) -> str | None:
+    """Return why the context is to be compacted before the next request; `None` if it is not."""
     s = w.s
     if s.compact_wanted is not None:
         return s.compact_wanted
@@ -211,7 +217,7 @@ def _why_compact(w: StepDraft) -> str | None:
 def want_compaction(w: StepDraft, reason: str, *, forced: bool) -> None:
     """Plan a compaction, about which the plugins are asked first; one that was asked for earlier is done with it."""
     w.s.compact_wanted = None
-    w.s.compaction = Compaction(w.make_id("k"), reason, forced=forced)
+    w.s.compaction = Compaction(w.make_id("k"), reason, forced=forced, tokens=tokens_of(w.s))
     w.next("before_compact")
 
 
@@ -233,15 +239,22 @@ def finish_before_compact(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     if ruling.verdict is Verdict.SKIP:
         _after_compaction(w, "a plugin skipped it", shorter=False)
         return
-    messages = _shown(s.history, hook, ruling)
+    messages, budget = shown_to(s.history, hook, ruling), budget_of(s)
     s.compaction = compaction.but(running=True)
-    w.emit(CompactStart(len(messages)))
-    w.ask(StartCompaction(compaction.compaction_id, messages, kept(s)))
+    w.emit(CompactStart(len(messages), compaction.reason, compaction.tokens, budget.window))
+    model, options = (s.model, s.model_options) if s.turn is None else (s.turn.model, s.turn.options)
+    most = characters(s, min(budget.window, compaction.tokens) // 2)
+    timeout = s.setup.options.compact_timeout
+    reads_back, assumed = READ_HISTORY in s.tools, budget.is_assumed
+    w.ask(
+        StartCompaction(compaction.compaction_id, messages, kept(s), model, options, most, timeout, reads_back, assumed)
+    )
 
 
 def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
     """Take over the compacted messages, unless no provider would accept them; then continue the turn."""
     s = w.s
+    w.count(ended.usage)
     if s.compaction is None or s.compaction.compaction_id != ended.compaction_id:
         return
     unfit = why_unfit(ended.messages) if ended.messages or s.turn is None else "there is nothing to answer"
@@ -250,22 +263,37 @@ def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
         w.emit(CompactEnd(0, problem))
         _after_compaction(w, problem, shorter=False)
         return
+    history = History(ended.messages)
+    shorter = ended.removed > 0 or history.size < s.history.size
     if s.turn is not None:
-        own = len(s.history) - s.turn.mark
-        s.turn = s.turn.but(mark=max(0, len(ended.messages) - own))
+        s.turn = s.turn.but(mark=_mark(s.history, s.turn.mark, ended.messages))
     changed = compacted(s.history, ended.messages)
     if changed is not None:
         w.note((changed,))
         s.shown = None
-    s.history = History(ended.messages)
+    s.history = history
     tell_again(w, ended.messages)
     w.emit(CompactEnd(ended.removed, ended.note))
-    _after_compaction(w, ended.note, shorter=ended.removed > 0)
+    _after_compaction(w, ended.note, shorter=shorter)
+
+
+def _mark(before: History, mark: int, after: tuple[Message, ...]) -> int:
+    """Return the place in *after* of the turn's first message, which was at *mark* in *before*.
+
+    It is the prompt, which a compaction keeps. If a plugin has left it out, the turn's messages count from the end.
+    """
+    if mark < len(before):
+        prompt = before[mark]
+        for place in range(len(after) - 1, -1, -1):
+            if after[place] is prompt or after[place] == prompt:
+                return place
+    return max(0, len(after) - (len(before) - mark))
 
 
 def on_compaction_failed(w: StepDraft, failed: CompactionFailed) -> None:
     """Report the failure and continue with the unchanged history."""
     s = w.s
+    w.count(failed.usage)
     if s.compaction is None or s.compaction.compaction_id != failed.compaction_id:
         return
     w.emit(CompactEnd(0, failed.error))
@@ -273,10 +301,25 @@ def on_compaction_failed(w: StepDraft, failed: CompactionFailed) -> None:
 
 
 def _after_compaction(w: StepDraft, note: str, *, shorter: bool) -> None:
-    compaction, w.s.compaction = w.s.compaction, None
-    if w.s.turn is None:
+    """Continue with the request; abort the turn instead if the context is still longer than the model can take."""
+    s = w.s
+    compaction, s.compaction = s.compaction, None
+    if s.turn is None:
         w.next("settle")
     elif compaction is not None and compaction.forced and not shorter:
         abort_turn(w, "overflow", f"the context is too long, and compaction changed nothing: {note}")
+    elif compaction is not None and compaction.running and (problem := _why_too_long(s)) is not None:
+        abort_turn(w, "overflow", f"{problem}: {note}")
     else:
         w.next("request")
+
+
+def _why_too_long(s: Draft) -> str | None:
+    """Return why a compacted context is still too long; `None` if it is not, or if the window is only assumed."""
+    budget, tokens = budget_of(s), tokens_of(s)
+    if budget.is_assumed or tokens <= budget.trigger:
+        return None
+    return (
+        f"after the compaction the context takes about {tokens} tokens, and `compact_at` allows {budget.trigger} of "
+        f"the {budget.window} that the model can read"
+    )

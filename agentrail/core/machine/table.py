@@ -125,7 +125,7 @@ def anywhere(phase: Phase) -> Rows:
             CALLS, stays(phase, "a call that left its turn ended; an event reports it if it lingered", (ClearTimer,))
         ),
         **each(STREAM, stays(phase, LATE)),
-        **each(COMPACTIONS, stays(phase, LATE)),
+        **each(COMPACTIONS, stays(phase, "it comes too late; the usage of its summary is counted")),
         SubagentStarted: stays(phase, "an event reports the new sub-agent"),
         SubagentReported: stays(
             phase, "events and usage are taken over; time limits stop while a person decides", (SetTimer, ClearTimer)
@@ -261,7 +261,7 @@ _RUNNING: Rows = {
     ),
     **each(
         COMPACTIONS,
-        goes(RUNNING, IDLE, may=ON, why="the request goes out; after an overflow, compacting in vain aborts the turn"),
+        goes(RUNNING, IDLE, may=ON, why="the request goes out; the turn is aborted if the context is still too long"),
     ),
 }
 

@@ -137,6 +137,18 @@ class StartCompaction(Value):
     """Messages to shorten."""
     keep: int
     """Size in characters that the conversation should have afterwards (a target, not a limit)."""
+    model: str
+    """The model that writes the summary: that of the session."""
+    options: JsonObject
+    """Options for the model's provider."""
+    most: int
+    """About how many characters the model can read at once."""
+    timeout: float
+    """Seconds that the summary may take."""
+    reads_back: bool = False
+    """Whether the session has the tool `read_history`, so that the text may name it."""
+    is_assumed: bool = False
+    """Whether nobody knows how many tokens the model can read, so that the window is assumed."""
 
 
 class CancelCompaction(Value):

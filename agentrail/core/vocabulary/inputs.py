@@ -210,6 +210,8 @@ class CompactionEnded(Value, tag_field=TAG):
     """Number of messages that the compaction removed."""
     note: str
     """What the compaction did, in words."""
+    usage: Usage = NOTHING_USED
+    """Usage of the model that wrote the summary."""
 
 
 class CompactionFailed(Value, tag_field=TAG):
@@ -219,6 +221,8 @@ class CompactionFailed(Value, tag_field=TAG):
     """Id of the compaction."""
     error: str
     """Why the compaction failed."""
+    usage: Usage = NOTHING_USED
+    """Usage of the model that was to write the summary."""
 
 
 class HooksWereSlow(Value, tag_field=TAG):

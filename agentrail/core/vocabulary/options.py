@@ -64,6 +64,8 @@ class Options(Authored, kw_only=True):
     """How full the context may be before it is compacted: a share of the window, or more than 1: tokens."""
     compact_to: float = 0.5
     """How full a compaction leaves the context, if it can: a share of the window, or more than 1: tokens."""
+    compact_timeout: float = 60.0
+    """Seconds that the summary of a compaction may take; then the messages are dropped without one."""
     max_agents: int = 8
     """How many sub-agents may run at once, their own sub-agents included; a further one is refused."""
     max_agent_depth: int = 3

@@ -42,6 +42,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "CompactEnd": "note",
         "CompactNow": "reason",
         "CompactSent": "reason",
+        "CompactStart": "reason",
         "Compaction": "reason",
         "CompactionEnded": "note",
         "CompactionFailed": "error",

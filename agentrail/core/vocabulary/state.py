@@ -182,6 +182,8 @@ class Compaction(Value):
     """Whether the compaction has started; before that, plugins are asked."""
     forced: bool = False
     """Whether a failure of the compaction aborts the turn, because the context is too long for the model."""
+    tokens: int = 0
+    """About how many tokens the context takes."""
 
 
 class Suspension(Value):
@@ -262,7 +264,6 @@ class Subagent(Value):
 
 
 NOBODY: Final = PluginRow((), ())
-
 NO_TOOLS: Final[Mapping[str, Attached]] = MappingProxyType({})
 
 

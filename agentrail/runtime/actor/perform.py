@@ -26,8 +26,10 @@ from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
+from agentrail.runtime.work.compacting import RunningCompaction
 from agentrail.runtime.work.model_stream import Stream, UsageMeter
-from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk, RunningCompaction, model_options
+from agentrail.runtime.work.past import StoredPast
+from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk, model_options
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
@@ -176,8 +178,7 @@ class Performer:
 
     async def _ask_model(self, request: ModelRequest, meter: UsageMeter) -> Response:
         """Make a request to a model for a plugin; its chunks are only counted by *meter*, and not published."""
-        model = self.model(request.model)
-        return await self._shared.limits.stream(self._session_id, model, request, meter.hear)
+        return await self._shared.limits.stream(self._session_id, self.model(request.model), request, meter.hear)
 
     def _watch(self, stream: Stream) -> None:
         """Set a timer for the time when *stream* may have stalled."""
@@ -229,8 +230,7 @@ class Performer:
         tool = self._code.tools.get((effect.name, effect.revision))
         if tool is None:
             if not self.late.takes(effect):
-                is_other = effect.name in self.state.tools
-                why = "was redefined before the call ran" if is_other else "has no code here"
+                why = "was redefined before the call ran" if effect.name in self.state.tools else "has no code here"
                 self._mailbox.post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
             return
         call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended)
@@ -277,6 +277,7 @@ class Performer:
             threads,
             self._ties.subagents,
             memory_of(state.sections),
+            StoredPast(self._shared.journal, self._session_id),
         )
 
     def cancel_calls(self, effect: effects.CancelCalls) -> None:
@@ -318,14 +319,9 @@ class Performer:
         """Start a task that does what a plugin asked for (action `Ask`)."""
         ask = RunningAsk(effect.ask_id)
         self._asks = {**self._asks, ask.ask_id: ask}
-        world = AskWorld(
-            self._ask_model,
-            self._code.prices,
-            partial(model_options, self.state),
-            self._tool,
-            self._code.surroundings,
-            self._code.services,
-        )
+        code = self._code
+        own = (code.prices, partial(model_options, self.state), self._tool, code.surroundings, code.services)
+        world = AskWorld(self._ask_model, *own)
         threads = CallThreads(self._shared.threads, type(effect.request).__name__)
         ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)
 
@@ -344,8 +340,9 @@ class Performer:
 
     def start_compaction(self, effect: effects.StartCompaction) -> None:
         """Start a task that compacts the context."""
-        compaction = self._compaction = RunningCompaction(effect, self._mailbox.post)
-        self._shared.nursery.start_soon(compaction.run, self._shared.compactor, name=f"compaction ({self._session_id})")
+        post, code = self._mailbox.post, self._code
+        self._compaction = RunningCompaction(effect, post, self._ask_model, code.prices, code.compactor)
+        self._shared.nursery.start_soon(self._compaction.run, name=f"compaction ({self._session_id})")
 
     def cancel_compaction(self, _: effects.CancelCompaction) -> None:
         """Cancel the task of the compaction."""

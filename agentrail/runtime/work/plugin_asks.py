@@ -1,4 +1,4 @@
-"""Carries out what plugins ask for (`Ask`): model calls, tools, files, services; and runs compactions."""
+"""Carries out what plugins ask for (`Ask`): model calls, tools, files, services."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Final
 
 import trio
 
-from agentrail.core.vocabulary.effects import StartCompaction
-from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import NotReadable
 from agentrail.hooks.actions import (
@@ -25,11 +24,11 @@ from agentrail.hooks.actions import (
     RunTool,
 )
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.model import Compactor, Prices
+from agentrail.ports.model import Prices
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
 from agentrail.reprs import in_brackets
-from agentrail.runtime.shared.sanitize import Contained, tell, traced
+from agentrail.runtime.shared.sanitize import Contained, traced
 from agentrail.runtime.work.file_finding import find_files
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.tool_call import execute
@@ -41,37 +40,6 @@ from agentrail.values.messages import UserMessage
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, Ok, result_text
 from agentrail.values.usage import NOTHING_USED, Usage
-
-compacting_log = logging.getLogger("agentrail.session")
-
-
-class RunningCompaction:
-    """A compaction in a task of its own; posts exactly one input at its end."""
-
-    __slots__ = ("_post", "_start", "scope")
-
-    def __init__(self, start: StartCompaction, post: Callable[[AnyInput], None]) -> None:
-        self._start = start
-        self._post = post
-        self.scope = trio.CancelScope()
-
-    async def run(self, compactor: Compactor) -> None:
-        """Body of the task: compact the messages; any error leaves the context unchanged."""
-        name = self._start.compaction_id
-        closing: AnyInput = CompactionFailed(name, "cancelled")
-
-        def failed(error: BaseException) -> None:
-            nonlocal closing
-            tell(compacting_log, error, "compaction failed")
-            closing = CompactionFailed(name, described(error))
-
-        try:
-            with Contained(failed), self.scope:
-                done = await compactor(self._start.messages, self._start.keep)
-                closing = CompactionEnded(name, done.messages, done.removed, done.note)
-        finally:
-            self._post(closing)
-
 
 log = logging.getLogger("agentrail.ask")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from agentrail.ports.tool import Tool
 from agentrail.tools.builtin.editing import edit_file, write_file
 from agentrail.tools.builtin.read_file import read_file
+from agentrail.tools.builtin.remembering import compact_conversation, read_history
 from agentrail.tools.builtin.search import glob, grep, list_dir
 from agentrail.tools.builtin.shell import shell, shell_kill, shell_output
 from agentrail.tools.builtin.talking import ask_user, write_todos
@@ -32,16 +33,20 @@ def standard_tools() -> tuple[Tool, ...]:
         write_todos,
         ask_user,
         web_fetch,
+        compact_conversation,
+        read_history,
     )
 
 
 __all__ = [
     "ask_user",
+    "compact_conversation",
     "edit_file",
     "glob",
     "grep",
     "list_dir",
     "read_file",
+    "read_history",
     "shell",
     "shell_kill",
     "shell_output",

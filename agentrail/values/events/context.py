@@ -21,6 +21,12 @@ class CompactStart(Event):
 
     messages: int
     """Number of messages to compact."""
+    reason: str = ""
+    """Why the context is compacted."""
+    tokens: int = 0
+    """About how many tokens the context takes."""
+    window: int = 0
+    """Tokens that the model can read, or is assumed to."""
 
 
 class CompactEnd(Event):

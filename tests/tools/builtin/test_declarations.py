@@ -22,6 +22,8 @@ DECLARED = {
     "list_dir": (30, PURE, "path", {"files"}, True, 30_000),
     "write_todos": (10, IDEMPOTENT, None, set(), True, 30_000),
     "ask_user": (10, IDEMPOTENT, None, set(), True, 30_000),
+    "compact_conversation": (10, IDEMPOTENT, None, set(), True, 30_000),
+    "read_history": (60, PURE, None, set(), True, 30_000),
     "web_fetch": (45, PURE, ("url", "offset"), {"network"}, True, 30_000),
 }
 

@@ -1,0 +1,77 @@
+"""The tools `compact_conversation` and `read_history`: the model makes room in its context, and reads what has left."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from agentrail.core.summary_request import lines_of
+from agentrail.errors import ToolError
+from agentrail.ports.tool import PastMessage, ToolContext
+from agentrail.tools.bounds import Length, Range
+from agentrail.tools.function import tool
+from agentrail.values.messages import Message
+from agentrail.values.tools import CompactNow, Effect
+
+MAX_SHOWN: Final = 20_000
+"""The most characters of messages that one call shows."""
+
+MAX_OF_A_MESSAGE: Final = 4_000
+"""The most characters that are shown of one text of a message."""
+
+MAX_MESSAGES: Final = 50
+"""The most messages that one call shows."""
+
+
+@tool(timeout=10, effect="idempotent")
+async def compact_conversation(  # noqa: ASYNC124 - tools are async
+    reason: Annotated[str, Length(max=500)] = "asked by the model",
+) -> Effect:
+    """Make room in your context: older messages are replaced by a summary before you go on.
+
+    Args:
+        reason: Why, for those who watch.
+    """
+    return Effect(CompactNow(reason or "asked by the model"))
+
+
+@tool(timeout=60, effect="pure", max_result_chars=30_000)
+async def read_history(  # noqa: D417 - the model does not see `ctx`
+    ctx: ToolContext,
+    first: Annotated[int, Range(ge=1, le=2**53)] = 1,
+    search: Annotated[str, Length(max=500)] = "",
+    count: Annotated[int, Range(ge=1, le=MAX_MESSAGES)] = MAX_MESSAGES,
+) -> str:
+    """Read messages of this conversation as they were said, also those that have left your context.
+
+    Args:
+        first: Number of the first message to show, from 1, the oldest.
+        search: Show only messages with this text, whatever its case; without it, all.
+        count: How many messages to show, 50 at most.
+    """
+    if ctx.past is None:
+        problem = "there is no conversation to read: this call is of no session"
+        raise ToolError(problem)
+    word = search.casefold()
+
+    def has_word(message: Message) -> bool:
+        return word in "\n".join(lines_of(message)).casefold()
+
+    found = await ctx.past.messages(first - 1, count + 1, has_word if word else None)
+    return _shown(found, count, search)
+
+
+def _shown(found: tuple[PastMessage, ...], wanted: int, search: str) -> str:
+    """Return the messages as text, and how to go on if there are more of them."""
+    if not found:
+        return f"no message has {search!r} from there on" if search else "there are no messages from there on"
+    lines: list[str] = []
+    room = MAX_SHOWN
+    for number, message in found[:wanted]:
+        said = [f"[{number}] {line}" for line in lines_of(message, MAX_OF_A_MESSAGE)]
+        room -= sum(map(len, said))
+        if room < 0 and lines:
+            return "\n".join([*lines, f"[there is more: go on with first={number}]"])
+        lines += [line[:MAX_SHOWN] for line in said]
+    if len(found) > wanted:
+        lines.append(f"[there is more: go on with first={found[wanted].number}]")
+    return "\n".join(lines)
