@@ -1,6 +1,7 @@
 """`Plugin.screen`: what it takes out of a text is in no record, event, log line or list of prompts."""
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Final
 
@@ -23,7 +24,7 @@ from agentrail.runtime.work.screens import WITHHELD
 from agentrail.testing import ScriptedModel, call, check_plugin, say, stall
 from agentrail.testing.laws.laws import LawBrokenError, check_screen
 from agentrail.testing.probes import can_store
-from agentrail.values.content import Image, Text, Thinking
+from agentrail.values.content import File, Image, Text, Thinking
 from agentrail.values.events.envelope import Ephemeral
 from agentrail.values.events.life import PromptReceived
 from agentrail.values.events.plugins import PluginError
@@ -38,6 +39,12 @@ from tests.runtime.world import World, open_world, settle, spec_of, until
 CANARY = "sk-4711-canary"
 MASK = "[key]"
 PROMPT: Final = PromptSent((Text("hello"),))
+
+
+def file_of(media_type: str, text: str, name: str) -> File:
+    return File(media_type, b64encode(text.encode()).decode(), name=name)
+
+
 LONG = "This is a sentence of some length, and it says nothing. " * 12
 
 
@@ -307,3 +314,19 @@ async def test_a_screen_that_breaks_is_an_event(world: World) -> None:
     heard = world.heard(session)
     assert heard.of(PluginError) == [PluginError("Breaks", "screen", "it raised a `ValueError`")]
     assert heard.only(PromptReceived).text == MASK
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (file_of("text/plain", f"my key is {CANARY}", CANARY), file_of("text/plain", f"my key is {MASK}", MASK)),
+        (file_of("application/pdf", CANARY, "a"), file_of("application/pdf", CANARY, "a")),
+        (File("text/plain", "no base64"), File("text/plain", "no base64")),
+        (File("text/plain", reference=f"https://a/{CANARY}"), File("text/plain", reference=f"https://a/{MASK}")),
+    ],
+    ids=["a text", "no text", "no base64", "a reference"],
+)
+async def test_a_file_is_screened_where_it_is_text(world: World, given: File, kept: File) -> None:
+    session = await world.spawn(["fine"], plugins=[Masks()])
+    await session.ask([given])
+    assert session.messages()[0].parts == (kept,)

@@ -233,7 +233,8 @@ OPTIONS: list[tuple[dict[str, object], str]] = [
     ({"timeout": 0}, "its `timeout` must be a number of seconds above 0"),
     ({"timeout": float("inf")}, "its `timeout` must be a number of seconds above 0"),
     ({"timeout": True}, "its `timeout` must be a number of seconds above 0"),
-    ({"immune": 1}, "its `immune` and `parallel` must be true or false"),
+    ({"deferred": "yes"}, "its `immune`, `parallel` and `deferred` must be true or false"),
+    ({"immune": 1}, "its `immune`, `parallel` and `deferred` must be true or false"),
     ({"effect": "harmless"}, "its `effect` is 'harmless'; use `pure`, `idempotent`, `checkable`, `unsafe`"),
     (
         {"effect": "checkable"},
@@ -245,7 +246,10 @@ OPTIONS: list[tuple[dict[str, object], str]] = [
     ({"requires": "files"}, 'its `requires` must be several texts, as in `("files",)`'),
     ({"max_result_chars": 0}, "its `max_result_chars` must be above 0"),
     ({"retries": 3}, "there is no option `retries`; did you mean `requires`?"),
-    ({"xyzzy": 3}, "there is no option `xyzzy`; there are `effect`, `immune`, `max_result_chars`, `parallel`"),
+    (
+        {"xyzzy": 3},
+        "there is no option `xyzzy`; there are `deferred`, `effect`, `immune`, `max_result_chars`, `parallel`",
+    ),
 ]
 
 

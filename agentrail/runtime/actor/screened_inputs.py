@@ -5,7 +5,9 @@ The texts of an input are found by `personal_texts`, the table by which records 
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from operator import is_
 from typing import TypeVar, cast
@@ -21,7 +23,7 @@ from agentrail.hooks.live import Live
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.work.screens import screens_of
-from agentrail.values.content import Image, Said, Text, Thinking
+from agentrail.values.content import File, Image, Said, Text, Thinking
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import FrozenObject, Json
 
@@ -77,6 +79,8 @@ def _screened(value: object, screen: _Screen) -> object:
     match value:
         case Image():
             return value
+        case File():
+            return _file(value, screen)
         case Thinking(text=text):
             found = screen(text)
             return value if found == text else Thinking(found)  # the signature is of the text, and of no other
@@ -86,6 +90,18 @@ def _screened(value: object, screen: _Screen) -> object:
             return _items(cast("tuple[object, ...]", value), screen)
         case _:
             return value
+
+
+def _file(file: File, screen: _Screen) -> File:
+    """Return *file* with its name and reference screened, and its bytes if they are text."""
+    data = file.data
+    if data and file.media_type.startswith("text/"):
+        with suppress(ValueError):  # no base64, or no UTF-8: then no text
+            text = b64decode(data).decode()
+            found = screen(text)
+            data = data if found == text else b64encode(found.encode()).decode()
+    kept = file.but(data=data, reference=screen(file.reference), name=screen(file.name))
+    return file if kept == file else kept
 
 
 def _struct(value: msgspec.Struct, screen: _Screen) -> msgspec.Struct:

@@ -100,7 +100,7 @@ RESPONSES: Final = {
         ),
         (ToolCall("", "lamp", freeze_object({"room": "kitchen"}), "toolu_01"),),
         StopReason.TOOL_CALLS,
-        Usage(31, 26, 0, 12),
+        Usage(31, 26, 0, 12, cost_usd=0.0001),
     ),
     "ollama_tools": Response(
         (Thinking("Two lamps.", "reasoning"),),
