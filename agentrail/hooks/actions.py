@@ -19,11 +19,17 @@ class CallModel(Authored, tag_field=TAG):
     """Request for `Ask`: send a prompt to a model, outside the conversation."""
 
     prompt: str
-    """The prompt."""
+    """The prompt, which follows *messages*; empty if they are all that the model gets."""
     model: str | None = None
     """Name of the model; `None` if it is the session's."""
     system: str = ""
     """System prompt for this request."""
+    messages: tuple[Message, ...] = ()
+    """Messages before the prompt. The record keeps them whole, so give few."""
+    returns: JsonObject = EMPTY
+    """JSON Schema of the object that the answer must fit; if empty, the answer is the model's text."""
+    max_tokens: int | None = None
+    """The most tokens of the answer; `None` if the model's options say it."""
 
 
 class RunTool(Authored, tag_field=TAG):
@@ -76,7 +82,7 @@ class Answered(Authored, tag_field=TAG):
     """Answer to an `Ask` that succeeded."""
 
     value: Json
-    """The text of the model, tool or file, the paths that were found, or the service's answer."""
+    """The text (or object) of the model, the text of tool or file, the paths that were found, the service's answer."""
 
 
 class Failed(Authored, tag_field=TAG):

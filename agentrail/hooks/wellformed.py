@@ -48,7 +48,15 @@ from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.fitting import fit_message, fit_result
 from agentrail.values.foreign import seconds, shown
 from agentrail.values.json import freeze, freeze_object
-from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage, UserMessage, rearranged
+from agentrail.values.messages import (
+    AssistantMessage,
+    History,
+    Message,
+    ToolMessage,
+    UserMessage,
+    rearranged,
+    why_unfit,
+)
 from agentrail.values.tools import Err, Ok
 
 REPORTABLE: Final = frozenset(
@@ -111,10 +119,17 @@ def _is_flag(found: object) -> bool:
     return isinstance(found, bool)
 
 
+def _is_model_call(found: CallModel) -> bool:
+    messages, most = cast("object", found.messages), cast("object", found.max_tokens)
+    texts = _is_text(found.prompt) and _is_text_or_none(found.model) and _is_text(found.system)
+    fits = messages == () or (_are_messages(messages) and type(messages) is tuple and why_unfit(found.messages) is None)
+    return texts and fits and _is_object(found.returns) and (most is None or (type(most) is int and most > 0))
+
+
 def _is_request(found: object) -> bool:
     match found:
-        case CallModel(prompt=prompt, model=model, system=system):
-            return _is_text(prompt) and _is_text_or_none(model) and _is_text(system)
+        case CallModel():
+            return _is_model_call(found)
         case RunTool(name=name, args=args):
             return _is_text(name) and _is_object(args)
         case ReadFile(path=path):
@@ -131,6 +146,8 @@ def _is_request(found: object) -> bool:
 def frozen_request(request: AskRequest) -> AskRequest:
     """Return *request* with its JSON frozen, so that later changes by the plugin have no effect."""
     match request:
+        case CallModel(messages=messages, returns=returns) if messages or returns:
+            return request.but(messages=tuple(map(fit_message, messages)), returns=freeze_object(returns))
         case RunTool(name=name, args=args):
             return RunTool(name, freeze_object(args))
         case CallService(name=name, payload=payload):

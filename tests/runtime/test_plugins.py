@@ -30,7 +30,8 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePluginOptsUpdate, BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing import ScriptedModel, call, say, stall, transient
-from agentrail.testing.scripted import Scripted
+from agentrail.testing.scripted import Element, Scripted
+from agentrail.values.content import Text
 from agentrail.values.events.life import PromptReceived, PromptRejected
 from agentrail.values.events.plugins import (
     AskAnswered,
@@ -42,10 +43,12 @@ from agentrail.values.events.plugins import (
 )
 from agentrail.values.events.response import ModelSwitched
 from agentrail.values.events.tools import ToolBlocked
-from agentrail.values.json import FrozenObject, Json
+from agentrail.values.json import FrozenObject, Json, freeze_object
+from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
 from agentrail.values.stream import PING, TextChunk, UsageChunk
 from agentrail.values.usage import Price, Usage
 from tests.runtime.counting import counting, over, result_of
+from tests.runtime.families import agent
 from tests.runtime.tools import quick, raising
 from tests.runtime.world import World, open_world, settle, spec_of
 
@@ -107,6 +110,48 @@ async def test_a_plugin_asks_a_model(world: World) -> None:
     assert session.status().usage == Usage(10, 2)
     await settle()
     assert world.heard(session).said == "ok"
+
+
+FIT = {"type": "object", "properties": {"good": {"type": "boolean"}}, "required": ["good"]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        ('{"good": true}', "ok: {'good': True}"),
+        (say(calls=[call("answer", {"good": True})]), "ok: {'good': True}"),
+        ('{"good": "yes"}', "the answer does not fit"),
+        ("no idea", "the answer does not fit: it is no JSON"),
+    ],
+    ids=["text", "tool", "misfit", "no JSON"],
+)
+async def test_a_plugin_asks_a_model_for_an_object_about_messages(world: World, answer: Element, state: str) -> None:
+    model = ScriptedModel([answer, "ok"])
+    before = (UserMessage((Text("2 + 2?"),)), AssistantMessage((Text("5"),)))
+    request = CallModel("is it good?", messages=before, returns=freeze_object(FIT), max_tokens=9)
+    session = await world.spawn(model, plugins=[Asker(request)], model_options={"temperature": 0.5})
+    await session.ask("go")
+    assert state in str(session.inspect().plugin_states)
+    assert [message.text for message in model.requests[0].messages] == ["2 + 2?", "5", "is it good?"]
+    assert model.requests[0].options == {"temperature": 0.5, "max_tokens": 9}
+    assert [tool.name for tool in model.requests[0].tools] == ["answer"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        CallModel("x", messages=("hello",)),  # type: ignore[arg-type]  # on purpose
+        CallModel("x", messages=(ToolMessage("c1", "look", ()),)),
+        CallModel("x", max_tokens=0),
+        CallModel("x", max_tokens=True),
+        CallModel("x", returns="an object"),  # type: ignore[arg-type]  # on purpose
+    ],
+    ids=["no message", "no call", "no tokens", "a flag", "no schema"],
+)
+async def test_a_wrong_request_to_a_model_is_told_of_the_plugin(world: World, wrong: CallModel) -> None:
+    session = await world.spawn(["ok"], plugins=[Asker(wrong)])
+    await session.ask("go")
+    assert "its `ask` " in world.heard(session).only(PluginError).error
 
 
 async def test_options_for_one_model_are_not_given_to_another_that_a_plugin_asks(world: World) -> None:
@@ -426,3 +471,11 @@ async def test_stopping_while_a_plugin_asks_ends_everything(world: World, stop_a
         await monitor.wait()
     await settle()
     assert world.heard(session).names[-1] == "SessionEnded"
+
+
+async def test_a_plugin_starts_a_subagent_by_its_tool(world: World) -> None:
+    wanted = RunTool("task", freeze_object({"agent": "finder", "description": "look", "prompt": "find it"}))
+    session = await world.spawn(["ok"], plugins=[Asker(wanted)], agents={"finder": agent(["under the sofa"])})
+    await session.ask("go")
+    assert session.inspect().plugin_states == ("ok: under the sofa",)
+    assert "SubagentEnd" in world.heard(session).names

@@ -163,7 +163,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "BeforeSteering": "ref",
         "BeforeTool": "name call_id",
         "Call": "call_id name holders",
-        "CallModel": "model",
+        "CallModel": "model returns",
         "CallProbed": "call_id",
         "CallService": "name",
         "Change": (

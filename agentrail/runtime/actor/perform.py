@@ -27,7 +27,7 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.compacting import RunningCompaction
-from agentrail.runtime.work.model_stream import Stream, UsageMeter
+from agentrail.runtime.work.model_stream import Stream, UsageMeter, formed
 from agentrail.runtime.work.past import StoredPast
 from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk, model_options
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
@@ -178,7 +178,9 @@ class Performer:
 
     async def _ask_model(self, request: ModelRequest, meter: UsageMeter) -> Response:
         """Make a request to a model for a plugin; its chunks are only counted by *meter*, and not published."""
-        return await self._shared.limits.stream(self._session_id, self.model(request.model), request, meter.hear)
+        model = self.model(request.model)
+        stream = partial(self._shared.limits.stream, self._session_id, model, emit=meter.hear)
+        return await formed(model, request, stream)
 
     def _watch(self, stream: Stream) -> None:
         """Set a timer for the time when *stream* may have stalled."""

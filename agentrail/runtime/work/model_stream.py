@@ -6,7 +6,8 @@ Usage of an incomplete response is what the provider reported so far, and an est
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 import trio
 
@@ -297,7 +298,8 @@ class Stream:
             with Contained(self._raised), self.scope:
                 self.waiting = True
                 self._timed = times_beginning(model)
-                response = await self._response(model, session_id, limits)
+                stream = partial(limits.stream, session_id, model, emit=self.emit, sent=self.sent)
+                response = await formed(model, self.request, stream)
                 if self._tags is not None and not self.closed:
                     self._write(self._tags.end())
                 if self._held is not None and not self.closed:
@@ -309,14 +311,6 @@ class Stream:
             self._plain = False
             reach(Failpoint.RESPONSE)
             self._post(StreamCut(request_id, self.partial(), self._failure) if closing is None else closing)
-
-    async def _response(self, model: Model, session_id: str, limits: ProviderLimits) -> Response:
-        """Return the whole response; the answer comes by a tool if it must fit a schema that *model* does not heed."""
-        request, tool = self.request, ""
-        if request.returns and not forms_answers(model):
-            request, tool = with_answer_tool(request)
-        response = await limits.stream(session_id, model, request, self.emit, self.sent)
-        return without_answer_tool(response, tool) if tool else response
 
     def _raised(self, error: BaseException) -> None:
         """Keep the exception that the model raised."""
@@ -340,3 +334,13 @@ class Stream:
         Its usage is estimated as if the request were cut now.
         """
         return StreamStalled(self.request.request_id, round(now - self.last, 3), self.partial(cut=True))
+
+
+async def formed(
+    model: Model, request: ModelRequest, stream: Callable[[ModelRequest], Awaitable[Response]]
+) -> Response:
+    """Return what *stream* returns; the answer comes by a tool if it must fit a schema that *model* does not heed."""
+    if not request.returns or forms_answers(model):
+        return await stream(request)
+    request, tool = with_answer_tool(request)
+    return without_answer_tool(await stream(request), tool)

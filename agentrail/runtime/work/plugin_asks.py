@@ -9,6 +9,7 @@ from typing import Final
 
 import trio
 
+from agentrail.core.answers import read_answer
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import NotReadable
@@ -35,7 +36,7 @@ from agentrail.runtime.work.tool_call import execute
 from agentrail.values.content import Text, text_of
 from agentrail.values.fitting import fit_text
 from agentrail.values.foreign import described
-from agentrail.values.json import EMPTY, JsonObject, freeze, thaw
+from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object, thaw
 from agentrail.values.messages import UserMessage
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, Ok, result_text
@@ -113,15 +114,29 @@ class RunningAsk:
             post(AskSettled(self.ask_id, answer, self._used()))
 
     async def _judged(self, request: CallModel, model: str, world: AskWorld) -> AskAnswer:
-        """Return a model's text, and keep its usage even if the request fails later."""
-        prompt = (UserMessage((Text(request.prompt),)),)
-        asked = ModelRequest(model, prompt, request.system, may_call=False, options=world.options(model))
+        """Return a model's text or object, and keep its usage even if the request fails later."""
+        prompt = (UserMessage((Text(request.prompt),)),) if request.prompt or not request.messages else ()
+        options = world.options(model)
+        if request.max_tokens is not None:
+            options = freeze_object({**options, "max_tokens": request.max_tokens})
+        messages = (*request.messages, *prompt)
+        asked = ModelRequest(model, messages, request.system, may_call=False, options=options, returns=request.returns)
         meter = UsageMeter(asked)
         priced = partial(world.prices.priced, asked.model, asked.options)
         self._used = lambda: priced(meter.used(cut=self.scope.cancel_called))
         response = await world.ask_model(asked, meter)
         self._used = lambda: priced(response.usage)
-        return Answered(text_of(response.parts))
+        text = text_of(response.parts)
+        return _object_in(text, request.returns) if request.returns else Answered(text)
+
+
+def _object_in(text: str, schema: JsonObject) -> AskAnswer:
+    """Return the JSON object in *text*, or why it does not fit *schema*."""
+    from agentrail.tools.answers import misfit  # noqa: PLC0415 - only needed if answers have a form
+
+    found = read_answer(text)
+    problem = found if isinstance(found, str) else misfit(schema, found)
+    return Answered(found) if problem is None else Failed(f"the answer does not fit: {problem}")
 
 
 def _nothing() -> Usage:
