@@ -40,6 +40,17 @@ async def test_an_earlier_timer_wakes_one_that_sleeps_for_a_later(timers: Timers
     assert fired == ["soon"]
 
 
+async def test_to_set_and_clear_an_earlier_one_wakes_no_task(timers: Timers) -> None:
+    fired: list[str] = []
+    timers.set(("s", "late"), trio.current_time() + 100, lambda: fired.append("late"))
+    await trio.testing.wait_all_tasks_blocked()
+    timers.set(("s", "soon"), trio.current_time() + 1, lambda: fired.append("soon"))
+    assert trio.lowlevel.current_statistics().tasks_runnable == 0
+    timers.clear(("s", "soon"))
+    await trio.sleep(200)
+    assert fired == ["late"]
+
+
 async def test_a_timer_replaces_one_of_the_same_key(timers: Timers) -> None:
     fired: list[str] = []
     timers.set(("s", "t"), trio.current_time() + 1, lambda: fired.append("old"))

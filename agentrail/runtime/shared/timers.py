@@ -21,7 +21,7 @@ SLACK = 64
 class Timers:
     """Calls plain functions at times of the supervisor's *clock*."""
 
-    __slots__ = ("_counter", "_heap", "_limit", "_live", "_parked", "_task", "_until", "clock")
+    __slots__ = ("_counter", "_heap", "_limit", "_live", "_parked", "_task", "_until", "_waiting", "clock")
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -32,6 +32,7 @@ class Timers:
         self._until = math.inf
         self._task: trio.lowlevel.Task | None = None
         self._parked = False
+        self._waiting: trio.CancelScope | None = None
 
     @in_brackets
     def __repr__(self) -> str:
@@ -54,8 +55,12 @@ class Timers:
         if len(self._heap) > self._limit:
             self._sweep()
         if at < self._until and self._parked and self._task is not None:
-            self._parked = False
-            trio.lowlevel.reschedule(self._task)
+            if self._waiting is None:
+                self._parked = False
+                trio.lowlevel.reschedule(self._task)
+            else:  # cheaper than to wake the task, as a timer such as that of an abort is mostly cleared soon
+                self._until = at
+                self._waiting.deadline = self.clock.deadline(at)
         reach(Failpoint.TIMER_SET)
 
     def clear(self, key: Key) -> None:
@@ -99,10 +104,11 @@ class Timers:
         if until == math.inf:  # no cancel scope: Trio would cancel it at once while a user's clock shows infinity
             await trio.lowlevel.wait_task_rescheduled(self._leave)
             return
-        with trio.CancelScope(deadline=self.clock.deadline(until)) as waiting:
+        with trio.CancelScope(deadline=self.clock.deadline(until)) as self._waiting:
             await trio.lowlevel.wait_task_rescheduled(self._leave)
+        waiting, self._waiting = self._waiting, None
         if waiting.cancelled_caught:
-            self.clock.reached(until)  # Trio has waited for this time, whatever the clock shows now
+            self.clock.reached(self._until)  # Trio has waited for this time, whatever the clock shows now
 
     def _drop_dead(self) -> None:
         """Drop cleared timers from the front, so that the task does not wake for them."""
