@@ -24,7 +24,7 @@ BYTES = {
     "spawned": (0, False, False, 3_730),
     "ten messages, outside of the journal": (5, False, False, 6_830),
     "ten messages, with the default journal": (5, True, False, 9_940),
-    "asleep, outside of the journal": (0, False, True, 2_900),
+    "asleep, outside of the journal": (0, False, True, 2_940),
 }
 """Turns of a session, each of two messages of about 200 characters; whether records are kept; whether it sleeps; and
 the bytes that it takes now."""

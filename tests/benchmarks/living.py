@@ -68,6 +68,9 @@ async def _at_rest(supervisor: Supervisor, *, asleep: bool) -> None:
         actor = session._session  # noqa: SLF001 - no event says so
         while actor.mailbox.alarm is None or (asleep and not actor.sleep.is_deep):  # noqa: ASYNC110 - no event says so
             await trio.sleep(0.1)
+    idlers = supervisor._sessions.shared.idlers  # noqa: SLF001 - what it notes of them takes bytes too, for a while
+    while idlers._looks:  # noqa: ASYNC110, SLF001
+        await trio.sleep(0.1)
 
 
 async def sizes(sessions: int, turns: int, journal: Journal | None = None, *, asleep: bool = False) -> float:
