@@ -177,9 +177,9 @@ def _abort_for(w: StepDraft, ruling: Ruling) -> None:
     drain(w)
     _audit(phase, AbortSent, w.s.phase, w.effects)
     asks = {effect.ask_id for effect in begun if isinstance(effect, CarryOut)}
+    left = [effect for effect in begun if not isinstance(effect, StartCall | CarryOut)]
     w.effects = [
-        *(effect for effect in begun if not isinstance(effect, StartCall | CarryOut)),
-        *(effect for effect in w.effects if not (isinstance(effect, CancelAsk) and effect.ask_id in asks)),
+        effect for effect in (*left, *w.effects) if not (isinstance(effect, CancelAsk) and effect.ask_id in asks)
     ]
 
 
