@@ -1,9 +1,9 @@
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.commands import StopSent
-from agentrail.core.vocabulary.effects import CloseSession, WriteLog
+from agentrail.core.vocabulary.effects import CancelAsk, CarryOut, CloseSession, WriteLog
 from agentrail.core.vocabulary.inputs import HooksWereSlow, ToolStopped
-from agentrail.testing.probes import CriticalListener, Listener
-from agentrail.values.events import PluginError, SessionEnded
+from agentrail.testing.probes import CriticalListener, Listener, Scripted
+from agentrail.values.events import AgentAbort, PluginError, SessionEnded
 from tests.core.driving import answer, asked, call, ends, events, hello, session
 
 
@@ -40,3 +40,20 @@ def test_a_critical_listener_that_breaks_aborts_the_turn_as_an_abort_would() -> 
     prompted = world.apply(hello())
     assert [type(effect).__name__ for effect in prompted.effects] == ["StartRequest", "CancelRequest"]
     assert world.ledger.outcomes == ["aborted"]
+
+
+def test_a_question_that_a_step_begins_and_cancels_is_neither_asked_nor_cancelled_if_a_listener_aborts() -> None:
+    def step_of(listener: Listener) -> Step:
+        world = session(Scripted({"before_tool": ("ask", "abort")}), listener)
+        world.apply(hello())
+        world.apply(hello("and then"))
+        return answer(world, call("read"), call("keep"))
+
+    quiet = step_of(Listener())
+    assert [type(effect) for effect in quiet.effects if isinstance(effect, CarryOut | CancelAsk)] == [
+        CarryOut,
+        CancelAsk,
+    ]
+    loud = step_of(CriticalListener(raises_at=quiet.events[-1].seq))
+    assert [event.kind for event in events(loud) if isinstance(event, AgentAbort)] == ["plugin", "critical"]
+    assert not [effect for effect in loud.effects if isinstance(effect, CarryOut | CancelAsk)]
