@@ -23,7 +23,9 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeRequest
 from agentrail.hooks.plugin import Plugin
+from agentrail.plugins import BudgetGuard
 from agentrail.ports.journal import Snapshot
+from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.clock import Clock
@@ -33,6 +35,7 @@ from agentrail.testing import ScriptedModel, SimulationFailedError, Simulator, c
 from agentrail.testing.probes import Holder
 from agentrail.testing.simulator import process_life
 from agentrail.testing.simulator.__main__ import main
+from agentrail.testing.simulator.auditor import is_same
 from agentrail.testing.simulator.fault_kinds import FAULTS, generator
 from agentrail.testing.simulator.faulty_journal import FaultyJournal
 from agentrail.testing.simulator.last_look import Intensity, begin_to_close, check_order, check_reports
@@ -353,3 +356,17 @@ def test_a_run_that_would_never_end_is_ended_and_leaves_no_task_behind(main: Cal
     with pytest.raises(NothingMovesError):
         run(0, ClockWatch(), lambda _: main())
     gc.collect()  # of a task that goes on when its run is over, Python complains here
+
+
+async def test_states_of_plugins_that_are_only_data_after_a_redaction_count_as_the_same() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([say("well")]), plugins=[BudgetGuard(max_rounds=7)])
+        session = await supervisor.spawn(spec)
+        await session.ask("hello")
+        known, _, _ = await rebuilt(journal, session.id)
+        assert session.inspect() != known
+        assert is_same(session.inspect(), known)
+        assert not is_same(session.inspect(), known.but(title="another"))
+        assert not is_same(session.inspect(), known.but(plugin_states=(7,)))
+        assert not is_same(session.inspect(), None)

@@ -12,6 +12,7 @@ from agentrail.core.supervision_rules import SAME_INPUT, Strategy
 from agentrail.errors import SessionAsleep
 from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
 from agentrail.runtime.handle import SessionHandle
+from agentrail.testing.simulator.auditor import is_same
 from agentrail.testing.simulator.callers import DOINGS, SimulatedCaller
 from agentrail.testing.simulator.outage_rules import check_outages
 from agentrail.testing.simulator.stage import Stage
@@ -166,7 +167,7 @@ def _check_idle(stage: Stage, supervisor: Supervisor, handle: SessionHandle) -> 
         return
     view = _view(supervisor, handle.id)
     stage.demand(view is None or not any(view.mailbox), "idle", f"`{handle.id}` is at rest, and letters wait")
-    stage.demand(state == book.state, "visible", f"`{handle.id}` is not what its records tell")
+    stage.demand(is_same(state, book.state), "visible", f"`{handle.id}` is not what its records tell")
     now = stage.watch.time() * 1000
     late = [timer for timer, due in state.timers if due < now - OVERDUE]
     stage.demand(not late, "idle", f"`{handle.id}` waits for timers that never fire: {late}")
