@@ -208,9 +208,9 @@ def definition(tool: ToolSpec) -> str:
     return canonical({"name": tool.name, "description": tool.description, "parameters": parameters})
 
 
-def fitting(tools: Iterable[ToolSpec], room: int = ROOM) -> list[ToolSpec]:
-    """Return the first of *tools*, so many that their definitions have at most *room* characters; at least one."""
-    taken: list[ToolSpec] = []
+def fitting(tools: Iterable[ToolSpec]) -> list[ToolSpec]:
+    """Return the first of *tools*, so many that their definitions have at most `ROOM` characters; at least one."""
+    room, taken = ROOM, list[ToolSpec]()
     for tool in tools:
         room -= len(definition(tool))
         if taken and room < 0:

@@ -128,7 +128,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "The supervisor is left as soon as it is said, and leaving it does the same.": (
         "runtime/supervision/tree.py Tree.doom: True → False",
-        "runtime/supervision/tree.py Tree.doom: True → False #2",
     ),
     "Of these numbers only the order counts, not the first one.": ("runtime/shared/timers.py Timers.__init__: 0 → 1",),
     "Trio has another checkpoint on the same way.": (

@@ -426,14 +426,13 @@ def names_whose_window_is_kept(count: int) -> bool:
     return kept(windows.window_of, lambda number: (f"openai:gpt-4-{number}",), count)
 
 
-@scene("values.stream.MOST_SIZES", 5)
+@scene("values.stream.MOST_SIZES")
 def tools_whose_size_is_kept(count: int) -> bool:
-    with smaller(stream, "MOST_SIZES", 5):
-        stream._TOOL_SIZES.clear()
-        specs = [ToolSpec(f"tool{number}", "") for number in range(count)]
-        for spec_ in specs:
-            stream.tool_size(spec_)
-        return len(stream._TOOL_SIZES) == count
+    stream._TOOL_SIZES.clear()
+    specs = [ToolSpec(f"tool{number}", "") for number in range(count)]
+    for spec_ in specs:
+        stream.tool_size(spec_)
+    return len(stream._TOOL_SIZES) == count
 
 
 @scene("tools.json_schema.regex_parser._compiled(maxsize)", 1024)
