@@ -17,6 +17,7 @@ from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import (
     AskSettled,
     CompactionEnded,
+    CompactionFailed,
     SessionReturned,
     StreamCut,
     StreamEnded,
@@ -152,7 +153,7 @@ def _used(seen: Seen) -> Usage:
             return partial.usage if cut else NOTHING_USED
         case SteerSent(partial=partial, when="now") | TimerFired(partial=partial):
             return partial.usage if cut else NOTHING_USED
-        case AskSettled(usage=usage):
+        case AskSettled(usage=usage) | CompactionEnded(usage=usage) | CompactionFailed(usage=usage):
             return usage
         case SubagentReported(child=child, used=used, heard=heard):
             found = next((agent for agent in before.subagents if agent.child == child), None)
