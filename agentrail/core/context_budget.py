@@ -26,6 +26,13 @@ Of a smaller one, much of the count may be what the provider itself adds.
 FEWEST: Final = 0.5
 """The fewest characters per token that are taken from a provider's count."""
 
+UNSEEN: Final = 100_000
+"""The most tokens that a context may have beside those of its characters: files that the provider keeps, images.
+
+A count beyond that is not believed. It would have each turn aborted, and nothing that a compaction leaves out would
+make it smaller.
+"""
+
 MOST: Final = 8.0
 """The most characters per token that are taken from a provider's count."""
 
@@ -78,10 +85,14 @@ def overhead(state: State) -> int:
 
 
 def measured(state: State, usage: Usage) -> Measured | None:
-    """Return the count of a response with *usage*, which *state* has in its history; `None` if nobody has counted."""
+    """Return the count of a response with *usage*, which *state* has in its history.
+
+    Return `None` if nobody has counted, or the count cannot be that of this context.
+    """
     if not usage.input_tokens:
         return None
-    return Measured(usage.total_tokens, overhead(state) + state.history.size)
+    size = overhead(state) + state.history.size
+    return Measured(usage.total_tokens, size) if usage.total_tokens <= UNSEEN + size / FEWEST else None
 
 
 def tokens_of(state: State, size: int | None = None) -> int:

@@ -57,6 +57,12 @@ def test_system_prompt_sections_tools_and_the_form_of_answers_count() -> None:
     assert room(full, tokens_of(full)) == pytest.approx(400, abs=4)
 
 
+@pytest.mark.parametrize(("tokens", "believed"), [(100_799, True), (100_801, False), (2**53, False)])
+def test_a_count_that_cannot_be_that_of_the_context_is_not_believed(tokens: int, believed: bool) -> None:
+    counted = measured(state(said("x" * 400)), Usage(tokens, 0))
+    assert counted == (Measured(tokens, 400) if believed else None)
+
+
 def test_the_count_of_the_last_response_is_the_base_and_what_came_since_is_estimated() -> None:
     before = state(said("x" * 400))
     base = measured(before, Usage(5_000, 200))

@@ -518,6 +518,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "core.context_budget.HALF",
         "core.context_budget.MOST",
         "core.context_budget.SURE",
+        "core.context_budget.UNSEEN",
         "core.summary_request.ASKED_SHARE",
         "core.summary_request.CHARS_PER_WORD",
         "core.summary_request.OF_A_MESSAGE[]",
