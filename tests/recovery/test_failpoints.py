@@ -20,6 +20,7 @@ from agentrail import SessionHandle
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.ports.failpoints import Failpoint
+from agentrail.runtime.work.past import StoredPast
 from agentrail.testing.conformance.journal_samples import prompted
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.messages import ToolMessage, UserMessage, why_unfit
@@ -75,7 +76,8 @@ async def told(place: Place) -> str:
     session = await live(world, story.spec(world, place.effect), story.script)
     assert session is not None
     await check(world, session, place.effect)
-    results = " ".join(message.text for message in session.messages() if isinstance(message, ToolMessage))
+    said = [past.message for past in await StoredPast(world.journal, SESSION).messages(0, 1_000)]
+    results = " ".join(message.text for message in said if isinstance(message, ToolMessage))
     fate = next((fate for found, fate in FATES if found in results), results or "-")
     return f"{len(world.ran)} {fate}"
 
