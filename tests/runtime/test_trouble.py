@@ -367,7 +367,7 @@ async def test_a_model_that_breaks_is_a_permanent_error(world: World, caplog: py
 
 
 async def test_an_overflow_compacts_once_and_then_gives_up(world: World) -> None:
-    script: list[Element] = [say("x" * 400), say("y" * 400), overflow(), "short"]
+    script: list[Element] = [say("x" * 400), say("y" * 400), overflow(), "they said x", "short"]
     session = await world.spawn(script)
     await session.ask("one")
     await session.ask("two")
@@ -376,6 +376,7 @@ async def test_an_overflow_compacts_once_and_then_gives_up(world: World) -> None
     heard = world.heard(session)
     assert len(heard.of(ContextOverflow)) == 1
     assert heard.only(CompactEnd).removed > 0
+    assert any("they said x" in message.text for message in session.messages())
 
 
 async def test_a_stalled_stream_is_reported_and_then_tried_again(world: World) -> None:
