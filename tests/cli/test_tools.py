@@ -41,5 +41,5 @@ def test_whatever_may_change_something_or_reaches_further_asks_first(tmp_path: P
     (plugin,) = spec.plugins
     assert plugin == HumanApproval(tools=ASK_FIRST, safe_commands=(), timeout=None)
     changing = {tool.spec.name for tool in terminal_tools() if tool.spec.effect is not EffectClass.PURE}
-    assert changing - set(ASK_FIRST) == {"shell_kill", "write_todos", "ask_user", "remember"}
+    assert changing - set(ASK_FIRST) == {"shell_kill", "write_todos", "ask_user", "remember", "compact_conversation"}
     assert {name for name, tool in TOOLS.items() if "network" in tool.spec.requires} <= set(ASK_FIRST)
