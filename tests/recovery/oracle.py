@@ -18,7 +18,7 @@ from agentrail.ports.journal import Journal, Record, folded, opening_of
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionStart, ToolUnknown
-from agentrail.values.messages import UserMessage, why_unfit
+from agentrail.values.messages import Origin, UserMessage, why_unfit
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import NotStarted
 from tests.recovery.client import SESSIONS, Log
@@ -108,7 +108,7 @@ def _of_commands(log: Log, found: dict[str, Found]) -> Iterable[str]:
         word
         for known in found.values()
         for message in known.state.history
-        if isinstance(message, UserMessage)
+        if isinstance(message, UserMessage) and message.origin is not Origin.NOTICE
         for word in message.text.split()
         if word.startswith("[")
     )
