@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.measure import Measured
 from agentrail.core.vocabulary.state import State
 from agentrail.core.windows import ASSUMED, window_of
 from agentrail.values.json import weight
-from agentrail.values.stream import CHARS_PER_TOKEN, tool_size
+from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.usage import Usage
 
 SURE: Final = 10_000
@@ -79,7 +79,7 @@ def overhead(state: State) -> int:
     if any(spec.deferred for spec in specs):
         specs = list(declared(specs))
     for spec in specs:
-        size += tool_size(spec)
+        size += spec.size
     returns = state.returns
     return size + weight(returns) if returns else size
 

@@ -17,7 +17,7 @@ from agentrail.hooks.ruling import MEMORY, SKILLS, Section
 from agentrail.values.events.context import PrefixChanged
 from agentrail.values.json import canonical
 from agentrail.values.messages import AssistantMessage, History, Message, size_of
-from agentrail.values.stream import tokens, tool_size
+from agentrail.values.stream import tokens
 
 KINDS: Final = ("tool", SKILLS, MEMORY, "messages")
 """Kinds of parts, in the order in which a provider reads them."""
@@ -54,7 +54,7 @@ def altered_section(before: Sequence[Section], section: Section, mode: str) -> t
 def altered_tools(before: Mapping[str, Attached], after: Mapping[str, Attached], by: str) -> tuple[Altered, ...]:
     """Return a note for each tool that is added, removed or replaced."""
     marks = _tool_marks(before)
-    end = ("", sum(tool_size(attached.spec) for attached in before.values()))
+    end = ("", sum(attached.spec.size for attached in before.values()))
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return tuple([Altered("tool", name, by, *marks.get(name, end)) for name in changed])
 
@@ -111,7 +111,7 @@ def _read_again(state: State, part: Altered, answered: int) -> int:
     background = _size(lasting(state.sections, state.setup.prompt_mode))
     if part.kind in _SECTIONS:
         return max(0, background - part.kept) + messages
-    tools = sum(tool_size(attached.spec) for attached in state.tools.values())
+    tools = sum(attached.spec.size for attached in state.tools.values())
     return max(0, tools - part.kept) + len(fixed_text(state.setup, state.tools)) + background + messages
 
 
@@ -144,7 +144,7 @@ def _tool_marks(tools: Mapping[str, Attached]) -> Mapping[str, tuple[str, int]]:
             last_deferred = name
         else:
             marks[name] = (_digest(last, name, spec.description, canonical(spec.parameters)), size)
-            size, last = size + tool_size(spec), name
+            size, last = size + spec.size, name
     return marks
 
 

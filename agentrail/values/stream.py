@@ -144,30 +144,9 @@ class Failure(Authored):
     """Whether a permanent failure concerns this model only, so that another model may succeed."""
 
 
-_TOOL_SIZES: Final[dict[int, tuple[ToolSpec, int]]] = {}
-
-MOST_SIZES: Final = 4_000
-"""The most tools whose size is kept."""
-
-
-def tool_size(spec: ToolSpec) -> int:
-    """Return about how many characters the model reads of a tool: its name, description and schema.
-
-    The size is kept by identity, because a schema takes long to measure, and each round asks for it.
-    """
-    known = _TOOL_SIZES.get(id(spec))
-    if known is not None and known[0] is spec:
-        return known[1]
-    size = len(spec.name) + len(spec.description) + weight(spec.parameters)
-    if len(_TOOL_SIZES) >= MOST_SIZES:
-        _TOOL_SIZES.clear()
-    _TOOL_SIZES[id(spec)] = (spec, size)
-    return size
-
-
 def read_tokens(request: ModelRequest) -> int:
     """Return the approximate number of tokens in *request*, the tools' schemas included."""
-    tools = sum(map(tool_size, request.tools))
+    tools = sum(tool.size for tool in request.tools)
     return tokens(request.size + tools + (weight(request.returns) if request.returns else 0))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import cached_property
 from typing import TypeAlias
 
 from msgspec.structs import force_setattr
 
 from agentrail.values.content import Part, as_parts, text_of
 from agentrail.values.foreign import seconds
-from agentrail.values.json import EMPTY, JsonObject, freeze_object
+from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
 from agentrail.values.value import TAG, Authored, quick
 
 
@@ -33,7 +34,7 @@ def cut_time(found: float) -> float:
     return found if plain is None else plain
 
 
-class ToolSpec(Authored, tag_field=TAG):
+class ToolSpec(Authored, tag_field=TAG, dict=True, gc=True):  # msgspec wants `gc` beside `dict`, which keeps `size`
     """Description of a tool: everything but its code."""
 
     name: str
@@ -62,6 +63,14 @@ class ToolSpec(Authored, tag_field=TAG):
     def __post_init__(self) -> None:
         force_setattr(self, "parameters", freeze_object(self.parameters))
         force_setattr(self, "timeout", cut_time(self.timeout))
+
+    @cached_property
+    def size(self) -> int:
+        """Approximate number of characters that the model reads of the tool: its name, description and schema.
+
+        It is measured once, because a schema takes long to measure, and each round asks for it.
+        """
+        return len(self.name) + len(self.description) + weight(self.parameters)
 
 
 class Ok(Authored, tag_field=TAG):

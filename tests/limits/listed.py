@@ -68,7 +68,6 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "codec.text.DOCUMENT_DEPTH": (128, ("levels_of_a_text",)),
     "codec.text._LONGEST_INT": (20, ("digits_of_a_number",)),
     "core.windows.window_of(maxsize)": (1000, ("names_whose_window_is_kept",)),
-    "values.stream.MOST_SIZES": (4000, ("tools_whose_size_is_kept",)),
     "core.machine.reconfiguring.MOST_LABELS": (
         64,
         ("labels_at_the_start_of_a_session", "labels_that_a_session_gets_later"),

@@ -44,7 +44,6 @@ from agentrail.tools.builtin.shell import _told_output
 from agentrail.tools.json_schema import explain, regex, regex_parser, validation
 from agentrail.tools.json_schema.regex import Regex
 from agentrail.tools.json_schema.regex_parser import UnusableError
-from agentrail.values import stream
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentStart
@@ -424,15 +423,6 @@ def figures_that_are_shared(count: int) -> bool:
 @scene("core.windows.window_of(maxsize)", 1000)
 def names_whose_window_is_kept(count: int) -> bool:
     return kept(windows.window_of, lambda number: (f"openai:gpt-4-{number}",), count)
-
-
-@scene("values.stream.MOST_SIZES")
-def tools_whose_size_is_kept(count: int) -> bool:
-    stream._TOOL_SIZES.clear()
-    specs = [ToolSpec(f"tool{number}", "") for number in range(count)]
-    for spec_ in specs:
-        stream.tool_size(spec_)
-    return len(stream._TOOL_SIZES) == count
 
 
 @scene("tools.json_schema.regex_parser._compiled(maxsize)", 1024)
