@@ -147,7 +147,7 @@ def test_what_a_decorator_hands_on_is_looked_at_where_it_arrives() -> None:
         tool(timeot=3)(dig)  # type: ignore[call-overload]  # on purpose
     with pytest.raises(BadTool, match="there is no option `timeot`; did you mean `timeout`"):
         make_spec("a", "b", EMPTY, timeot=3)  # type: ignore[call-arg]  # on purpose
-    with pytest.raises(BadTool, match="there is no option `qqqq`; there are `effect`"):
+    with pytest.raises(BadTool, match="there is no option `qqqq`; there are `deferred`, `effect`"):
         make_spec("a", "b", EMPTY, qqqq=3)  # type: ignore[call-arg]  # on purpose
 
 

@@ -65,7 +65,7 @@ def test_a_conflict_is_printed_and_the_exit_code_says_so(tmp_path: Path, capsys:
     assert "RiskCheck() and Redirect() together break `nobody_pays_a_stranger`: a stranger was paid" in out
     assert "from trapped_plugins import nobody_pays_a_stranger" in out
     assert "✗ nobody_pays_a_stranger                      broken by RiskCheck and Redirect" in out
-    assert "✓ laws: Redirect                              all 8 hold" in out
+    assert "✓ laws: Redirect                              all 9 hold" in out
     assert "✗ order                                       matters for RiskCheck and Redirect at before_tool" in out
     assert "2 of 12 checks found something\n" in out
 
