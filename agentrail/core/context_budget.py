@@ -5,13 +5,15 @@ The provider's count of the last response is the base. What came since is estima
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import Final, NamedTuple
 
 from agentrail.core.system_prompt import fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary.measure import Measured
-from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.state import Attached, State
 from agentrail.core.windows import ASSUMED, window_of
 from agentrail.values.json import weight
 from agentrail.values.stream import CHARS_PER_TOKEN
@@ -57,11 +59,17 @@ class Budget(NamedTuple):
 def budget_of(state: State) -> Budget:
     """Return the budget of a session, for the model that it uses now."""
     options = state.setup.options
-    known = options.context_window
+    model = state.model if state.turn is None else state.turn.model
+    return budget_for(model, options.context_window, options.compact_at, options.compact_to)
+
+
+@lru_cache(maxsize=1000)
+def budget_for(model: str, known: int | None, compact_at: float, compact_to: float) -> Budget:
+    """Return the budget of a session with *model* and these options, of which *known* is `context_window`."""
     if known is None:
-        known = window_of(state.model if state.turn is None else state.turn.model)
+        known = window_of(model)
     window = ASSUMED if known is None else known
-    trigger, target = _tokens(options.compact_at, window), _tokens(options.compact_to, window)
+    trigger, target = _tokens(compact_at, window), _tokens(compact_to, window)
     return Budget(window, known is None, trigger, min(trigger, target))
 
 
@@ -72,16 +80,21 @@ def _tokens(wanted: float, window: int) -> int:
 
 def overhead(state: State) -> int:
     """Return the characters of all that goes with each request beside the history."""
-    size = len(fixed_text(state.setup, state.tools))
-    for _, text in chain(*split(state.sections, state.setup.prompt_mode)):
-        size += len(text)
-    specs = [attached.spec for attached in state.tools.values()]
-    if any(spec.deferred for spec in specs):
-        specs = list(declared(specs))
-    for spec in specs:
-        size += spec.size
+    size = len(fixed_text(state.setup, state.tools)) + _tools_size(state.tools)
+    if state.sections:
+        for _, text in chain(*split(state.sections, state.setup.prompt_mode)):
+            size += len(text)
     returns = state.returns
     return size + weight(returns) if returns else size
+
+
+def _tools_size(tools: Mapping[str, Attached]) -> int:
+    size = 0
+    for attached in tools.values():
+        if attached.spec.deferred:
+            return sum(spec.size for spec in declared([each.spec for each in tools.values()]))
+        size += attached.spec.size
+    return size
 
 
 def measured(state: State, usage: Usage) -> Measured | None:

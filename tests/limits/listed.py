@@ -67,6 +67,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "codec.states._WORST": (6, ("times_that_an_estimate_may_be_wrong",)),
     "codec.text.DOCUMENT_DEPTH": (128, ("levels_of_a_text",)),
     "codec.text._LONGEST_INT": (20, ("digits_of_a_number",)),
+    "core.context_budget.budget_for(maxsize)": (1000, ("budgets_that_are_kept",)),
     "core.windows.window_of(maxsize)": (1000, ("names_whose_window_is_kept",)),
     "core.machine.reconfiguring.MOST_LABELS": (
         64,

@@ -19,7 +19,7 @@ from agentrail.adapters.models.demo.wording import quoted
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
 from agentrail.codec import states
-from agentrail.core import windows
+from agentrail.core import context_budget, windows
 from agentrail.core.audit import _around
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Ask
@@ -418,6 +418,11 @@ def fences_that_are_kept(count: int) -> bool:
 @scene("app.spec._shared(maxsize)", 64)
 def figures_that_are_shared(count: int) -> bool:
     return kept(spec._shared, lambda number: (Options(max_turns=number),), count)
+
+
+@scene("core.context_budget.budget_for(maxsize)", 1000)
+def budgets_that_are_kept(count: int) -> bool:
+    return kept(context_budget.budget_for, lambda number: (f"openai:gpt-4-{number}", None, 0.8, 0.5), count)
 
 
 @scene("core.windows.window_of(maxsize)", 1000)

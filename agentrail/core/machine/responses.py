@@ -110,14 +110,16 @@ def _cut_tags(w: StepDraft, response: Response) -> Response:
 
 def _message(w: StepDraft, turn: Turn, response: Response) -> AssistantMessage:
     calls = () if response.stop is StopReason.REFUSED else response.calls
-    own = tuple(
-        _call(w.make_id("c"), call.name, call.args, call.provider_id or call.call_id, call.via)
-        for call in (meant(call, w.s.tools) for call in calls)
-    )
+    tools = w.s.tools
+    own = tuple([_own(w, meant(call, tools)) for call in calls]) if calls else ()
     stop = response.stop
     if stop is StopReason.TOOL_CALLS and not own:
         stop = StopReason.END
     return _message_of(response.parts, own, turn.model, stop, response.usage)
+
+
+def _own(w: StepDraft, call: ToolCall) -> ToolCall:
+    return _call(w.make_id("c"), call.name, call.args, call.provider_id or call.call_id, call.via)
 
 
 def _refuse_the_cut_call(w: StepDraft, cut: ToolCall) -> None:
@@ -150,7 +152,7 @@ def say_response(w: StepDraft) -> None:
 
 
 def _say(w: StepDraft, message: AssistantMessage) -> None:
-    if message.text or message.stop is not StopReason.REFUSED:
+    if message.stop is not StopReason.REFUSED or message.text:
         w.say(message)  # a refusal without text is left out of the history: providers accept no empty message
     w.s.measured = measured(w.s, message.usage)
 
@@ -158,15 +160,16 @@ def _say(w: StepDraft, message: AssistantMessage) -> None:
 def _take_said(w: StepDraft, message: AssistantMessage, said: str | None) -> AssistantMessage:
     """Append *message* to the history, with the text *said* if plugins replaced its own; return what was appended."""
     s = w.s
-    final = message if said is None else message.saying(said)
-    is_said = w.response is None  # its hook was paused
-    if is_said and said is not None:
-        if s.history and s.history[-1] == message:
-            s.history = s.history.first(len(s.history) - 1)
-        is_said = False
-    if not is_said:
-        _say(w, final)
-    w.response, s.last_reply = None, final.text
+    is_said, w.response = w.response is None, None  # it is said already if its hook was paused
+    if said is None:
+        if not is_said:
+            _say(w, message)
+        return message
+    if is_said and s.history and s.history[-1] == message:
+        s.history = s.history.first(len(s.history) - 1)
+    final = message.saying(said)
+    _say(w, final)
+    s.last_reply = final.text
     return final
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import compress, count, filterfalse, repeat
-from operator import is_, is_not
+from operator import is_, is_not, itemgetter
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
@@ -65,9 +65,8 @@ def change(old: State, new: State) -> Change:
     equal whole numbers and texts, nothing is written.
     """
     changed = _differing(old, new)
-    for place, made in _MADE:
-        if changed[place] is not UNSET:
-            changed[place] = made(old, new)
+    for place, made in compress(_MADE, map(is_not, _FORMED(changed), repeat(UNSET))):
+        changed[place] = made(old, new)
     return _CHANGE(*changed)
 
 
@@ -310,3 +309,6 @@ _FORMS: Final = cast(
 
 _MADE: Final = tuple((NAMES.index(name), make) for name, (make, _) in _FORMS.items())
 """The function that makes the form of a field, by the field's place, in the order of `_FORMS`."""
+
+_FORMED: Final = cast("Callable[[list[object]], tuple[object, ...]]", itemgetter(*[place for place, _ in _MADE]))
+"""Returns those of the fields that have a form."""
