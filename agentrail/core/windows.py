@@ -11,7 +11,7 @@ ASSUMED: Final = 32_000
 
 BY_HAND: Final[Mapping[str, Mapping[int, str]]] = {
     # They read any number of words; a window keeps their sessions from growing without end.
-    "demo": {200_000: ""},
+    "demo": {1_000_000: ""},
     "scripted": {1_000_000: ""},
     # platform.claude.com/docs/en/about-claude/models, 2026-11-22
     "anthropic": {

@@ -47,7 +47,7 @@ def test_every_model_that_the_guides_name_has_a_window() -> None:
     names = {match.group() for match in NAMED.finditer(text)}
     assert len(names) >= 3
     assert [name for name in sorted(names) if window_of(name) is None] == []
-    assert (window_of("demo"), window_of("scripted")) == (200_000, 1_000_000)
+    assert (window_of("demo"), window_of("scripted")) == (1_000_000, 1_000_000)
 
 
 def test_every_figure_of_the_package_is_in_the_table() -> None:
