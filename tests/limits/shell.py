@@ -3,6 +3,7 @@
 # ruff: noqa: SLF001 - what is kept, and not told, is looked at
 
 import logging
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -41,6 +42,7 @@ from agentrail.runtime.supervision.recovery import _left_behind
 from agentrail.runtime.work import file_finding
 from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
 from agentrail.runtime.work.file_finding import find_files
+from agentrail.runtime.work.held_text import REACH, HeldText
 from agentrail.runtime.work.plugin_asks import _text_of_file
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor, Envelope
@@ -711,3 +713,40 @@ def seconds_of_a_clock(seconds: int) -> bool:
     steady = Steady(clock)
     clock.jump(seconds - clock.current_time())
     return steady.now() > 0.0
+
+
+# Text that is held until it is screened
+
+
+def is_held(*pieces: str) -> bool:
+    """Whether nothing is told when the last piece comes."""
+    held = HeldText(lambda text: text)
+    return [held.feed(piece) for piece in pieces][-1] == ("", "")
+
+
+@scene("runtime.work.held_text.REACH", last=-1)
+def characters_after_a_sentence_that_is_held(size: int) -> bool:
+    return is_held("So. " + "x" * size)
+
+
+@scene("runtime.work.held_text.LONGEST", last=-1)
+def characters_of_a_sentence_that_is_held(size: int) -> bool:
+    return is_held("x" * (size + REACH))
+
+
+@scene("runtime.work.held_text.STEP", last=-1)
+def characters_between_two_searches(size: int) -> bool:
+    return is_held("So. ".ljust(REACH, "x"), "x" * size)
+
+
+@scene("runtime.work.held_text.STEP", last=-1)
+def characters_between_two_searches_behind_a_cut(size: int) -> bool:
+    """A second sentence ends one character too late for the first search, which cuts behind the first sentence."""
+    return is_held("So. ".ljust(REACH, "x") + ". " + "x" * (REACH - 1), "x" * size)
+
+
+@scene("runtime.work.held_text.TRIES")
+def places_where_a_text_may_be_cut(count: int) -> bool:
+    """Something is replaced that begins behind the first of *count* places, and crosses all others."""
+    held = HeldText(lambda text: re.sub(r"(b\. )*x", "-", text))
+    return held.feed("a. " + "b. " * (count - 1) + "x" * REACH) != ("", "")

@@ -266,6 +266,21 @@ class Dozes:
         self.times.append(trio.current_time())
 
 
+@pytest.mark.parametrize("count", [AT_ONCE - 1, AT_ONCE, AT_ONCE + 1])
+async def test_however_many_end_in_one_pass_each_ends_once(count: int) -> None:
+    timers, times = Timers(Clock()), list[float]()
+    idlers = Idlers(timers)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(timers.run)
+        for _ in range(count):
+            idlers.note(Dozes(times))
+        await trio.sleep(LONG)
+        assert len(times) == count
+        assert len(set(times)) == (2 if count > AT_ONCE else 1)
+        assert timers.size == 0
+        nursery.cancel_scope.cancel()
+
+
 async def test_few_tasks_end_in_one_pass_and_none_that_was_busy_meanwhile() -> None:
     timers, times = Timers(Clock()), list[float]()
     idlers, busy = Idlers(timers), list[float]()
