@@ -131,7 +131,10 @@ async def lived(path: Path, seed: int) -> tuple[list[ModelRequest], tuple[ModelR
                 if chance.random() < 0.2:
                     await session.compact()
         await journal.close()
-    got = sorted([*model.requests, *other.requests], key=lambda request: int(request.request_id[1:]))
+    got = [
+        request for request in (*model.requests, *other.requests) if request.request_id
+    ]  # those for a summary have none
+    got.sort(key=lambda request: int(request.request_id[1:]))
     journal = SqliteJournal(path)
     rendered = await model_requests(journal, "s")
     await journal.close()
