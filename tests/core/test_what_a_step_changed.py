@@ -9,6 +9,7 @@ from agentrail.core.vocabulary.changes import (
     Change,
     ChangedCall,
     ChangedCalls,
+    ChangedShown,
     ChangedStates,
     ChangedTimers,
     ChangedTools,
@@ -19,7 +20,8 @@ from agentrail.core.vocabulary.changes import (
 )
 from agentrail.core.vocabulary.folding import change, fold
 from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.state import Attached, Setup, State, Suspension, Turn
+from agentrail.core.vocabulary.measure import Shown
+from agentrail.core.vocabulary.state import Attached, Request, Setup, State, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
 from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
@@ -206,6 +208,24 @@ def test_of_tools_those_that_came_and_went_are_written() -> None:
     for other in (after, turned):
         folded = fold(before, change(before, other))
         assert list(folded.tools.items()) == list(other.tools.items())
+
+
+def test_of_the_messages_that_a_request_shows_those_of_another_one_are_written() -> None:
+    before = state(*said("first", "second"))
+    pieces, others = Rearranged((Range(1, 2),)), Rearranged((Range(0, 1),))
+    after = before.but(request=Request("r1", messages=pieces), shown=Shown(pieces, "a"))
+    other = after.but(shown=Shown(others, "a"))
+    assert change(before, after).shown == ChangedShown(by="a")
+    assert change(before, other).shown == ChangedShown(others, "a")
+    assert change(after, after.but(request=None, shown=None)).shown is None
+    for new in (after, other):
+        assert fold(before, change(before, new)) == new
+
+
+def test_messages_of_a_request_that_there_is_not_cannot_be_shown() -> None:
+    for before in (state(), state().but(request=Request("r1"))):
+        with pytest.raises(ValueError, match="no request has messages of its own"):
+            fold(before, Change(shown=ChangedShown(by="a")))
 
 
 TURN = Turn("p1", 5, 2, NOTHING_USED, "m", EMPTY, 1)

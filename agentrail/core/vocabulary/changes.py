@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from agentrail.core.vocabulary.measure import Altered, Measured, Shown
+from agentrail.core.vocabulary.measure import Altered, Measured
 from agentrail.core.vocabulary.state import (
     NO_TOOLS,
     Attached,
@@ -156,6 +156,15 @@ class ChangedTimers(Value):
     """The timers that were set: pairs of name and time."""
 
 
+class ChangedShown(Value):
+    """The messages that the last request showed, if plugins had replaced them."""
+
+    messages: Rearranged | UnsetType = UNSET
+    """The messages; `UNSET` if they are those of the request that runs after the step."""
+    by: str = ""
+    """Key of the plugin that replaced them last."""
+
+
 class Suspended(Value):
     """A paused run of a hook; messages in the hook are written as ranges of the history after the step."""
 
@@ -225,7 +234,7 @@ class Change(Value):
     labels: tuple[str, ...] | UnsetType = UNSET
     measured: Measured | UnsetType | None = UNSET
     altered: tuple[Altered, ...] | UnsetType = UNSET
-    shown: Shown | UnsetType | None = UNSET
+    shown: ChangedShown | UnsetType | None = UNSET
 
 
 NO_CHANGE: Final = Change()

@@ -21,6 +21,7 @@ from agentrail.core.vocabulary.changes import (
     Change,
     ChangedCall,
     ChangedCalls,
+    ChangedShown,
     ChangedStates,
     ChangedTimers,
     ChangedTools,
@@ -29,7 +30,8 @@ from agentrail.core.vocabulary.changes import (
     SpecOfTool,
     Suspended,
 )
-from agentrail.core.vocabulary.state import Attached, State, Suspension, Turn
+from agentrail.core.vocabulary.measure import Shown
+from agentrail.core.vocabulary.state import Attached, Request, State, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
 from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforeRequest
 from agentrail.values.messages import (
@@ -261,6 +263,27 @@ def _change_timers(before: State, form: ChangedTimers, _: Changed) -> tuple[tupl
     return (*[each for each in before.timers if each[0] not in gone], *form.put)
 
 
+def _changed_shown(_: State, after: State) -> ChangedShown | None:
+    shown, request = after.shown, after.request
+    if shown is None:
+        return None
+    same = request is not None and request.messages is shown.messages
+    return ChangedShown(UNSET if same else shown.messages, shown.by)
+
+
+def _change_shown(before: State, form: ChangedShown | None, changed: Changed) -> Shown | None:
+    if form is None:
+        return None
+    messages = form.messages
+    if messages is UNSET:
+        request = cast("Request | None", changed.get("request", before.request))
+        if request is None or request.messages is None:
+            problem = "it shows the messages of the request, and no request has messages of its own"
+            raise ValueError(problem)
+        messages = request.messages
+    return Shown(messages, form.by)
+
+
 def _suspended(_: State, after: State) -> tuple[Suspended, ...]:
     return tuple([_without_messages(run, after.history) for run in after.suspended])
 
@@ -303,6 +326,7 @@ _FORMS: Final = cast(
             "turn": (_changed_turn, _change_turn),
             "suspended": (_suspended, _suspend),
             "timers": (_changed_timers, _change_timers),
+            "shown": (_changed_shown, _change_shown),
         }
     ),
 )

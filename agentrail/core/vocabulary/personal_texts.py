@@ -173,6 +173,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "ChangeToolsSent": "detach source closed",
         "ChangedCall": "call_id name holders",
         "ChangedCalls": "decisions",
+        "ChangedShown": "by",
         "ChangedTimers": "gone put",
         "ChangedTools": "gone put",
         "ChangedTurn": "ref model options stop ended abort_kind returns",
