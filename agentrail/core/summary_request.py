@@ -25,6 +25,8 @@ OF_A_MESSAGE: Final = (4_000, 1_000, 250, 60)
 ASKED_SHARE: Final = 2
 """The model is asked for one part in so many of the room, because models do not count well."""
 
+_USER: Final = frozenset({Origin.PROMPT, Origin.STEERING})
+
 CHARS_PER_WORD: Final = 6
 """Characters of a word with the space after it, for the length in words that a model is asked for."""
 
@@ -37,20 +39,27 @@ def prompt_for(messages: Sequence[Message], room: int, most: int) -> str:
 
 def transcript(messages: Sequence[Message], most: int) -> str:
     """Return *messages* as text of at most *most* characters: each is shown in part if they are long."""
-    text = ""
-    for limit in OF_A_MESSAGE:
-        text = "\n".join([line for message in messages for line in lines_of(message, limit)])
-        if len(text) <= most:
-            return text
-    return cut(text, most)
+    spoken = [line for message in messages for line in _spoken(message)]
+    limit = next((limit for limit in OF_A_MESSAGE if _length(spoken, limit) <= most), OF_A_MESSAGE[-1])
+    return cut("\n".join([who + cut(said, limit) for who, said in spoken]), most)
+
+
+def _length(spoken: Sequence[tuple[str, str]], limit: int) -> int:
+    """Return the length of lines that show at most *limit* characters of each text: `cut` leaves as many."""
+    return sum([len(who) + min(len(said), limit) + 1 for who, said in spoken]) - 1
 
 
 def lines_of(message: Message, limit: int = sys.maxsize) -> list[str]:
     """Return *message* as lines that say who speaks; each shows at most *limit* characters of what was said."""
+    return [who + cut(said, limit) for who, said in _spoken(message)]
+
+
+def _spoken(message: Message) -> list[tuple[str, str]]:
+    """Return pairs of who speaks and what was said."""
+    text = message.text
     if isinstance(message, ToolMessage):
-        return [f"result of {message.name}{' (error)' if message.is_error else ''}: {cut(message.text, limit)}"]
+        return [(f"result of {message.name}{' (error)' if message.is_error else ''}: ", text)]
     if isinstance(message, AssistantMessage):
-        said = [f"assistant: {cut(message.text, limit)}"] if message.text else []
-        return said + [f"assistant calls {call.name}: {cut(canonical(call.args), limit)}" for call in message.calls]
-    who = "user" if message.origin in {Origin.PROMPT, Origin.STEERING} else message.origin.value
-    return [f"{who}: {cut(message.text, limit)}"]
+        said = [("assistant: ", text)] if text else []
+        return said + [(f"assistant calls {call.name}: ", canonical(call.args)) for call in message.calls]
+    return [("user: " if message.origin in _USER else f"{message.origin.value}: ", text)]

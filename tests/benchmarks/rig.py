@@ -155,6 +155,7 @@ async def listened_session(
     plugins: Sequence[Attachable] = (),
     used: Tool = Note(),  # noqa: B008 - it has no state
     most_calls: int = 64,
+    window: int | None = None,
 ) -> AsyncGenerator[SessionHandle, None]:
     """Open a session with one subscriber."""
     async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
@@ -164,6 +165,7 @@ async def listened_session(
             plugins=plugins,
             repeat_pattern=1_000_000,
             max_calls_per_response=most_calls,
+            context_window=window,
         )
         session = await supervisor.spawn(spec, "listened")  # ids made up at random hash differently
         await nursery.start(listen, session)

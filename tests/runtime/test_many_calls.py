@@ -17,13 +17,16 @@ from tests.profiles import CAMPAIGN
 FEW, MANY = (500, 4000) if CAMPAIGN else (100, 400)
 LET_THROUGH = (128, MOST_CALLS) if CAMPAIGN else (100, 400)
 
+NO_COMPACTION = 100_000_000
+"""A window that no session here fills: what a compaction takes is not what is counted."""
+
 STEP_OPCODES = 1_200_000
 """Opcodes that the longest step may take: about 10 ms, where a million take 7 ms."""
 
 
 async def _opcodes(calls: int, most: int) -> int:
     """Return the opcodes of the second turn, with *calls* calls; the first turn does what is done only once."""
-    async with listened_session(calls=calls, chunks=1, most_calls=most) as session:
+    async with listened_session(calls=calls, chunks=1, most_calls=most, window=NO_COMPACTION) as session:
         await session.ask("go on")
         with counted_opcodes() as counted:
             await session.ask("go on")
@@ -65,7 +68,7 @@ class Steps(trio.abc.Instrument):
 
 
 async def _longest_step(calls: int, most: int) -> int:
-    async with listened_session(calls=calls, chunks=1, most_calls=most) as session:
+    async with listened_session(calls=calls, chunks=1, most_calls=most, window=NO_COMPACTION) as session:
         await session.ask("go on")
         with counted_opcodes() as counted:
             steps = Steps(counted)
@@ -93,7 +96,7 @@ async def test_more_calls_than_one_step_can_rule_on_are_refused() -> None:
 @pytest.mark.parametrize("most", [64, MOST_CALLS])
 def test_each_of_four_thousand_calls_has_its_result(most: int) -> None:
     async def history() -> list[AssistantMessage | ToolMessage]:
-        async with listened_session(calls=4_000, chunks=1, most_calls=most) as session:
+        async with listened_session(calls=4_000, chunks=1, most_calls=most, window=NO_COMPACTION) as session:
             await session.ask("go on")
             messages = session.messages()
         assert why_unfit(messages) is None
