@@ -7,15 +7,17 @@ import pytest
 
 from agentrail.core.machine.repeat_doubts import HOLDER, MOST, REPEAT_HINT, bounded
 from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, RejectSent, SteerSent, StopSent
-from agentrail.core.vocabulary.effects import ClearTimer
+from agentrail.core.vocabulary.effects import ClearTimer, StartCall
 from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Doubt
 from agentrail.hooks.actions import Ask, Continue, Emit, Failed, HoldTool, ReplaceToolArgs, RunTool
 from agentrail.hooks.moments import BeforeTool, Hook
+from agentrail.hooks.plugin import Plugin
 from agentrail.values.content import ToolCall
 from agentrail.values.events import ApprovalRequired, ApprovalResolved, Event, PluginEvent, ToolExecutionStart
+from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import FrozenObject
 from tests.cells.bench import Bench, call, plug
 from tests.cells.scenes import executing, failed, limit, path, run, start, unknown
@@ -110,6 +112,23 @@ def test_one_that_is_stopped_again_is_in_doubt_again() -> None:
     bench.send(ApproveSent(asked.approval_id))
     bench.send(AbortSent())
     assert bench.state.in_doubt == (unknown(asked.call_id, "edit", path()),)
+
+
+def test_an_approved_one_that_a_critical_listener_keeps_from_starting_stays_in_doubt() -> None:
+    class Breaks(Plugin[None]):
+        critical = True
+
+        def on_event(self, event: Envelope, state: None, ctx: object) -> None:
+            if isinstance(event.event, ApprovalResolved) and event.event.status == "approved":
+                raise ValueError("oops")
+
+    bench = executing(EDITING, plugins=(Breaks(),))
+    aborted(bench)
+    (asked,) = asked_of(again(bench))
+    bench.send(ApproveSent(asked.approval_id))
+    assert not any(isinstance(effect, StartCall) for effect in bench.got[-1].step.effects)
+    assert bench.state.in_doubt == (DOUBT,)
+    assert len(asked_of(again(bench))) == 1
 
 
 def test_a_refusal_leaves_the_doubt() -> None:

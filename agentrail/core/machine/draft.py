@@ -10,7 +10,7 @@ from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.state import Draft, Due, Spare, Steering, Turn
-from agentrail.core.vocabulary.tool_calls import CallList
+from agentrail.core.vocabulary.tool_calls import CallList, Doubt
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Judge
@@ -44,6 +44,7 @@ class StepDraft:
         "calls",
         "effects",
         "events",
+        "forgotten",
         "judge",
         "meter",
         "partial",
@@ -76,6 +77,7 @@ class StepDraft:
         self.response: AssistantMessage | None = None
         self.subjects: tuple[str, dict[str, int]] | None = None
         self.timed: set[str] | None = None
+        self.forgotten: tuple[Doubt, ...] = ()  # doubts that this step has dropped from the state
         self.calls: CallList | None = None  # the calls of the open batch, once this step has copied them
 
     # Saying and asking

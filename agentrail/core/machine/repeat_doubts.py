@@ -69,4 +69,15 @@ def is_in_doubt(w: StepDraft, name: str, args: JsonObject) -> bool:
 
 def clear_up(w: StepDraft, name: str, args: JsonObject) -> None:
     """Forget the doubt about exactly this call, as it runs again or gets a new doubt; a merged doubt stays."""
-    w.s.in_doubt = tuple(one for one in w.s.in_doubt if one.args is None or not one.covers(name, args))
+    doubts = w.s.in_doubt
+    w.s.in_doubt = tuple(one for one in doubts if one.args is None or not one.covers(name, args))
+    if len(w.s.in_doubt) < len(doubts):
+        w.forgotten = (*w.forgotten, *(one for one in doubts if one not in w.s.in_doubt))
+
+
+def recall(w: StepDraft) -> None:
+    """Remember again what this step has forgotten, as the calls that it would start do not start."""
+    forgotten, w.forgotten = w.forgotten, ()
+    for doubt in reversed(forgotten):
+        if doubt.args is not None and not any(one.covers(doubt.name, doubt.args) for one in w.s.in_doubt):
+            w.s.in_doubt = bounded((doubt, *w.s.in_doubt))

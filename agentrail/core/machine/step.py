@@ -27,6 +27,7 @@ from agentrail.core.machine import (
 )
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.flow import drain
+from agentrail.core.machine.repeat_doubts import recall
 from agentrail.core.machine.table import TABLE
 from agentrail.core.machine.tool_results import put
 from agentrail.core.vocabulary.commands import AbortSent, Answer
@@ -173,6 +174,7 @@ def _abort_for(w: StepDraft, ruling: Ruling) -> None:
     for call in w.s.batch.calls if w.s.batch is not None else ():
         if call.call_id in calls:
             put(w, call.but(status=CallStatus.READY, started_at=call.started_at if call.attempt > 1 else 0))
+    recall(w)
     endings.abort_turn(w, "critical", f"{ruling.by}: {ruling.reason}", partial=w.partial)
     drain(w)
     _audit(phase, AbortSent, w.s.phase, w.effects)
