@@ -22,7 +22,7 @@ from agentrail.values.events.response import StreamStalled as StreamStalledEvent
 from agentrail.values.json import FrozenObject
 from agentrail.values.stream import Partial
 from agentrail.values.usage import Usage
-from tests.core.driving import answer, begin, events, hello, session
+from tests.core.driving import answer, asked, begin, call, events, hello, session
 
 
 def test_what_a_plugin_waits_for_with_a_response_is_given_up_when_the_turn_takes_too_long() -> None:
@@ -112,3 +112,14 @@ def test_what_had_come_of_a_stream_is_kept_when_a_plugin_breaks_at_its_stall() -
     world.apply(StreamStalled(request_id, 30.0, Partial("so far", usage=Usage(7, 3))))
     assert [message.text for message in world.state.history] == ["hello", "so far"]
     assert world.state.usage == Usage(7, 3)
+
+
+def test_steering_that_plugins_replaced_is_told_as_it_was_queued_when_an_abort_in_the_same_step_drops_it() -> None:
+    world = session(Scripted({"before_steering": ("replace_prompt",), "after_tool_batch": ("abort",)}))
+    asked(world, call("read"))
+    steered = world.apply(SteerSent("rather that"))
+    assert [event for event in events(steered) if isinstance(event, SteeringReceived)] == [
+        SteeringReceived("s4", "said otherwise 0", "queued", None, ("Scripted",)),
+        SteeringReceived("s4", "said otherwise 0", "dropped"),
+    ]
+    assert world.state.steering == ()

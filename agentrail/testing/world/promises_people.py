@@ -113,7 +113,11 @@ def _supersedes(seen: Seen) -> None:
 
 
 def _rewrites(seen: Seen) -> None:
-    """Check that a text that plugins replaced is in the event that reports it, and in the history or the queue."""
+    """Check that a text that plugins replaced is in the event that reports it, and in the history or the queue.
+
+    Steering that an abort in the same step drops is in neither, and is reported a second time, as dropped.
+    """
+    dropped = [one.text for one in seen.events if isinstance(one, SteeringReceived) and one.status == "dropped"]
     for ruling in seen.step.rulings:
         gathered = ruling.gathered
         if ruling.verdict is Verdict.ASK or gathered.said is None:
@@ -123,7 +127,7 @@ def _rewrites(seen: Seen) -> None:
         demand(wanted in told, f"{ruling.hook} has replaced a text by {wanted!r}, and {told} are told")
         kind = AssistantMessage if ruling.hook == "after_response" else UserMessage
         kept = [message.text for message in seen.after.history if isinstance(message, kind)]
-        steering = "\n".join((*kept, *(one.text for one in seen.after.steering)))
+        steering = "\n".join((*kept, *(one.text for one in seen.after.steering), *dropped))
         found = wanted in steering if ruling.hook == "before_steering" else wanted in kept
         demand(found or not seen.in_turn, f"{wanted!r} replaces a text, and is not in the history")
 
