@@ -19,6 +19,7 @@ from agentrail.errors import CommandConflict
 from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.ports.model import AskModel, Leaving
 from agentrail.runtime.actor.screened_inputs import screened
 from agentrail.runtime.work.screens import WITHHELD
 from agentrail.testing import ScriptedModel, call, check_plugin, say, stall
@@ -306,6 +307,38 @@ async def test_a_sub_agent_screens_by_the_plugin_of_its_parent(world: World) -> 
     await session.ask("go")
     assert CANARY not in repr(await world.journal.read("p.c3", 0, 100))
     assert CANARY not in repr(await world.journal.read("p", 0, 100))
+
+
+async def test_a_summary_that_a_model_writes_is_screened() -> None:
+    journal = MemoryJournal(encode=True)
+    model = ScriptedModel([say("x " * 600), "yes", f"the key is {CANARY}"])
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec_of(model, plugins=[Masks()]))
+        await session.ask("one")
+        await session.ask("two")
+        await session.compact()
+        await settle()
+        assert f"the key is {MASK}" in "".join(message.text for message in session.messages())
+        stored = repr(await journal.read(session.id))
+        assert MASK in stored
+        assert CANARY not in stored
+
+
+async def test_an_error_of_a_compactor_is_screened() -> None:
+    async def breaks(_: Leaving, __: AskModel) -> str:  # noqa: ASYNC124 - compactors are async
+        raise ValueError(CANARY)
+
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        model = ScriptedModel([say("x " * 600), "yes"])
+        session = await supervisor.spawn(spec_of(model, plugins=[Masks()], compactor=breaks))
+        await session.ask("one")
+        await session.ask("two")
+        await session.compact()
+        await settle()
+        stored = repr(await journal.read(session.id))
+        assert f"the summary failed: ValueError: {MASK}" in stored
+        assert CANARY not in stored
 
 
 async def test_a_screen_that_breaks_is_an_event(world: World) -> None:
