@@ -10,9 +10,9 @@ from agentrail.core.machine import (
     reconfiguring,
     recovery,
     repeat_doubts,
+    resting,
     subagents,
     tool_runs,
-    turn_clock,
 )
 from agentrail.core.machine import step as stepping
 from agentrail.core.machine.draft import StepDraft
@@ -228,7 +228,7 @@ CHANGES: Final = (
     Change(
         "clock_goes_on_at_rest",
         "the time of a turn goes on while it rests for a person",
-        turn_clock.stop_clock,
+        resting.stop_clock,
         "if due is not None and s.turn is not None:",
         "if due is not None and s.turn is None:",
         "world",

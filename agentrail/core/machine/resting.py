@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import TURN_TIMER
 from agentrail.core.machine.tool_results import call_timer, find, has_its_tool, put
-from agentrail.core.machine.turn_clock import start_clock, stop_clock
 from agentrail.core.vocabulary.effects import ResumeSubagents, StartCall
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus
@@ -89,3 +89,23 @@ def again(w: StepDraft, call: Call) -> None:
 def key_of(w: StepDraft, call: Call) -> str:
     """Return the idempotency key of *call*, the same for every attempt."""
     return f"{w.s.session_id}/{call.call_id}"
+
+
+# The time limit of a turn, `max_turn_seconds`, which is stopped while the turn waits for a person
+
+
+def stop_clock(w: StepDraft) -> None:
+    """Stop the turn's clock and keep the time left. No-op if the turn has no limit or its clock is stopped."""
+    s = w.s
+    due = dict(s.timers).get(TURN_TIMER)
+    if due is not None and s.turn is not None:
+        s.turn = s.turn.but(deadline_left=max(0, due - w.at))
+        w.clear_timer(TURN_TIMER)
+
+
+def start_clock(w: StepDraft) -> None:
+    """Start the turn's clock again with the time left. No-op if it was not stopped."""
+    s = w.s
+    if s.turn is not None and s.turn.deadline_left is not None:
+        w.set_timer(TURN_TIMER, w.at + s.turn.deadline_left)
+        s.turn = s.turn.but(deadline_left=None)

@@ -6,9 +6,9 @@ from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import stop_subagents
+from agentrail.core.machine.resting import start_clock, stop_clock
 from agentrail.core.machine.tool_results import call_timer, find, has_its_tool, put
 from agentrail.core.machine.tool_runs import closed_late, take_answer
-from agentrail.core.machine.turn_clock import start_clock, stop_clock
 from agentrail.core.vocabulary.effects import ResumeSubagents
 from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.core.vocabulary.state import Phase, Subagent

@@ -6,7 +6,7 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import close_batch, end_turn
 from agentrail.core.machine.repeat_doubts import clear_up, doubt_about, remember
 from agentrail.core.machine.requests import abort_by, next_round
-from agentrail.core.machine.resting import key_of, rest
+from agentrail.core.machine.resting import key_of, rest, start_clock, stop_clock
 from agentrail.core.machine.tool_results import (
     GRACE_TIMER,
     call_timer,
@@ -22,7 +22,6 @@ from agentrail.core.machine.tool_results import (
     stray_of,
     tell_of,
 )
-from agentrail.core.machine.turn_clock import start_clock, stop_clock
 from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import CallProbed, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.vocabulary.state import Phase
