@@ -28,6 +28,7 @@ from agentrail.hooks.actions import (
     BlockTool,
     CallModel,
     CallService,
+    ChangeTools,
     Continue,
     Emission,
     Emit,
@@ -45,9 +46,9 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.context import Context
+from agentrail.hooks.context import Context, Log
 from agentrail.hooks.moments import HOOK_NAMES
-from agentrail.hooks.plugin import Log, Plugin
+from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
@@ -242,7 +243,7 @@ class OddTool:
 def _action(source: Source) -> object:
     odd = source.next("plugin")
     number = source.next("plugin", draw_number)
-    files = (ReadFile(odd), FindFiles(odd), FindFiles((), odd), FindFiles((), (), (), odd))  # type: ignore[arg-type]
+    files = (ReadFile(odd), FindFiles(odd), FindFiles((), odd), FindFiles((), (), (), odd), ChangeTools(odd, odd))  # type: ignore[arg-type]
     request = source.chance.choice(
         (*files, CallModel(odd), CallModel("well", odd), RunTool("odd", odd), CallService("odd", odd), odd)  # type: ignore[arg-type]
     )

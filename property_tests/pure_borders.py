@@ -21,6 +21,7 @@ from agentrail.hooks.actions import (
     BlockTool,
     CallModel,
     CallService,
+    ChangeTools,
     Emit,
     FindFiles,
     HoldTool,
@@ -156,6 +157,7 @@ def _actions(found: object) -> tuple[object, ...]:
         Emit(odd, odd),  # type: ignore[arg-type]
         Ask(ReadFile(odd), deadline=odd),  # type: ignore[arg-type]
         Ask(FindFiles(odd, odd, odd, odd)),  # type: ignore[arg-type]
+        Ask(ChangeTools(odd, odd)),  # type: ignore[arg-type]
         Ask(CallModel(odd), deadline=1),  # type: ignore[arg-type]
         Ask(CallService(odd, odd), deadline=1),  # type: ignore[arg-type]
         Ask(RunTool("x", odd), deadline=1),  # type: ignore[arg-type]

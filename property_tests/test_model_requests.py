@@ -131,9 +131,8 @@ async def lived(path: Path, seed: int) -> tuple[list[ModelRequest], tuple[ModelR
                 if chance.random() < 0.2:
                     await session.compact()
         await journal.close()
-    got = [
-        request for request in (*model.requests, *other.requests) if request.request_id
-    ]  # those for a summary have none
+    all_sent = (*model.requests, *other.requests)
+    got = [request for request in all_sent if request.request_id]  # a request for a summary has none
     got.sort(key=lambda request: int(request.request_id[1:]))
     journal = SqliteJournal(path)
     rendered = await model_requests(journal, "s")

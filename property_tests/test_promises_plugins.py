@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.core.vocabulary.effects import CarryOut, StartCall
-from agentrail.core.vocabulary.inputs import AskSettled, SessionOpened
+from agentrail.codec.text import from_text
+from agentrail.codec.values import decode, write
+from agentrail.core.vocabulary.changes import Change
+from agentrail.core.vocabulary.effects import CarryOut, StartCall, StartRequest
+from agentrail.core.vocabulary.folding import change
+from agentrail.core.vocabulary.inputs import AskSettled, SessionOpened, StreamCut
+from agentrail.core.vocabulary.measure import Request
 from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.actions import (
     Abort,
     Action,
+    AddContext,
     Answered,
     Ask,
     CallService,
@@ -33,10 +39,13 @@ from agentrail.hooks.moments import HOOKS, AfterResponse, BeforePrompt, BeforeRe
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.testing.probes import ANSWERS, LIES
-from agentrail.values.content import Text
+from agentrail.testing.world.choose import Seen
+from agentrail.testing.world.promises_work import adds
+from agentrail.values.content import Text, text_of
 from agentrail.values.events import EVENTS, PluginError
 from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.messages import AssistantMessage, UserMessage
+from agentrail.values.messages import Added, AssistantMessage, UserMessage
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
 from tests.cells.bench import Bench, Got, call, plug
 
 ON_THE_WAY: Final = ("session_start", "before_prompt", "before_request", "after_response", "before_tool")
@@ -230,3 +239,55 @@ def test_the_order_of_registration_does_not_matter_between_different_priorities(
     chance.shuffle(shuffled)
     one, other = called(*_crowd(members)), called(*_crowd(shuffled))
     assert [got.step for got in one.got] == [got.step for got in other.got]
+
+
+# Context that is added
+
+
+LINES: Final = ("add_context", "continue", "intervene", "replace_messages", "ask", "skip", "switch_model")
+MARK: Final = "context of"
+
+
+def _adding(place: int, line: tuple[str, ...]) -> AnyPlugin:
+    """Return a plugin that answers `before_request` as *line* says, over and over; each context that it adds is new."""
+
+    def answer(hook: Hook, state: object, _ctx: Context) -> object:
+        assert isinstance(state, int)
+        kind = line[state % len(line)]
+        if kind == "add_context":
+            return AddContext(f"{MARK} P{place}, {state}", state + 1)
+        return Continue(state + 1) if hook.answer is not None else ANSWERS[kind](hook, state)
+
+    return plug(f"P{place}", first=0, priority=900 + place, before_request=answer)
+
+
+@given(st.lists(st.lists(st.sampled_from(LINES), min_size=1, max_size=4).map(tuple), min_size=1, max_size=4))
+def test_added_context_is_in_its_request_alone_in_order_and_with_its_origin(lines: list[tuple[str, ...]]) -> None:
+    bench = called(*[_adding(place, line) for place, line in enumerate(lines)])
+    for _ in range(3):
+        for done in () if bench.state.batch is None else tuple(bench.state.batch.calls):
+            bench.returns(done.call_id)
+            _settle(bench)
+        if bench.state.request is not None:  # it fails, and the next attempt has context of its own
+            failure = Failure(FailureKind.TRANSIENT, "Busy", "try again")
+            bench.send(StreamCut(bench.state.request.request_id, NOTHING_YET, failure))
+            bench.fires("retry")
+            _settle(bench)
+        if bench.state.request is not None:
+            bench.answers("done")
+        _settle(bench)
+        bench.prompt("again")
+        _settle(bench)
+    for got in bench.got:
+        adds(Seen(got.before, got.arrival, got.step))
+        assert not any(MARK in text_of(one.parts) for one in got.step.state.history if isinstance(one, UserMessage))
+        for effect in got.step.effects:
+            if isinstance(effect, StartRequest):
+                texts = [text_of(one.parts) for one in effect.request.messages if isinstance(one, UserMessage)]
+                added = [text for text in texts if MARK in text]
+                assert added == texts[len(texts) - len(added) :]
+                assert added == sorted(added), "they are not in the order of the plugins"
+                told = decode(Change, from_text(write(change(got.before, got.step.state)))).request
+                pieces = () if not isinstance(told, Request) or told.messages is None else told.messages.pieces
+                by = [(piece.by, text_of(piece.message.parts)) for piece in pieces if isinstance(piece, Added)]
+                assert by == [(text.removeprefix(MARK).split(",")[0].strip(), text) for text in added]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -126,3 +127,15 @@ def test_few_classes_have_the_name_of_another() -> None:
     assert [
         word for word, found in twice.items() if len({home.rpartition(".")[0] for home in found}) < len(found)
     ] == []
+
+
+def test_what_is_smaller_in_ci_is_in_the_campaign() -> None:
+    """Figures that CI makes smaller are tried at full size by `make campaign`, which names their files."""
+    root = Path(__file__).parent.parent
+    made = (root / "Makefile").read_text("utf-8").partition("FULL_SIZE :=")[2].partition("\nNPM_")[0]
+    full = made.replace("\\\n", " ").split()
+    smaller = [path.relative_to(root).as_posix() for path in sorted((root / "tests").rglob("test_*.py"))]
+    sized = re.compile(r"^from tests\.profiles import .*CAMPAIGN", re.MULTILINE)
+    smaller = [name for name in smaller if sized.search((root / name).read_text("utf-8"))]
+    left_out = [name for name in smaller if not any(name == one or name.startswith(f"{one}/") for one in full)]
+    assert not left_out

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import gc
+import linecache
+import tracemalloc
+from array import array
+from functools import partial
+from typing import Final
 
 import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals import memory
+from agentrail.journals import MemoryJournal
+from agentrail.ports.tool import PLACES
 from agentrail.runtime.diagnosis import watchdog
+from agentrail.runtime.work.past import StoredPast
+from agentrail.tools.builtin import read_history
 from tests.benchmarks import flat
 from tests.benchmarks.living import sizes
 from tests.benchmarks.rig import Forgetful, InstantModel
 from tests.profiles import CAMPAIGN
+from tests.runtime.test_long_sessions import SYSTEM, WINDOW, Clerk, look
 
 SESSIONS = 150
 
@@ -24,7 +34,8 @@ BYTES = {
     "spawned": (0, False, False, 3_610),
     "ten messages, outside of the journal": (5, False, False, 6_670),
     "ten messages, with the default journal": (5, True, False, 9_800),
-    "asleep, outside of the journal": (0, False, True, 2_780),
+    "asleep, outside of the journal": (0, False, True, 1_500),
+    "asleep after ten messages, outside of the journal": (5, False, True, 1_550),
 }
 """Turns of a session, each of two messages of about 200 characters; whether records are kept; whether it sleeps; and
 the bytes that it takes now."""
@@ -88,3 +99,75 @@ def test_nothing_is_left_of_sessions_that_have_ended(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)
     seen = trio.run(lambda: flat.run(20, 2_000, looks=20, collected=True))
     assert flat.growth([each.blocks for each in seen]) <= 1.003
+
+
+LONG: Final = 2_000 if CAMPAIGN else 120
+"""Turns of a session whose context is compacted again and again."""
+
+MORE: Final = 16_384 + LONG // 7 * 240
+"""Bytes that such a session may take more in the second half of its life than in the first.
+
+Each compaction, one in seven turns, has a deadline. Trio keeps up to 1,000 that are over until they would have passed.
+"""
+
+
+def _taken() -> int:
+    gc.collect()
+    linecache.clearcache()
+    return tracemalloc.get_traced_memory()[0]
+
+
+async def _bytes_of_a_long_life(turns: int) -> array[int]:
+    """Return the bytes after each turn of a session whose records are not kept."""
+    spec = SessionSpec(model=Clerk(), tools=[look, read_history], system=SYSTEM, context_window=WINDOW)
+    taken = array("q", [0]) * turns
+    async with open_supervisor(journal=Forgetful()) as supervisor:
+        session = await supervisor.spawn(spec, "long")
+        for turn in range(turns):
+            await session.ask(f"question {turn:>5}: " + "word " * (turn % 50))
+            taken[turn] = _taken()
+        assert len(session.messages()) < 100
+    return taken
+
+
+def test_a_session_that_is_compacted_takes_no_more_bytes_however_long_it_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watchdog, "SLOW", 3600.0)
+    trio.run(_bytes_of_a_long_life, 50)  # what is imported or kept once is there before it is measured
+    tracemalloc.start()
+    try:
+        taken = trio.run(_bytes_of_a_long_life, LONG)
+    finally:
+        tracemalloc.stop()
+    young, old = taken[LONG // 4 : LONG // 2], taken[LONG // 2 :]
+    assert max(old) <= max(young) + MORE
+
+
+async def _most_at_once(turns: int, *, search: bool) -> int:
+    """Return the most bytes that are taken while messages of a session of so many turns are read."""
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=Clerk(), tools=[look], system=SYSTEM, context_window=WINDOW)
+        session = await supervisor.spawn(spec, "long")
+        for turn in range(turns):
+            await session.ask(f"question {turn:>5}: " + "word " * 20)
+    past = StoredPast(journal, "long")
+    await past.messages(0, 1)
+    before = _taken()
+    tracemalloc.reset_peak()
+    wanted = (lambda message: f"question {turns - 1:>5}" in message.text) if search else None
+    found = await past.messages(0 if search else session.inspect().seq // 8 * PLACES, 10, wanted)
+    assert len(found) == (1 if search else 10)
+    return tracemalloc.get_traced_memory()[1] - before
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_to_read_the_past_takes_no_more_bytes_with_a_longer_one(search: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "SLOW", 3600.0)
+    tracemalloc.start()
+    try:
+        few, many = (trio.run(partial(_most_at_once, turns, search=search)) for turns in (LONG // 2, LONG))
+    finally:
+        tracemalloc.stop()
+    assert many <= few * 1.25 + MORE

@@ -10,6 +10,7 @@ from agentrail.app.model_registry import check_options
 from agentrail.app.session_code import (
     LateValidator,
     attachments,
+    brought_by,
     judge_for,
     own_model,
     prices_of,
@@ -23,7 +24,7 @@ from agentrail.app.subagent_code import Build, recipes
 from agentrail.codec.plugin_types import decode_state
 from agentrail.codec.type_hints import hints_of, readable
 from agentrail.core.vocabulary.inputs import SessionReturned
-from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.state import Attached, State
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.attachments import AttachedPlugin, options_of, seat_for
 from agentrail.hooks.live import Live
@@ -33,6 +34,7 @@ from agentrail.ports.tool import Tool
 from agentrail.runtime.actor.journal_log import revived
 from agentrail.runtime.commands import updated
 from agentrail.runtime.resources import Found, SessionCode
+from agentrail.tools.as_tool import as_tool
 from agentrail.values.json import EMPTY, Json, freeze_object
 from agentrail.values.tools import ToolSpec
 
@@ -59,7 +61,7 @@ def reunited(
     """
     own: dict[str, Model] = {}
     prices = prices_of(spec)
-    judge = judge_for(own, known, prices)
+    judge = judge_for(spec, own, known, prices)
     revision = 1 + _last_revision(stored)
     plugins = dict(attachments(spec))
     if not stored.setup.path:
@@ -70,9 +72,14 @@ def reunited(
     row += _joining(stored, plugins, judge, revision)
     seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
     tools = tools_of(spec)
+    brought_by(plugins.values(), tools)
+    waiting, without = _waiting(stored, plugins, held, others, judge)
+    brought = _brought((*waiting, *seats), judge)
+    tools |= {name: tool for seat, name, tool in brought if _brings(seat, stored.tools.get(name))}
     sources = tuple(source for source in sources_of(spec) if source.name not in stored.gone_tools)
     changed, gone = _compared(stored, tools, [source.name for source in sources])
     tool_code = _tool_code(stored, tools, changed, revision)
+    tool_code |= {(name, seat.revision): tool for seat, name, tool in brought}
     here = surroundings(spec, stored.setup.working_dir)
     code = SessionCode(
         judge, tool_code, own, spec.services, here, LateValidator, prices, sources, recipes(spec, build), spec.compactor
@@ -82,19 +89,9 @@ def reunited(
         judge.tool(name, number, LateValidator(tool))
     _take_models(code, stored, spec, known)
     lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in code.sources)
-    waiting, without = _waiting(stored, plugins, held, others, judge)
-    returned = SessionReturned(
-        records,
-        seats,
-        changed,
-        gone,
-        revision,
-        without,
-        lost if stored.turns else (),
-        pause,
-        tuple(others.items()),
-        waiting,
-    )
+    told = lost if stored.turns else ()
+    reset = tuple(others.items())
+    returned = SessionReturned(records, seats, changed, gone, revision, without, told, pause, reset, waiting)
     states = tuple(state for _, state in row[: len(stored.seats)])
     return stored.but(plugin_states=states), code, returned
 
@@ -227,6 +224,17 @@ def _waiting(
 
 
 # Tools
+
+
+def _brought(seats: Iterable[AttachedPlugin], judge: Live) -> list[tuple[AttachedPlugin, str, Tool]]:
+    """Return the tools that the plugins of *seats* bring: plugin, name and tool."""
+    made = [(seat, as_tool(tool)) for seat in seats for tool in judge.plugin(seat).tools_brought]
+    return [(seat, tool.spec.name, tool) for seat, tool in made]
+
+
+def _brings(seat: AttachedPlugin, attached: Attached | None) -> bool:
+    """Whether the plugin of *seat* has attached the tool *attached* to the session."""
+    return attached is not None and attached.plugin == seat.key
 
 
 def _compared(

@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
-from agentrail.app.spec import NO_PRICES, SessionSpec
+from agentrail.app.spec import NO_PRICES, SessionSpec, answer_form
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import Spare
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
@@ -34,10 +34,10 @@ _HAS_PRICE: Final = _PUBLISHED.knows
 """The prices of all sessions that give none of their own, and the method that all of them hold."""
 
 
-def judge_for(own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
-    """Return the judge of a session; *own* are its own models by name, and *known* returns all others."""
+def judge_for(spec: SessionSpec, own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
+    """Return the judge of a session of *spec*; *own* are its own models by name, and *known* returns all others."""
     has_price = _HAS_PRICE if prices is _PUBLISHED else prices.knows
-    return Live(_storable, _WhyNot(own, known), has_price, _data, _misfit)
+    return Live(_storable, _WhyNot(own, known), has_price, _data, _misfit, answer_form(spec))
 
 
 def prices_of(spec: SessionSpec) -> PriceList:
@@ -85,6 +85,17 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     return tools
 
 
+def brought_by(plugins: Iterable[AnyPlugin], tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """Return the tools that *plugins* bring, by name; raise `ToolExists` if two have one name, or one is of *tools*."""
+    brought: dict[str, Tool] = {}
+    for plugin in plugins:
+        for tool in map(as_tool, plugin.tools_brought):
+            if tool.spec.name in tools or tool.spec.name in brought:
+                raise ToolExists(tool.spec.name)
+            brought[tool.spec.name] = tool
+    return brought
+
+
 def refuse_misnamed(spec: SessionSpec, also: Iterable[str] = ()) -> None:
     """Raise `BadOptions` if a plugin of *spec* or of its sub-agents names a tool that none of them has.
 
@@ -98,7 +109,8 @@ def _refuse_misnamed(spec: SessionSpec, also: Iterable[str], depth: int) -> None
     naming = [(key, plugin) for key, plugin in attachments(spec) if plugin.tools_named]
     if naming:
         specs = tuple(_family(spec, depth))
-        tools = dict.fromkeys((*(name for one in specs for name in tools_of(one)), *also))
+        brought = [tool.spec.name for one in specs for _, plugin in attachments(one) for tool in plugin.tools_brought]
+        tools = dict.fromkeys((*(name for one in specs for name in tools_of(one)), *brought, *also))
         more = any(sources_of(one) for one in specs)
         for key, plugin in naming:
             refuse_unknown_tools(key, plugin, tools, more=more)

@@ -16,17 +16,19 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadChoice, BadReturns, BadSpec
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.implementing import why_unfit, why_unfit_call
-from agentrail.ports.model import AskModel, Compactor, Leaving, ModelChain
+from agentrail.ports.model import ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
 from agentrail.values.foreign import TEN_YEARS, mended, named, number, shown
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject
+from agentrail.values.messages import AskModel, Compactor, Leaving
 from agentrail.values.spelling import refuse_unknown
 from agentrail.values.usage import Price
 
 if TYPE_CHECKING:
     from agentrail.app.pricing import Prices
+    from agentrail.hooks.judge import AnswerForm
 
 NO_PRICES: Mapping[str, Price] = MappingProxyType({})
 NO_AGENTS: Mapping[str, SessionSpec] = MappingProxyType({})
@@ -129,12 +131,18 @@ def _check_alone(spec: SessionSpec) -> None:
 
 def schema_of(spec: SessionSpec) -> JsonObject:
     """Return the JSON Schema of the answers of *spec*, empty if they are text; raise `BadSpec` if it will not do."""
+    form = answer_form(spec)
+    return EMPTY if form is None else form.schema
+
+
+def answer_form(spec: SessionSpec) -> AnswerForm | None:
+    """Return the form of the answers of *spec*, `None` if they are text; raise `BadSpec` if it will not do."""
     if spec.returns == EMPTY:
-        return EMPTY
+        return None
     from agentrail.tools.answers import form_of  # noqa: PLC0415 - only needed if answers have a form
 
     try:
-        return form_of(spec.returns).schema
+        return form_of(spec.returns)
     except BadReturns as why:
         raise BadSpec("returns", f"will not do: {why.args[0]}") from why
 

@@ -21,6 +21,7 @@ from agentrail.app.preload import bring
 from agentrail.app.session_code import (
     LateValidator,
     attachments,
+    brought_by,
     chosen,
     judge_for,
     prices_of,
@@ -280,7 +281,7 @@ def new_session(
     """Return the first state and the code of a new session; *shared* are sandbox and web of a sub-agent's parent."""
     own: dict[str, Model] = {}
     prices = prices_of(spec)
-    judge = judge_for(own, known, prices)
+    judge = judge_for(spec, own, known, prices)
     keyed = attachments(spec)
     if not path:  # sub-agents were checked together with their top-level parent
         refuse_misnamed(spec)
@@ -290,12 +291,13 @@ def new_session(
         judge.seat(key, seat.revision, plugin)
     tools = tools_of(spec)
     bring(spec, tools.values())
-    tool_code = {(name, 0): tool for name, tool in tools.items()} or NO_TOOL_CODE
+    known_tools = tools | brought_by((plugin for _, plugin in keyed), tools)
+    tool_code = {(name, 0): tool for name, tool in known_tools.items()} or NO_TOOL_CODE
     around = surroundings(spec, spec.working_dir) if shared is None else shared
     agents = recipes(spec, Builder(known))
     code = SessionCode(judge, tool_code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
     code.compactor = spec.compactor
-    for name, tool in tools.items():
+    for name, tool in known_tools.items():
         judge.tool(name, 0, LateValidator(tool))
     first = chosen(code, known, spec.model, freeze_object(spec.model_options))
     state = State(

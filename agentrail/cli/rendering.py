@@ -250,9 +250,9 @@ def _always(event: e.ToolApprovedAlways) -> Piece:
 
 
 def _compacted(event: e.CompactEnd) -> Piece:
-    return _note(
-        f"the conversation was made shorter: {event.note}" if event.removed else f"not made shorter: {event.note}"
-    )
+    done = "the conversation was made shorter" if event.removed else "not made shorter"
+    full = "" if event.crowded is None else f"; it still has about {event.crowded.tokens} tokens ({event.crowded.told})"
+    return _note(f"{done}: {event.note}{full}")
 
 
 def _intervention(event: e.Intervention) -> Piece:

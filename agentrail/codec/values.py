@@ -6,12 +6,12 @@ that does not come back equal. A JSON object names its class, under `$`, if the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import zip_longest
 from operator import is_
 from types import MappingProxyType
-from typing import Final, TypeVar, Union, cast, get_args, overload
+from typing import Final, NoReturn, TypeVar, Union, cast, get_args, overload
 
 import msgspec
 
@@ -81,11 +81,30 @@ for (_owner, _name), _hint in CLOSER.items():
 def write(value: object) -> bytes:
     """Return *value* as JSON text from which `read` makes an equal value; raise `BadValue` if that is not possible."""
     try:
-        return _written(value)
+        given = _with_states_as_json(value) if isinstance(value, Value) else _refused(value)
+        try:
+            text = _encode(given)
+            back = _reader(type(given))(text)
+        except (ValueError, TypeError) as why:
+            _check_leaves(given)
+            raise misfit_of(why) from why
+        if back != given:
+            check_same(given, back)
+        shape = text.translate(_SHAPE)
+        if shape.find(_WIDE) >= 0:
+            _check_leaves(given)
+        if shape.count(b"[") > DOCUMENT_DEPTH:
+            check_levels(text)
     except MisfitError as misfit:
         raise BadValue(type(value).__name__, misfit.place, misfit.problem) from misfit.__cause__
     except RecursionError:
         raise BadValue(type(value).__name__, "it", "is nested too deep") from None
+    return text
+
+
+def _refused(value: object) -> NoReturn:
+    at = ""
+    raise MisfitError(at, f"is {one(type(value))}, which JSON cannot hold")
 
 
 def encode_in_order(value: Value) -> bytes:
@@ -100,37 +119,17 @@ _WIDE: Final = b"0" * 19
 """Stands in a text whose digits are all 0, if a whole number in it may need more than 64 bits: msgspec takes any."""
 
 
-def _written(value: object) -> bytes:
-    if not isinstance(value, Value):
-        at = ""
-        raise MisfitError(at, f"is {one(type(value))}, which JSON cannot hold")
-    given = _with_states_as_json(value)
-    try:
-        text = _ENCODER.encode(given)
-        back = _reader(type(value))(text)
-    except (ValueError, TypeError) as why:
-        _check_leaves(given)
-        raise misfit_of(why) from why
-    if back != given:
-        check_same(given, back)
-    shape = text.translate(_SHAPE)
-    if shape.find(_WIDE) >= 0:
-        _check_leaves(given)
-    if shape.count(b"[") > DOCUMENT_DEPTH:
-        check_levels(text)
-    return text
-
-
 def _plain(found: object) -> object:
     """Return *found*, of a class that msgspec does not know, as a container that it can write."""
     if isinstance(found, History | CallList):
         return list(found)
-    if isinstance(found, MappingProxyType):
-        return dict(cast("Mapping[str, object]", found))
-    raise TypeError(type(found).__name__)
+    made = _dictionary(found)
+    if made is None:
+        raise TypeError(type(found).__name__)
+    return made
 
 
-_ENCODER: Final = msgspec.json.Encoder(enc_hook=_plain)
+_encode: Final = msgspec.json.Encoder(enc_hook=_plain).encode
 _IN_ORDER: Final = msgspec.json.Encoder(enc_hook=_plain, order="sorted")
 
 
@@ -198,25 +197,48 @@ def _each_as_json(kind: type[object], items: tuple[object, ...]) -> tuple[object
     return items if all(map(is_, made, items)) else tuple(made)
 
 
+def _dictionary(found: object) -> dict[object, object] | None:
+    """Return *found* if it is a dictionary, or one like that of a proxy; `None` otherwise: a mapping may never end."""
+    shown = found
+    if isinstance(found, MappingProxyType):
+        try:
+            shown = cast("object", cast("MappingProxyType[object, object]", found) | {})
+        except TypeError:
+            return None
+    return cast("dict[object, object]", shown) if isinstance(shown, dict) else None
+
+
+# Those of the built-in classes: an iterator of a subclass may never end.
+_items = cast("Callable[[object], Iterable[tuple[object, object]]]", vars(dict)["items"])
+_in_tuple = cast("Callable[[object], Iterator[object]]", vars(tuple)["__iter__"])
+_in_set = cast("Callable[[object], Iterator[object]]", vars(frozenset)["__iter__"])
+
+
 def _leaves(found: object, at: str = "") -> Iterator[tuple[str, object]]:
     """Yield path and value of everything in *found* that has no parts, and of the lengths and keys of the others."""
-    parts: Sequence[tuple[str, object]]
-    match found:
-        case Value():
-            parts = [(f".{name}", getattr(found, name)) for name in found.__struct_fields__]
-        case Mapping():
-            items = cast("Mapping[object, object]", found).items()
-            parts = [(f"[{key!a:.60}]", each) for key, item in items for each in (key, item)]
-        case tuple() | History() | CallList():
-            parts = [(f"[{place}]", item) for place, item in enumerate(cast("Sequence[object]", found))]
-        case frozenset():
-            parts = [("[]", item) for item in sorted(cast("frozenset[object]", found), key=repr)]
-        case _:
-            yield at, found
-            return
+    parts = _parts(found)
+    if parts is None:
+        yield at, found
+        return
     yield at, len(parts)
     for inner, item in parts:
         yield from _leaves(item, at + inner)
+
+
+def _parts(found: object) -> Sequence[tuple[str, object]] | None:
+    """Return the parts of *found* with their paths; `None` if it has none, or none that surely end."""
+    if isinstance(found, Value):
+        return [(f".{name}", getattr(found, name)) for name in found.__struct_fields__]
+    if isinstance(found, History | CallList):
+        return [(f"[{place}]", item) for place, item in enumerate(cast("Sequence[object]", found))]
+    if isinstance(found, tuple):
+        return [(f"[{place}]", item) for place, item in enumerate(_in_tuple(cast("object", found)))]
+    if isinstance(found, frozenset):
+        return [("[]", item) for item in sorted(_in_set(cast("object", found)), key=repr)]
+    shown = _dictionary(found)
+    if shown is None:
+        return None
+    return [(f"[{key!a:.60}]", each) for key, item in _items(shown) for each in (key, item)]
 
 
 def check_same(given: object, back: object) -> None:

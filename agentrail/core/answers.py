@@ -30,6 +30,9 @@ DESCRIPTION: Final = "Give your final answer. Call this once, alone, when everyt
 HINT: Final = "Give your final answer by calling the tool `{name}`, and not as text."
 """The section of the system prompt that tells the model to use the tool."""
 
+LAST_HINT: Final = "Give your final answer now by calling the tool `{name}`. No other tool can be called any more."
+"""The section in its place if no other tool may be called."""
+
 _UNREAD: Final = ""
 """The only key of arguments that were no valid JSON; a model adapter puts the invalid text under it."""
 
@@ -58,14 +61,17 @@ def _unfenced(text: str) -> str:
 def with_answer_tool(request: ModelRequest) -> tuple[ModelRequest, str]:
     """Return *request* with the answer tool in place of the schema, and the name of the tool.
 
-    It is the only tool if the model may call no others.
+    If the model may call no other tools, it must call this one. They stay declared, so that the provider's prompt cache
+    still fits.
     """
     name = free(NAME, [tool.name for tool in (*request.tools, *request.deferred)])
     tool = ToolSpec(name, DESCRIPTION, request.returns)
+    hint = HINT if request.may_call else LAST_HINT
     asked = request.but(
-        tools=(*request.tools, tool) if request.may_call else (tool,),
+        tools=(*request.tools, tool),
         may_call=True,
-        sections=(*request.sections, (name, HINT.format(name=name))),
+        must_call="" if request.may_call or not request.tools else name,
+        sections=(*request.sections, (name, hint.format(name=name))),
         returns=EMPTY,
     )
     return asked, name

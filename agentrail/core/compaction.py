@@ -6,13 +6,22 @@ short. The newest round stays too, because the model is working on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from operator import is_
-from typing import Final, NamedTuple
+from collections.abc import Generator, Mapping, Sequence
+from itertools import compress, count
+from operator import is_, is_not
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import Json, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage, size_of
+
+T = TypeVar("T")
+
+Slices: TypeAlias = Generator[None, None, T]
+"""A computation that pauses after each slice, so that others can run, and returns its result at the end."""
+
+SLICE: Final = 200
+"""Messages that one slice deals with."""
 
 SHORT: Final = 500
 """Characters that are left of each argument and result of an older round."""
@@ -42,10 +51,10 @@ NOTHING: Final = "nothing could be dropped: pinned messages and the newest round
 class Plan(NamedTuple):
     """What a compaction will do."""
 
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     """All messages, with older arguments and results shortened."""
-    gone: frozenset[int]
-    """Places of the messages that go."""
+    gone: Sequence[int]
+    """Places of the messages that go, in order."""
     room: int
     """The most characters that a summary of them may have; 0 if none is to be written."""
     shortened: int
@@ -53,80 +62,112 @@ class Plan(NamedTuple):
 
     def leaving(self, originals: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages that go, as they are in *originals*: not shortened."""
-        return tuple([message for place, message in enumerate(originals) if place in self.gone])
+        return tuple([originals[place] for place in self.gone])
 
     def with_notice(self, text: str) -> tuple[Message, ...]:
         """Return the messages that stay, with a notice of *text* in the place of the first one that goes."""
-        left: list[Message] = []
-        told = False
-        for place, message in enumerate(self.messages):
-            if place not in self.gone:
-                left.append(message)
-            elif not told:
-                told = True
-                left.append(UserMessage((Text(text),), Origin.NOTICE))
-        return tuple(left)
+        if not self.gone:
+            return tuple(self.messages)
+        left = list(self.messages)
+        left[self.gone[0]] = UserMessage((Text(text),), Origin.NOTICE)
+        others = set(self.gone[1:])
+        return tuple([message for place, message in enumerate(left) if place not in others])
 
 
-def planned(messages: Sequence[Message], keep: int) -> Plan:
-    """Plan how *messages* come to no more than *keep* characters, if they can."""
+def at_once(work: Slices[T]) -> T:
+    """Return the result of *work*, without a pause."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+
+def planned(messages: Sequence[Message], keep: int, limit: int | None = None) -> Plan:
+    """Plan how *messages* come to no more than *keep* characters, if they can: all that `planning` does, at once."""
+    return at_once(planning(messages, keep, limit))
+
+
+def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -> Slices[Plan]:
+    """Plan how *messages* come to no more than *keep* characters, if they can; pause after each slice of the work.
+
+    What must stay is shortened too only if it has more than *limit* characters (*keep*, if `None`): it is what the
+    model works on, and there is room for it.
+    """
     if not messages:
-        return Plan((), frozenset(), 0, 0)
-    groups = rounds(messages)
-    newest = _newest(messages, groups)
-    stays = {newest, *range(newest, len(groups)), *_pinned(messages, groups, keep)}
-    short = [_shortened(message, SHORT) for message in messages]
-    for group in stays:
-        for place in groups[group]:
-            short[place] = messages[place]
-    orphans = {place for group in groups if isinstance(messages[group[0]], ToolMessage) for place in group}
-    stays -= {number for number, group in enumerate(groups) if group[0] in orphans}
-    if orphans or sum(map(size_of, short)) > keep:
-        gone, room = _chosen(short, groups, stays, keep, orphans)
-        if sum(size_of(message) for place, message in enumerate(short) if place not in gone) > keep:
-            short = _last_resort(short, gone, keep)
-    else:
-        gone, room = frozenset[int](), 0
-    changed = sum(
-        now is not was and place not in gone for place, (now, was) in enumerate(zip(short, messages, strict=True))
-    )
-    return Plan(tuple(short), gone, room, changed)
+        return Plan((), (), 0, 0)
+    messages = tuple(messages)
+    groups = _groups(messages)
+    short: list[Message] = []
+    for start in range(0, len(messages), SLICE):
+        short += [_shortened(message, SHORT) for message in messages[start : start + SLICE]]
+        yield
+    sizes = [size_of(message) for message in short]
+    yield
+    stays = _staying(messages, groups, keep)
+    for number in stays:
+        places = groups[number]
+        short[places.start : places.stop] = messages[places.start : places.stop]
+        sizes[places.start : places.stop] = map(size_of, short[places.start : places.stop])
+    yield
+    orphans = {number for number, group in enumerate(groups) if isinstance(messages[group[0]], ToolMessage)}
+    stays -= orphans
+    lost: Sequence[int] = ()
+    room = 0
+    if orphans or sum(sizes) > keep:
+        weights = [sum(sizes[group.start : group.stop]) for group in groups]
+        yield
+        lost, room = _lost(weights, stays, keep, orphans)
+        left = sum(weights) - sum([weights[number] for number in lost])
+        if left > (keep if limit is None else limit):
+            yield from _last_resort(short, [groups[number] for number in sorted(stays)], left, keep)
+    gone = [place for number in lost for place in groups[number]]
+    yield
+    went = set(gone)
+    changed = sum([place not in went for place in compress(count(), map(is_not, short, messages))])
+    return Plan(short, gone, room, changed)
 
 
-def _chosen(
-    short: Sequence[Message], groups: Sequence[range], stays: set[int], keep: int, orphans: set[int]
-) -> tuple[frozenset[int], int]:
-    """Return the places of the messages that go, the oldest first, and the room for a summary of them."""
-    sizes = [sum(size_of(short[place]) for place in group) for group in groups]
+def _lost(weights: Sequence[int], stays: set[int], keep: int, orphans: set[int]) -> tuple[list[int], int]:
+    """Return the numbers of the groups that go, the oldest first, and the room for a summary of them."""
     allowance = min(keep // SUMMARY_SHARE, MOST_SUMMARY)
-    left = keep - allowance - sum(sizes[number] for number in stays)
+    left = keep - allowance - sum([weights[number] for number in stays])
     kept = set(stays)
-    for number in range(len(groups) - 1, -1, -1):
+    for number in range(len(weights) - 1, -1, -1):
         if number not in stays:
-            left -= sizes[number]
-            if left < 0 or groups[number][0] in orphans:
-                left += sizes[number]
+            if left < weights[number] or number in orphans:
                 break
+            left -= weights[number]
             kept.add(number)
-    lost = [number for number in range(len(groups)) if number not in kept]
-    gone = frozenset(place for number in lost for place in groups[number])
-    room = min(allowance + left, MOST_SUMMARY, sum(sizes[number] for number in lost) - 1)
-    return gone, room if room >= LEAST_SUMMARY else 0
+    lost = [number for number in range(len(weights)) if number not in kept]
+    room = min(allowance + left, MOST_SUMMARY, sum([weights[number] for number in lost]) - 1)
+    return lost, room if room >= LEAST_SUMMARY else 0
 
 
-def _last_resort(short: list[Message], gone: frozenset[int], keep: int) -> list[Message]:
-    """Shorten the newest round too, because what must stay does not fit."""
+def _last_resort(short: list[Message], stays: Sequence[range], left: int, keep: int) -> Slices[None]:
+    """Shorten what must stay too, in *short*, because it does not fit; all that stays has *left* characters."""
     for limit in SHORTER:
-        short = [message if place in gone else _shortened(message, limit) for place, message in enumerate(short)]
-        if sum(size_of(message) for place, message in enumerate(short) if place not in gone) <= keep:
+        for group in stays:
+            for start in range(group.start, group.stop, SLICE):
+                part = short[start : min(start + SLICE, group.stop)]
+                cut_down = [_shortened(message, limit) for message in part]
+                short[start : start + len(part)] = cut_down
+                left += sum(map(size_of, cut_down)) - sum(map(size_of, part))
+                yield
+        if left <= keep:
             break
-    return short
 
 
-def rounds(messages: Sequence[Message]) -> list[range]:
+def _groups(messages: Sequence[Message]) -> list[range]:
     """Return the places of *messages* in groups: results stay with the message before them, others begin a group."""
     starts = [place for place, each in enumerate(messages) if not place or not isinstance(each, ToolMessage)]
     return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(messages)], strict=True)]
+
+
+def _staying(messages: Sequence[Message], groups: Sequence[range], keep: int) -> set[int]:
+    """Return the numbers of the groups that stay: those of pinned prompts, and all from the newest round on."""
+    return {*range(_newest(messages, groups), len(groups)), *_pinned(messages, groups, keep)}
 
 
 def _newest(messages: Sequence[Message], groups: Sequence[range]) -> int:
@@ -134,11 +175,9 @@ def _newest(messages: Sequence[Message], groups: Sequence[range]) -> int:
     last = len(groups) - 1
     for number in range(last, -1, -1):
         first = messages[groups[number][0]]
-        if isinstance(first, AssistantMessage):
+        if isinstance(first, AssistantMessage) or _is_prompt(first):
             return number
-        if _is_prompt(first):
-            return number
-    return max(0, last)
+    return last
 
 
 def _pinned(messages: Sequence[Message], groups: Sequence[range], keep: int) -> set[int]:

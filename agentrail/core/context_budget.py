@@ -17,7 +17,7 @@ from agentrail.core.vocabulary.state import Attached, State
 from agentrail.core.windows import ASSUMED, window_of
 from agentrail.values.json import weight
 from agentrail.values.stream import CHARS_PER_TOKEN
-from agentrail.values.usage import Usage
+from agentrail.values.usage import Crowded, Usage
 
 SURE: Final = 10_000
 """Characters of a context from which the provider's count also says how many characters its tokens have.
@@ -38,9 +38,12 @@ make it smaller.
 MOST: Final = 8.0
 """The most characters per token that are taken from a provider's count."""
 
-
 HALF: Final = 0.5
 """The share of a history that a compaction leaves, if `compact_to` is a number of tokens and there are fewer."""
+
+
+MORE: Final = 16
+"""After a compaction that missed its target, one part in so many of the window comes before the next one."""
 
 
 class Budget(NamedTuple):
@@ -59,8 +62,7 @@ class Budget(NamedTuple):
 def budget_of(state: State) -> Budget:
     """Return the budget of a session, for the model that it uses now."""
     options = state.setup.options
-    model = state.model if state.turn is None else state.turn.model
-    return budget_for(model, options.context_window, options.compact_at, options.compact_to)
+    return budget_for(state.using[0], options.context_window, options.compact_at, options.compact_to)
 
 
 @lru_cache(maxsize=1000)
@@ -80,7 +82,7 @@ def _tokens(wanted: float, window: int) -> int:
 
 def overhead(state: State) -> int:
     """Return the characters of all that goes with each request beside the history."""
-    size = len(fixed_text(state.setup, state.tools)) + _tools_size(state.tools)
+    size = len(fixed_text(state.setup, state.tools)) + tools_size(state.tools)
     if state.sections:
         for _, text in chain(*split(state.sections, state.setup.prompt_mode)):
             size += len(text)
@@ -88,7 +90,8 @@ def overhead(state: State) -> int:
     return size + weight(returns) if returns else size
 
 
-def _tools_size(tools: Mapping[str, Attached]) -> int:
+def tools_size(tools: Mapping[str, Attached]) -> int:
+    """Return the characters of the definitions that a request declares: of deferred tools, only the names."""
     size = 0
     for attached in tools.values():
         if attached.spec.deferred:
@@ -108,9 +111,9 @@ def measured(state: State, usage: Usage) -> Measured | None:
     return Measured(usage.total_tokens, size) if usage.total_tokens <= UNSEEN + size / FEWEST else None
 
 
-def tokens_of(state: State, size: int | None = None) -> int:
-    """Return about how many tokens the context of *state* takes; with *size*, if its history had so many characters."""
-    whole = overhead(state) + (state.history.size if size is None else size)
+def tokens_of(state: State) -> int:
+    """Return about how many tokens the context of *state* takes."""
+    whole = overhead(state) + state.history.size
     counted = state.measured
     if counted is None:
         return whole // CHARS_PER_TOKEN
@@ -135,6 +138,33 @@ def _chars_per_token(counted: Measured) -> float:
     if counted.size < SURE:
         return CHARS_PER_TOKEN
     return min(max(counted.size / max(1, counted.tokens), FEWEST), MOST)
+
+
+def crowded_by(state: State) -> Crowded | None:
+    """Return what takes the space in the context of *state*; `None` if it has no more tokens than the target."""
+    tokens, target = tokens_of(state), budget_of(state).target
+    if tokens <= target:
+        return None
+    tools = tools_size(state.tools) + (weight(state.returns) if state.returns else 0)
+    whole = overhead(state)
+    messages = state.history.size
+    share = tokens / max(1, whole + messages)
+    return Crowded(tokens, target, int((whole - tools) * share), int(tools * share), int(messages * share))
+
+
+def is_due(state: State) -> bool:
+    """Whether the context of *state* is to be compacted before the next request.
+
+    If the last compaction could not reach its target, another one could do little: it waits until more has come. It
+    does not if more than `compact_at` was left of a window that is known: then the model is another one by now.
+    """
+    budget = budget_of(state)
+    due, left = budget.trigger, state.crowded
+    if left and budget.is_assumed:
+        due = max(due, left + budget.window // MORE)
+    elif left and left <= due:
+        due = max(due, min(left + budget.window // MORE, budget.window))
+    return tokens_of(state) > due
 
 
 def kept(state: State) -> int:

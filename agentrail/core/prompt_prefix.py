@@ -10,17 +10,45 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2s
 from typing import Final
 
+from agentrail.core.context_budget import tools_size
 from agentrail.core.system_prompt import fixed_text, lasting
 from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, State
 from agentrail.hooks.ruling import MEMORY, SKILLS, Section
 from agentrail.values.events.context import PrefixChanged
-from agentrail.values.json import canonical
+from agentrail.values.json import Json, JsonObject, canonical
 from agentrail.values.messages import AssistantMessage, History, Message, size_of
 from agentrail.values.stream import tokens
 
-KINDS: Final = ("tool", SKILLS, MEMORY, "messages")
-"""Kinds of parts, in the order in which a provider reads them."""
+CHOICE: Final = "tool_choice"
+
+KINDS: Final = ("model", "options", "returns", "tool", SKILLS, MEMORY, CHOICE, "messages")
+"""Kinds of parts, in the order in which a provider reads them; before the tools stands what all depends on."""
+
+HEAD: Final = KINDS[:3]
+
+UNREAD: Final = frozenset(
+    {
+        "api_key",
+        "cache",
+        "connect_timeout",
+        "first_byte_timeout",
+        "headers",
+        "max_tokens",
+        "next_byte_timeout",
+        "stop",
+        "temperature",
+    }
+)
+"""Options of a model that are no part of what it reads. Any other option is taken for one: it may be a model's own."""
+
+CHOOSY: Final = ("anthropic:",)
+"""Beginnings of names of models whose provider reads all messages again if other tools may or must be called."""
+
+LIMIT: Final = "max_turns"
+"""Name of the part that the last request of a turn changes, as it forbids calls."""
+
+_LAST: Final = (Altered(CHOICE, LIMIT, ""),)
 
 COMPACTION: Final = "compaction"
 """Name of the part that a compaction changes."""
@@ -54,24 +82,46 @@ def altered_section(before: Sequence[Section], section: Section, mode: str) -> t
 def altered_tools(before: Mapping[str, Attached], after: Mapping[str, Attached], by: str) -> tuple[Altered, ...]:
     """Return a note for each tool that is added, removed or replaced."""
     marks = _tool_marks(before)
-    end = ("", sum(attached.spec.size for attached in before.values()))
+    end = _end(before)
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return tuple([Altered("tool", name, by, *marks.get(name, end)) for name in changed])
 
 
-def compacted(before: History, after: Sequence[Message]) -> Altered | None:
-    """Return the note of a compaction from *before* to *after*; `None` if all messages are as they were."""
+def compacted(before: History, after: Sequence[Message], by: str) -> Altered | None:
+    """Return the note of a compaction from *before* to *after*, caused by *by*; `None` if it changed no message."""
     same = _common(before, after)
-    return None if same == len(before) else Altered("messages", COMPACTION, "", "before", before.first(same).size)
+    return None if same == len(before) else Altered("messages", COMPACTION, by, "before", before.first(same).size)
 
 
-def prefix_changed(state: State, shown: Sequence[Message], by: str) -> PrefixChanged | None:
+def switching(by: str) -> tuple[Altered, ...]:
+    """Return the note that *by* switches the model or its options; whether they differ is seen at the next request."""
+    return (Altered("model", "model", by),)
+
+
+def altered_form(before: JsonObject) -> tuple[Altered, ...]:
+    """Return the note that answers may get another form; *before* is the schema of the last ones, empty if none."""
+    return (Altered("returns", "returns", "", _form_mark(before)),)
+
+
+def closing(state: State) -> tuple[Altered, ...]:
+    """Return the note for the next request that the one of *state* forbids calls; none if nothing depends on it."""
+    choosy = state.round >= state.setup.options.max_turns and state.using[0].startswith(CHOOSY)
+    return _LAST if choosy else ()
+
+
+def prefix_changed(
+    state: State, shown: Sequence[Message], by: str, switched: tuple[str, JsonObject] | None = None
+) -> PrefixChanged | None:
     """Return why the request that *state* sends does not begin with the last one; `None` if it does, or is the first.
 
-    It shows the messages *shown*, which the plugin *by* replaced.
+    It shows the messages *shown*, which the plugin *by* replaced. The last one went to the model *switched* with other
+    options, or to the same one if that is `None`.
     """
     tools = _tool_marks(state.tools if any(part.kind == "tool" for part in state.altered) else NO_TOOLS)
     changed = [part for part in state.altered if _differs(state, tools, part)]
+    if switched is not None:
+        changed += _switched(state, switched)
+    changed += _chosen(state, state.using[1] if switched is None else switched[1])
     answered = _answered(state.history)
     if state.shown is not None or shown is not state.history:
         changed += _replaced(state, answered, shown, by)
@@ -88,7 +138,49 @@ def _differs(state: State, tools: Mapping[str, tuple[str, int]], part: Altered) 
         sent = lasting(state.sections, state.setup.prompt_mode)
         places = [place for place, section in enumerate(sent) if section.key == part.name]
         return (_section_mark(sent, places[0]) if places else "") != part.was
-    return True
+    if part.kind == "returns":
+        return _form_mark(state.returns) != part.was
+    return part.kind not in {"model", CHOICE}
+
+
+def _switched(state: State, last: tuple[str, JsonObject]) -> list[Altered]:
+    """Return the note that the model, or options that it reads, are not those of the last request; none if they are."""
+    model, options = state.using
+    by = next((part.by for part in state.altered if part.kind == "model"), "")
+    if model != last[0]:
+        return [Altered("model", model, by)]
+    before = last[1]
+    names = sorted({*before, *options} - UNREAD - {CHOICE})
+    changed = [name for name in names if before.get(name) != options.get(name)]
+    if changed:
+        return [Altered("options", ", ".join(changed), by)]
+    demanded, demands = _declared_for(state, before), _declared_for(state, options)
+    return [Altered("tool", demands or demanded, by, *_end(state.tools))] if demanded != demands else []
+
+
+def _declared_for(state: State, options: JsonObject) -> str:
+    """Return the deferred tool that *options* demand, so that it is declared after the others; empty if none is."""
+    choice = options.get(CHOICE)
+    name = choice.get("tool") if isinstance(choice, Mapping) else None
+    attached = state.tools.get(name) if isinstance(name, str) else None
+    return "" if attached is None or not attached.spec.deferred else attached.spec.name
+
+
+def _chosen(state: State, before: JsonObject) -> list[Altered]:
+    """Return the note that other tools may or must be called than *before*, if the provider reads messages again."""
+    model, options = state.using
+    if not state.tools or not model.startswith(CHOOSY):
+        return []
+    forbade, forbids = any(part.kind == CHOICE for part in state.altered), bool(closing(state))
+    if _choice(before, forbids=forbade) == _choice(options, forbids=forbids):
+        return []
+    if forbade != forbids:
+        return [Altered(CHOICE, LIMIT, "")]
+    return [Altered(CHOICE, CHOICE, next((part.by for part in state.altered if part.kind == "model"), ""))]
+
+
+def _choice(options: JsonObject, *, forbids: bool) -> Json:
+    return "none" if forbids else options.get(CHOICE) or "auto"
 
 
 def _replaced(state: State, answered: int, shown: Sequence[Message], by: str) -> list[Altered]:
@@ -106,13 +198,15 @@ def _replaced(state: State, answered: int, shown: Sequence[Message], by: str) ->
 def _read_again(state: State, part: Altered, answered: int) -> int:
     """Return the characters that the provider has had before and reads again, because *part* differs."""
     messages = state.history.first(answered).size
-    if part.kind == "messages":
+    if part.kind in {CHOICE, "messages"}:
         return max(0, messages - part.kept)
     background = _size(lasting(state.sections, state.setup.prompt_mode))
     if part.kind in _SECTIONS:
         return max(0, background - part.kept) + messages
-    tools = sum(attached.spec.size for attached in state.tools.values())
-    return max(0, tools - part.kept) + len(fixed_text(state.setup, state.tools)) + background + messages
+    tools = tools_size(state.tools)
+    if part.kind not in HEAD:
+        tools = max(0, tools - part.kept)
+    return tools + len(fixed_text(state.setup, state.tools)) + background + messages
 
 
 def _answered(history: History) -> int:
@@ -133,24 +227,35 @@ def _size(sections: Sequence[Section]) -> int:
     return sum(len(section.text or "") for section in sections)
 
 
+def _end(tools: Mapping[str, Attached]) -> tuple[str, int]:
+    """Return the mark of a tool that is not among *tools*, and the characters of those that are no deferred ones."""
+    return "", sum(attached.spec.size for attached in tools.values() if not attached.spec.deferred)
+
+
 def _tool_marks(tools: Mapping[str, Attached]) -> Mapping[str, tuple[str, int]]:
     """Return the mark of each tool, which tells its place too, and the characters of the tools before it."""
     marks: dict[str, tuple[str, int]] = {}
-    size, last, last_deferred = 0, "", ""
+    size, last = 0, ""
     for name, attached in tools.items():
         spec = attached.spec
-        if spec.deferred:  # the model is told its name alone, in the description of another tool
-            marks[name] = (_digest(last_deferred, name), size)
-            last_deferred = name
-        else:
+        if not spec.deferred:
             marks[name] = (_digest(last, name, spec.description, canonical(spec.parameters)), size)
             size, last = size + spec.size, name
+    last = ""
+    for name, attached in tools.items():
+        if attached.spec.deferred:  # the model is told its name alone, in the description of a tool after all others
+            marks[name] = (_digest(last, name), size)
+            last = name
     return marks
 
 
 def _section_mark(sections: Sequence[Section], place: int) -> str:
     section = sections[place]
     return _digest(*[other.key for other in sections[:place][-1:]], section.layer, section.key, section.text or "")
+
+
+def _form_mark(schema: JsonObject) -> str:
+    return _digest(canonical(schema)) if schema else ""
 
 
 def _digest(*texts: str) -> str:

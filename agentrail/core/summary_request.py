@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from agentrail.core.compaction import cut
+from agentrail.core.compaction import SLICE, Slices, cut
 from agentrail.values.json import canonical
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage
 
@@ -31,17 +31,26 @@ CHARS_PER_WORD: Final = 6
 """Characters of a word with the space after it, for the length in words that a model is asked for."""
 
 
-def prompt_for(messages: Sequence[Message], room: int, most: int) -> str:
+def prompt_for(messages: Sequence[Message], room: int, most: int) -> Slices[str]:
     """Return the prompt that asks for a summary of *messages*: at most *room* characters, of a text of *most*."""
     words = max(20, room // ASKED_SHARE // CHARS_PER_WORD)
-    return f"Summarise this in at most {words} words.\n\n<conversation>\n{transcript(messages, most)}\n</conversation>"
+    text = yield from transcript(messages, most)
+    return f"Summarise this in at most {words} words.\n\n<conversation>\n{text}\n</conversation>"
 
 
-def transcript(messages: Sequence[Message], most: int) -> str:
+def transcript(messages: Sequence[Message], most: int) -> Slices[str]:
     """Return *messages* as text of at most *most* characters: each is shown in part if they are long."""
-    spoken = [line for message in messages for line in _spoken(message)]
+    spoken: list[tuple[str, str]] = []
+    for start in range(0, len(messages), SLICE):
+        spoken += [line for message in messages[start : start + SLICE] for line in _spoken(message)]
+        yield
     limit = next((limit for limit in OF_A_MESSAGE if _length(spoken, limit) <= most), OF_A_MESSAGE[-1])
-    return cut("\n".join([who + cut(said, limit) for who, said in spoken]), most)
+    yield
+    lines: list[str] = []
+    for start in range(0, len(spoken), SLICE):
+        lines += [who + cut(said, limit) for who, said in spoken[start : start + SLICE]]
+        yield
+    return cut("\n".join(lines), most)
 
 
 def _length(spoken: Sequence[tuple[str, str]], limit: int) -> int:

@@ -187,7 +187,7 @@ class StreamEndedEarly(TransientModelError):
 
 
 class PartRefused(UsageError):
-    """A prompt has a file that the session's model does not take."""
+    """A prompt has a file or an image that the session's model does not take."""
 
     wording = "cannot send {0} to `{1}`: {2}; give its text, another form of it, or switch to a model that takes it"
 

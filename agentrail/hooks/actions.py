@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import ClassVar, Final, Generic, Literal, Never, Self, TypeAlias
+from typing import ClassVar, Final, Generic, Literal, Never, Self, TypeAlias, cast, get_args, get_origin
 
 from typing_extensions import TypeVar
 
@@ -75,14 +75,29 @@ class CallService(Authored, tag_field=TAG):
     """Data passed to the service."""
 
 
-AskRequest: TypeAlias = CallModel | RunTool | ReadFile | FindFiles | CallService
+class ChangeTools(Authored, tag_field=TAG):
+    """Request for `Ask`: attach tools that the plugin brings, and detach tools of the session; all or none."""
+
+    attach: tuple[str, ...] = ()
+    """Names of tools in the plugin's `tools_brought`. One that it has attached before is replaced."""
+    detach: tuple[str, ...] = ()
+    """Names of tools of the session."""
+
+
+Errand: TypeAlias = CallModel | RunTool | ReadFile | FindFiles | CallService
+"""A request that the runtime carries out; the others are carried out in the step."""
+
+AskRequest: TypeAlias = Errand | ChangeTools
 
 
 class Answered(Authored, tag_field=TAG):
     """Answer to an `Ask` that succeeded."""
 
     value: Json
-    """The text (or object) of the model, the text of tool or file, the paths that were found, the service's answer."""
+    """The text (or object) of the model, the text of tool or file, the paths that were found, the service's answer.
+
+    `None` for `ChangeTools`.
+    """
 
 
 class Failed(Authored, tag_field=TAG):
@@ -374,21 +389,4 @@ AnyAction: TypeAlias = (
     | AddContext[object]
 )
 
-ACTIONS: Final[tuple[type[Action[object]], ...]] = (
-    Continue,
-    Intervene,
-    Abort,
-    Skip,
-    BlockTool,
-    ReplaceToolArgs,
-    Emit,
-    SwitchModel,
-    ReplacePrompt,
-    ReplaceResponse,
-    ReplaceMessages,
-    ReplaceToolResult,
-    HoldTool,
-    SetSection,
-    Ask,
-    AddContext,
-)
+ACTIONS: Final = cast("tuple[type[Action[object]], ...]", tuple(map(get_origin, get_args(AnyAction))))

@@ -14,6 +14,7 @@ from agentrail.hooks.contract import check_attributes
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, check_plugin, implemented
 from agentrail.values.foreign import names_of, shown
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
+from agentrail.values.tools import ToolSpec
 from agentrail.values.value import Value
 
 LIKE: Final = 0.7
@@ -53,6 +54,8 @@ class AttachedPlugin(Value):
     """
     pinned: tuple[str, ...] = ()
     """Names of run-time options that are kept even if the code changes."""
+    tools: tuple[ToolSpec, ...] = ()
+    """Descriptions of the tools that the plugin may attach."""
 
 
 def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
@@ -71,10 +74,9 @@ def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
 def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
     """Return the description of *plugin*; raise `BadPlugin` if it is mutable or declares something invalid."""
     check_plugin(plugin)
-    cls = type(plugin)
     return AttachedPlugin(
         key,
-        f"{cls.__module__}:{cls.__qualname__}",
+        class_name(plugin),
         int(plugin.priority),
         plugin.critical,
         implemented(plugin),
@@ -82,7 +84,14 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
         revision,
         options_of(plugin),
         plugin.money_limit,
+        tools=tuple([tool.spec for tool in plugin.tools_brought]),
     )
+
+
+def class_name(plugin: AnyPlugin) -> str:
+    """Return the class of *plugin* as `module:name`."""
+    cls = type(plugin)
+    return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def updated_seat(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str], *, pin: bool) -> AttachedPlugin:

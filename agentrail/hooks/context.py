@@ -1,11 +1,17 @@
-"""`Context`: the read-only view of the session that plugins get; `MoneyLimit`: a plugin's limit on a session's cost."""
+"""`Context`: the view of the session that plugins get; `MoneyLimit` and `Log`: what they say beside actions."""
 
 from __future__ import annotations
+
+from typing import Generic
+
+from typing_extensions import TypeVar
 
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Todo
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Authored
+
+S = TypeVar("S", default=None)
 
 
 class MoneyLimit(Authored):
@@ -21,6 +27,19 @@ class MoneyLimit(Authored):
         used = usage.plus(elsewhere) if self.shared else usage
         spent = 0.0 if used.is_nothing else used.cost_usd
         return None if spent is None else max(0.0, self.max_usd - spent)
+
+
+class Log(Authored, Generic[S], gc=True):
+    """Return value of `on_event`: a line for the program's log, and the new state."""
+
+    level: str
+    """`debug`, `info`, `warning` or `error`."""
+    message: str
+    """Text of the line."""
+    fields: JsonObject
+    """Data to log in addition to the text."""
+    state: S
+    """The plugin's new state."""
 
 
 class Context(Authored):

@@ -14,6 +14,7 @@ from agentrail.hooks.context import MoneyLimit
 from agentrail.hooks.frozen import FROZEN, can_set, is_own_setter, why_changeable
 from agentrail.values.foreign import crash, money, names_of, number, shown
 from agentrail.values.spelling import refuse_unknown
+from agentrail.values.tools import ToolSpec
 
 HOOK_LIKE: Final = ("before_", "after_", "on_", "session_")
 _HOOK: Final = ("hook", "state", "ctx")
@@ -30,7 +31,9 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """The arguments of each method of a plugin that is not a hook."""
 MOST_SAID: Final = 2**31
-"""The largest absolute value of a priority or a version."""
+"""The largest absolute value of a priority, a version or a length."""
+LONGEST_SCREENED: Final = 200
+"""How many characters after the end of a piece are screened with it before it is told, unless a plugin says more."""
 
 
 def _is_small(found: object) -> bool:
@@ -38,10 +41,26 @@ def _is_small(found: object) -> bool:
     return type(plain) is int and abs(plain) <= MOST_SAID
 
 
+def _is_length(found: object) -> bool:
+    return _is_small(found) and cast("int", found) >= 1
+
+
 def _are_names(found: object) -> bool:
     return type(found) in (tuple, list, set, frozenset) and all(
         isinstance(name, str) for name in cast("Collection[object]", found)
     )
+
+
+def _are_tools(found: object) -> bool:
+    if type(found) not in (tuple, list):
+        return False
+    specs: list[object] = [getattr(tool, "spec", None) for tool in cast("Collection[object]", found)]
+    names = {spec.name for spec in specs if isinstance(spec, ToolSpec)}
+    return len(names) == len(specs)
+
+
+def _is_compactor(found: object) -> bool:
+    return found is None or (callable(found) and indirect(found) == ASYNC)
 
 
 def _is_limit(found: object) -> bool:
@@ -56,6 +75,9 @@ PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
         "key": (lambda found: isinstance(found, str) and bool(found), "a text"),
         "money_limit": (_is_limit, "a `MoneyLimit` of at least 0 US dollars, or None"),
         "tools_named": (_are_names, "a tuple of names"),
+        "tools_brought": (_are_tools, "a tuple of tools with different names, as `@tool` makes them"),
+        "compactor": (_is_compactor, "an `async def` that takes `leaving` and `ask`, or None"),
+        "longest_screened": (_is_length, f"a whole number from 1 to {MOST_SAID:,}"),
     }
 )
 CONSTANTS: Final[Mapping[str, Attribute]] = MappingProxyType(

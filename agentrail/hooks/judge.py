@@ -51,6 +51,27 @@ def have_on_event(seats: Iterable[AttachedPlugin]) -> bool:
     return any(ON_EVENT in seat.hooks for seat in seats)
 
 
+ReadAnswer = Callable[[JsonObject], object]
+"""Function that makes the object of an answer that fits its schema; it raises what the object's class raises."""
+
+
+class AnswerForm(Value, gc=True):
+    """What is wanted as the answer: its schema, and how the object is made."""
+
+    schema: JsonObject
+    """The JSON Schema of the answer."""
+    read: ReadAnswer
+    """Makes the object of an answer that fits the schema."""
+
+
+class Askers(Protocol):
+    """Interface: the callers that wait for answers."""
+
+    def readers(self, prompt: str) -> Sequence[ReadAnswer]:
+        """Return how the callers that wait for the answer to *prompt* make their objects; empty if none wants one."""
+        ...
+
+
 class Judge(Protocol):
     """Runs hooks of plugins and checks arguments of calls; each answer is a `Ruling`."""
 
@@ -96,8 +117,11 @@ class Judge(Protocol):
         """Check whether *args* fit the schema of *tool*, and have at most *chars* characters and *items* items."""
         ...
 
-    def answer(self, schema: JsonObject, found: JsonObject) -> Ruling:
-        """Check whether *found*, the answer of a turn, fits *schema*."""
+    def answer(self, schema: JsonObject, found: JsonObject, prompt: str | None) -> Ruling:
+        """Check whether *found*, the answer of a turn, fits *schema*, and the class that was asked for if it is known.
+
+        *prompt* is the id of the prompt that gave the schema; `None` if the session gave it.
+        """
         ...
 
 
@@ -164,7 +188,7 @@ class Recorded:
         """Return the next recorded ruling, which must be of a check of arguments."""
         return self._next("check")
 
-    def answer(self, schema: JsonObject, found: JsonObject) -> Ruling:  # noqa: ARG002 - the ruling is recorded
+    def answer(self, schema: JsonObject, found: JsonObject, prompt: str | None) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of a check of an answer."""
         return self._next("answer")
 

@@ -9,8 +9,8 @@ from typing import Final, cast
 from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.context import Context
-from agentrail.hooks.judge import NO_CONSENT, Consent, PluginRow, have_on_event
+from agentrail.hooks.context import Context, Log
+from agentrail.hooks.judge import NO_CONSENT, AnswerForm, Askers, Consent, PluginRow, ReadAnswer, have_on_event
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.pipeline import (
     Complain,
@@ -22,7 +22,7 @@ from agentrail.hooks.pipeline import (
     Storable,
     nobody_listens,
 )
-from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Log, Plugin, takes_none
+from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Plugin, takes_none
 from agentrail.hooks.ruling import (
     ANSWERS,
     FITS,
@@ -104,6 +104,7 @@ class Live:
     __slots__ = (
         "_data",
         "_for",
+        "_form",
         "_has_price",
         "_misfit",
         "_plugins",
@@ -111,6 +112,7 @@ class Live:
         "_storable",
         "_validators",
         "_why_no_model",
+        "askers",
         "complain",
     )
 
@@ -121,8 +123,10 @@ class Live:
         has_price: PriceCheck = no_price,
         data: Data = as_it_is,
         misfit: Misfit = no_schemas,
+        form: AnswerForm | None = None,
     ) -> None:
         self._data = data
+        self._form = form
         self._misfit = misfit
         self._plugins: Mapping[tuple[str, int], AnyPlugin] = _NO_PLUGINS
         self._validators: Mapping[tuple[str, int], Validator] = _NO_VALIDATORS
@@ -131,6 +135,7 @@ class Live:
         self._has_price = has_price
         self._for: tuple[AttachedPlugin, ...] = ()
         self._row = _NO_ROW
+        self.askers: Askers | None = None
         self.complain: Complain = nobody_listens
 
     def seat(self, key: str, revision: int, plugin: AnyPlugin) -> None:
@@ -166,7 +171,7 @@ class Live:
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
         """Return the ruling on the hook of this name if none of the plugins has it, else `None`."""
-        return None if hook in self._entries(seats) else UNRULED[hook]
+        return None if seats and hook in self._entries(seats) else UNRULED[hook]
 
     def rule(
         self,
@@ -311,10 +316,37 @@ class Live:
             problem = self._validators[tool, revision](args, meter)
         return FITS if problem is None else check_failed(problem)
 
-    def answer(self, schema: JsonObject, found: JsonObject) -> Ruling:
-        """Check whether *found*, the answer of a turn, fits *schema*."""
+    def answer(self, schema: JsonObject, found: JsonObject, prompt: str | None) -> Ruling:
+        """Check whether *found*, the answer of a turn, fits *schema*, and the class that was asked for if it is known.
+
+        The class is known while a caller waits for the answer to *prompt*, or if the specification of the session gave
+        it (*prompt* is `None`).
+        """
         problem = self._misfit(schema, found)
+        if problem is None:
+            problem = refused(self._readers(schema, prompt), found)
         return ANSWERS if problem is None else answer_failed(problem)
+
+    def _readers(self, schema: JsonObject, prompt: str | None) -> Sequence[ReadAnswer]:
+        if prompt is not None:
+            return () if self.askers is None else self.askers.readers(prompt)
+        form = self._form  # of the specification of now, which may want another form than the session was made with
+        return () if form is None or form.schema != schema else (form.read,)
+
+
+def why_refused(error: BaseException) -> str:
+    """Return the reason of a class that raised *error* for an answer; raise an interrupt (Ctrl-C) again."""
+    return f"its class refuses it: {crash(error)}"[:MOST_WORDS]
+
+
+def refused(readers: Sequence[ReadAnswer], found: JsonObject) -> str | None:
+    """Return why the first of *readers* that refuses the answer *found* does so; `None` if all make an object of it."""
+    for read in readers:
+        try:
+            read(found)
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - a class may raise anything, as a plugin may
+            return why_refused(error)  # noqa: ASYNC104 - it is reported
+    return None
 
 
 def _reason(refusal: PluginRefused) -> str:

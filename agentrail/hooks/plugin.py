@@ -8,7 +8,7 @@ the state, and passes it to each call.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
@@ -49,8 +49,9 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.context import Context, MoneyLimit
+from agentrail.hooks.context import Context, Log, MoneyLimit
 from agentrail.hooks.contract import (
+    LONGEST_SCREENED,
     SignatureOfInit,
     check_attributes,
     check_class,
@@ -79,6 +80,8 @@ from agentrail.hooks.moments import (
 )
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject
+from agentrail.values.messages import Compactor
+from agentrail.values.tools import HasSpec
 from agentrail.values.value import Authored
 
 S = TypeVar("S", default=None)
@@ -95,19 +98,6 @@ class Priority(IntEnum):
     QUALITY = 300
     INTELLIGENCE = 600
     OWN = 900
-
-
-class Log(Authored, Generic[S], gc=True):
-    """Return value of `on_event`: a line for the program's log, and the new state."""
-
-    level: str
-    """`debug`, `info`, `warning` or `error`."""
-    message: str
-    """Text of the line."""
-    fields: JsonObject
-    """Data to log in addition to the text."""
-    state: S
-    """The plugin's new state."""
 
 
 class AnyPlugin:
@@ -156,8 +146,26 @@ class AnyPlugin:
         """The names of tools in the plugin's options; a session that lacks one of them refuses the plugin."""
         return ()
 
+    @property
+    def tools_brought(self) -> Sequence[HasSpec]:
+        """The tools that this plugin may attach by `Ask(ChangeTools(…))`, as `@tool` makes them."""
+        return ()
+
+    @property
+    def compactor(self) -> Compactor | None:
+        """Writes what replaces messages that leave the context, if the specification gives none; `None` if it does not.
+
+        Of several plugins with one, that of the first in their order is used.
+        """
+        return None
+
+    @property
+    def longest_screened(self) -> int:
+        """The most characters that `screen` takes out as one; so many are held back while a response is streamed."""
+        return LONGEST_SCREENED
+
     def describe(self) -> str | JsonObject:
-        """Return what this plugin does, as text or as a mapping (name, version, description, events)."""
+        """Return what this plugin does, as text or as a mapping (name, version, description, events, tools)."""
         return (type(self).__doc__ or type(self).__name__).strip().partition("\n")[0]
 
 

@@ -19,6 +19,7 @@ from agentrail.hooks.actions import (
     BlockTool,
     CallModel,
     CallService,
+    ChangeTools,
     Emission,
     Emit,
     FindFiles,
@@ -139,6 +140,8 @@ def _is_request(found: object) -> bool:
         case CallService(name=name, payload=payload):
             freeze(payload)
             return _is_text(name)
+        case ChangeTools(attach=attach, detach=detach):
+            return _are_texts(attach) and _are_texts(detach)
         case _:
             return False
 

@@ -12,11 +12,8 @@ if TYPE_CHECKING:
     from agentrail.adapters.models.providers import Provider as Provider
     from agentrail.app.model_registry import Factory as Factory
     from agentrail.app.pricing import Prices as Prices
-    from agentrail.ports.model import AskModel as AskModel
     from agentrail.ports.model import ChecksOptions as ChecksOptions
-    from agentrail.ports.model import Compactor as Compactor
     from agentrail.ports.model import EmitChunk as EmitChunk
-    from agentrail.ports.model import Leaving as Leaving
     from agentrail.ports.model import Model as Model
     from agentrail.ports.model import ModelChain as ModelChain
     from agentrail.values.content import Data as Data
@@ -29,8 +26,11 @@ if TYPE_CHECKING:
     from agentrail.values.json import FrozenObject as FrozenObject
     from agentrail.values.json import Json as Json
     from agentrail.values.json import JsonObject as JsonObject
+    from agentrail.values.messages import AskModel as AskModel
     from agentrail.values.messages import AssistantMessage as AssistantMessage
+    from agentrail.values.messages import Compactor as Compactor
     from agentrail.values.messages import History as History
+    from agentrail.values.messages import Leaving as Leaving
     from agentrail.values.messages import Message as Message
     from agentrail.values.messages import Origin as Origin
     from agentrail.values.messages import StopReason as StopReason
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
     from agentrail.values.usage import Usage as Usage
 
 _HOMES = {
-    "AskModel": "agentrail.ports.model",
+    "AskModel": "agentrail.values.messages",
     "AssistantMessage": "agentrail.values.messages",
     "CallChunk": "agentrail.values.stream",
     "ChecksOptions": "agentrail.ports.model",
     "Chunk": "agentrail.values.stream",
-    "Compactor": "agentrail.ports.model",
+    "Compactor": "agentrail.values.messages",
     "Data": "agentrail.values.content",
     "DemoModel": "agentrail.adapters.models.demo",
     "EmitChunk": "agentrail.ports.model",
@@ -72,7 +72,7 @@ _HOMES = {
     "Image": "agentrail.values.content",
     "Json": "agentrail.values.json",
     "JsonObject": "agentrail.values.json",
-    "Leaving": "agentrail.ports.model",
+    "Leaving": "agentrail.values.messages",
     "Limit": "agentrail.values.usage",
     "Message": "agentrail.values.messages",
     "Model": "agentrail.ports.model",

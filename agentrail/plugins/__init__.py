@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.actions import BlockTool as BlockTool
     from agentrail.hooks.actions import CallModel as CallModel
     from agentrail.hooks.actions import CallService as CallService
+    from agentrail.hooks.actions import ChangeTools as ChangeTools
     from agentrail.hooks.actions import Continue as Continue
     from agentrail.hooks.actions import Emit as Emit
     from agentrail.hooks.actions import Failed as Failed
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.actions import SwitchModel as SwitchModel
     from agentrail.hooks.actions import TimedOut as TimedOut
     from agentrail.hooks.context import Context as Context
+    from agentrail.hooks.context import Log as Log
     from agentrail.hooks.context import MoneyLimit as MoneyLimit
     from agentrail.hooks.moments import AfterResponse as AfterResponse
     from agentrail.hooks.moments import AfterTool as AfterTool
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
     from agentrail.hooks.plugin import AnyPlugin as AnyPlugin
     from agentrail.hooks.plugin import Attachable as Attachable
     from agentrail.hooks.plugin import Keyed as Keyed
-    from agentrail.hooks.plugin import Log as Log
     from agentrail.hooks.plugin import Plugin as Plugin
     from agentrail.hooks.plugin import Priority as Priority
     from agentrail.plugins.approval import SAFE_COMMANDS as SAFE_COMMANDS
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from agentrail.plugins.security import PROTECTED_PATHS as PROTECTED_PATHS
     from agentrail.plugins.security import SecurityGuard as SecurityGuard
     from agentrail.plugins.shell.rules import ALL_RULES as ALL_RULES
+    from agentrail.values.tools import HasSpec as HasSpec
 
 _HOMES = {
     "ALLOWED_PATHS": "agentrail.plugins.security",
@@ -102,13 +104,15 @@ _HOMES = {
     "Emit": "agentrail.hooks.actions",
     "EventLogger": "agentrail.plugins.logger",
     "Failed": "agentrail.hooks.actions",
+    "ChangeTools": "agentrail.hooks.actions",
     "FindFiles": "agentrail.hooks.actions",
+    "HasSpec": "agentrail.values.tools",
     "HoldTool": "agentrail.hooks.actions",
     "Hook": "agentrail.hooks.moments",
     "HumanApproval": "agentrail.plugins.approval",
     "Intervene": "agentrail.hooks.actions",
     "Keyed": "agentrail.hooks.plugin",
-    "Log": "agentrail.hooks.plugin",
+    "Log": "agentrail.hooks.context",
     "MATRIX": "agentrail.hooks.plugin",
     "MoneyLimit": "agentrail.hooks.context",
     "OnToolError": "agentrail.hooks.moments",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 from attrs import evolve, frozen
 
 from agentrail.errors import BadOptions, PluginRefused
-from agentrail.hooks.actions import Abort, BlockTool, Continue
+from agentrail.hooks.actions import Abort, BlockTool, Continue, Skip
 from agentrail.hooks.context import Context, MoneyLimit
-from agentrail.hooks.moments import AfterTurn, BeforeRequest, BeforeTool
+from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.plugins.options import is_flag
 from agentrail.values.foreign import number
 from agentrail.values.json import freeze
-from agentrail.values.messages import total_size
+from agentrail.values.messages import Message, total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.usage import Usage
 
@@ -60,7 +61,8 @@ class BudgetGuard(Plugin[Spent]):
     """Limit the tokens, money, rounds and calls of a session or of each turn.
 
     At a limit, the open turn is aborted before its next request; at a limit of calls, the call is blocked. Before each
-    request its input tokens are estimated and added, so a limit of tokens is exceeded by at most one response.
+    request its input tokens are estimated and added, so a limit of tokens is exceeded by at most one response. At a
+    limit of tokens or money no compaction begins, because its summary is a request too.
     `max_usd` needs a model whose price is known: without one the session does not start.
     """
 
@@ -152,22 +154,38 @@ class BudgetGuard(Plugin[Spent]):
         problem = self._unpriced(ctx)
         if problem is not None:
             return Abort(problem)
-        reserved = total_size(hook.messages) // CHARS_PER_TOKEN
-        used, turn = self._used(ctx)
+        used, _ = self._used(ctx)
         new = evolve(state, rounds=state.rounds + 1, turn_rounds=state.turn_rounds + 1)
-        uses: list[tuple[str, float | None, float]] = [
-            ("max_tokens", self.max_tokens, used.total_tokens + reserved),
-            ("max_turn_tokens", self.max_turn_tokens, turn.total_tokens + reserved),
+        uses = [
+            *self._tokens_with(hook.messages, ctx),
             ("max_rounds", self.max_rounds, new.rounds),
             ("max_turn_rounds", self.max_turn_rounds, new.turn_rounds),
         ]
         for name, limit, would in uses:
             if limit is not None and would > limit:
                 return Abort(f"{name}={limit} is used up: this request would make it {would:g}", state)
-        cost = used.cost_usd
-        if self.max_usd is not None and cost is not None and cost >= self.max_usd:
+        cost = used.cost_usd or 0.0
+        if self._is_spent(ctx):
             return Abort(f"max_usd={self.max_usd} is used up: ${cost:.4f} were spent", state)
-        return self._warned(new, [*uses, ("max_usd", self.max_usd, cost or 0.0)])
+        return self._warned(new, [*uses, ("max_usd", self.max_usd, cost)])
+
+    def before_compact(self, hook: BeforeCompaction, state: Spent, ctx: Context) -> Continue[Spent] | Skip[Spent]:
+        """Skip a compaction if the request for its summary would exceed a limit; it is no round."""
+        is_over = any(limit is not None and would > limit for _, limit, would in self._tokens_with(hook.messages, ctx))
+        return Skip() if is_over or self._is_spent(ctx) or self._unpriced(ctx) is not None else Continue(state)
+
+    def _is_spent(self, ctx: Context) -> bool:
+        used, _ = self._used(ctx)
+        return self.max_usd is not None and used.cost_usd is not None and used.cost_usd >= self.max_usd
+
+    def _tokens_with(self, messages: Sequence[Message], ctx: Context) -> list[tuple[str, float | None, float]]:
+        """Return the limits of tokens, and the tokens that will be used after a request that reads *messages*."""
+        reserved = total_size(messages) // CHARS_PER_TOKEN
+        used, turn = self._used(ctx)
+        return [
+            ("max_tokens", self.max_tokens, used.total_tokens + reserved),
+            ("max_turn_tokens", self.max_turn_tokens, turn.total_tokens + reserved),
+        ]
 
     def before_tool(self, hook: BeforeTool, state: Spent, ctx: Context) -> Continue[Spent] | BlockTool[Spent]:
         """Count the call, only once if this hook runs again for it; block it if it exceeds a limit."""

@@ -9,8 +9,8 @@ from typing import cast
 from attrs import Attribute, field, frozen
 
 from agentrail.errors import BadOptions
-from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Log, Plugin, Priority
+from agentrail.hooks.context import Context, Log
+from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import is_count
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, freeze_object

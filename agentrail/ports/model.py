@@ -1,16 +1,14 @@
-"""`Model`: a language model as the runtime calls it; `Compactor`: a function that sums messages up."""
+"""`Model`: a language model as the runtime calls it; `Prices`: what models cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from agentrail.values.content import File
+from agentrail.values.content import File, Image
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.messages import Message
 from agentrail.values.stream import Chunk, ModelRequest, Response
 from agentrail.values.usage import Usage
-from agentrail.values.value import Authored
 
 EmitChunk = Callable[[Chunk], None]
 """Callback with which a model hands on each chunk when it comes; it takes no time and never fails."""
@@ -68,16 +66,16 @@ def forms_answers(model: Model) -> bool:
 
 @runtime_checkable
 class ChoosesFiles(Protocol):
-    """Implemented by a model that cannot take all files."""
+    """Implemented by a model that cannot take all files and images."""
 
-    def why_untaken(self, file: File) -> str | None:
-        """Return why the model does not take *file*; `None` if it does."""
+    def why_untaken(self, part: File | Image) -> str | None:
+        """Return why the model does not take *part*; `None` if it does."""
         ...
 
 
-def why_untaken(model: Model, file: File) -> str | None:
-    """Return why *model* does not take *file*; `None` if it does, or does not say."""
-    return model.why_untaken(file) if isinstance(model, ChoosesFiles) else None
+def why_untaken(model: Model, part: File | Image) -> str | None:
+    """Return why *model* does not take *part*; `None` if it does, or does not say."""
+    return model.why_untaken(part) if isinstance(model, ChoosesFiles) else None
 
 
 class Prices(Protocol):
@@ -89,31 +87,4 @@ class Prices(Protocol):
 
     def priced(self, model: str, options: JsonObject, usage: Usage) -> Usage:
         """Return *usage* with its cost, which is `None` if no price is known."""
-        ...
-
-
-class Leaving(Authored):
-    """Messages that are about to leave the context of a session, for the compactor that writes what replaces them."""
-
-    messages: tuple[Message, ...]
-    """The messages, in order. The first one may be what replaced earlier ones."""
-    room: int
-    """The most characters that the text in their place may have; a longer one is refused."""
-    most: int
-    """About how many characters of them the session's model can read at once."""
-
-
-class AskModel(Protocol):
-    """A function that asks the session's model; its tokens count as those of the session."""
-
-    async def __call__(self, prompt: str, system: str = "") -> str:
-        """Return the model's answer to *prompt*, with *system* as the system prompt."""
-        ...
-
-
-class Compactor(Protocol):
-    """A function that writes what replaces messages which leave the context, such as a summary."""
-
-    async def __call__(self, leaving: Leaving, ask: AskModel) -> str:
-        """Return the text for the model; if it raises, is too long or takes too long, the messages are dropped."""
         ...

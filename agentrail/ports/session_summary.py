@@ -46,7 +46,7 @@ def stored_session(record: Record, about: About) -> StoredSession:
 
 def has_ended(record: Record) -> bool:
     """Whether the session has ended for good with *record*."""
-    return bool(record.events) and isinstance(record.events[-1].event, SessionEnded)  # always a session's last
+    return bool(record.events) and type(record.events[-1].event) is SessionEnded  # always a session's last
 
 
 def parent_of(record: Record) -> str | None:

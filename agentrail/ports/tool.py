@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
@@ -57,11 +57,15 @@ class Surroundings:
         raise NotImplementedError
 
 
+PLACES: Final = 2**20
+"""How many messages one record may append: the number of a message is that of its record times this, and its place."""
+
+
 class PastMessage(NamedTuple):
     """A message of a session, with its number."""
 
     number: int
-    """Number of the message in its session, from 1; a compaction changes no number."""
+    """Number of the message in its session: later ones have larger numbers, and a compaction changes none."""
     message: Message
     """The message, as it was said."""
 

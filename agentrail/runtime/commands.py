@@ -38,6 +38,8 @@ from agentrail.hooks.attachments import refuse_unknown_tools as refuse_unknown_t
 from agentrail.hooks.attachments import seat_for as seat_for
 from agentrail.hooks.attachments import unkeyed as unkeyed
 from agentrail.hooks.attachments import updated_seat as updated_seat
+from agentrail.hooks.judge import ReadAnswer
+from agentrail.hooks.live import why_refused
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.ports.model import Model, why_untaken
@@ -49,7 +51,7 @@ from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import Outcome, Reply, Waiters
+from agentrail.runtime.inbox.replies import Asker, Outcome, Reply, Waiters
 from agentrail.runtime.inbox.replies import outcome_of as outcome_of
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.ids import new_id as new_id
@@ -107,7 +109,7 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer], by: str = "
         elif found is not None or kind == "str":
             size += len(kept_text(found, f"the {name}").encode())
     if isinstance(given, PromptSent):
-        size += sum(_bytes(part) for part in given.parts) + (weight(given.returns) if given.returns else 0)
+        size += sum(map(_bytes, given.parts)) + (weight(given.returns) if given.returns else 0)
     elif isinstance(given, ApproveSent) and given.args is not None:
         size += weight(given.args)
     digest = b"" if command is None else digest_of(given)
@@ -123,7 +125,7 @@ def check_flag(name: str, found: object) -> None:
 def refuse_untaken(parts: Iterable[Part], model: str, find: Callable[[str], Model]) -> None:
     """Raise `PartRefused` if the model called *model*, which *find* returns, does not take one of *parts*."""
     for part in parts:
-        if isinstance(part, File) and (why := why_untaken(find(model), part)) is not None:
+        if isinstance(part, File | Image) and (why := why_untaken(find(model), part)) is not None:
             raise PartRefused(in_words(part), model, why)
 
 
@@ -180,9 +182,9 @@ def raised(answer: Answer) -> Answer:
 
 def accepted(answer: Answer) -> Accepted:
     """Return *answer* as `Accepted`, or raise its error if it is a refusal."""
-    if isinstance(raised(answer), Accepted):
-        return answer  # type: ignore[return-value]  # it was just tested
-    raise BrokenContractError(answer)
+    if isinstance(answer, Accepted):
+        return answer
+    raise BrokenContractError(raised(answer))
 
 
 async def reply_of(
@@ -191,13 +193,16 @@ async def reply_of(
     past: Callable[[str], Awaitable[Outcome | None]],
     letter: Letter,
     slot: Slot[Answer],
+    read: ReadAnswer | None,
 ) -> Reply:
     """Send *letter*, a prompt, and return how its turn ended, or that it waits for a person.
 
-    *past* looks up a turn that is over, for a prompt that was sent before.
+    *past* looks up a turn that is over, for a prompt that was sent before. An answer that *read* refuses goes back to
+    the model.
     """
     turn: Slot[Outcome] = Slot()
-    letter.watch = waiters.watch(turn)
+    asker = Asker(turn, read)
+    letter.watch = waiters.watch(asker)
     await mailbox.post_user(letter)
     ref = accepted(await slot.wait()).ref
     may_be_over = letter.is_repeat
@@ -206,13 +211,13 @@ async def reply_of(
         over = await past(ref) if may_be_over and not turn.settled else None
         outcome = await turn.wait() if over is None else over
     finally:
-        waiters.leave(ref, turn)
+        waiters.leave(ref, asker)
     if isinstance(outcome, AgentrailError):
         raise fresh(outcome)
     return outcome
 
 
-def object_of(reply: Reply, read: Callable[[JsonObject], object]) -> object:
+def object_of(reply: Reply, read: ReadAnswer) -> object:
     """Return the object that *read* makes of the answer; raise `NoAnswer` or `AnswerUnfit` if there is none."""
     answer = reply.answer
     if answer is None:
@@ -220,7 +225,7 @@ def object_of(reply: Reply, read: Callable[[JsonObject], object]) -> object:
     try:
         return read(answer)
     except Exception as why:
-        raise AnswerUnfit(reply.ref, f"its class refuses it: {described(why)}") from why
+        raise AnswerUnfit(reply.ref, why_refused(why)) from why
 
 
 def updated(plugin: AnyPlugin, options: Mapping[str, object]) -> AnyPlugin:

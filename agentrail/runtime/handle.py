@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 from agentrail.errors import BadChoice, BadOptions
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.lazy import LazyModule
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Part
@@ -65,7 +65,7 @@ class SessionHandle:
 
     @in_brackets
     def __repr__(self) -> str:
-        return self._session.sleep.summary(self._session.state)
+        return self._session.summary
 
     @property
     def id(self) -> str:
@@ -102,9 +102,10 @@ class SessionHandle:
         form = None if returns is None else answers.form_of(returns)
         said = commands.kept_parts(text)
         given = sent.PromptSent(said) if form is None else sent.PromptSent(said, returns=form.schema)
-        session = self._session
-        reply = await commands.reply_of(session.waiters, session.mailbox, self._past, *self._letter(given, command))
-        return reply if form is None else commands.object_of(reply, form.read)
+        session, read = self._session, None if form is None else form.read
+        letter = self._letter(given, command)
+        reply = await commands.reply_of(session.waiters, session.mailbox, self._past, *letter, read)
+        return reply if read is None else commands.object_of(reply, read)
 
     async def _past(self, ref: str) -> Outcome | None:
         return await commands.outcome_of(self._session.state, ref, self._session.records.read, self._session.ties.held)
@@ -128,7 +129,7 @@ class SessionHandle:
             raise BadChoice.among("kill_tools", kill_tools, sent.KILLS)
         letter, slot = self._letter(sent.AbortSent(reason, kill_tools, clear_queue), command)
         self._session.abort_now(kill_tools, command, slot)
-        reach(Failpoint.STOPPED_AT_ONCE)
+        reach("STOPPED_AT_ONCE")
         await self._stopped(letter, slot)
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
@@ -249,7 +250,7 @@ class SessionHandle:
             raise BadOptions(key, commands.described(error)) from error
         seat = commands.updated_seat(old, self._seat(key, new), options, pin=pin)
         given = sent.UpdatePluginSent(seat, commands.plain_options(options))
-        await self._user(given, command, prepare=lambda: self._session.code.judge.seat(key, seat.revision, new))
+        await self._user(given, command, prepare=self._session.code.joining(seat, new, self._as_tool))
 
     async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
         """Add a plugin as soon as no turn is open."""
@@ -257,7 +258,7 @@ class SessionHandle:
         key, bare = commands.unkeyed(plugin)
         seat = self._seat(key, bare)
         given = sent.AttachPluginSent(seat)
-        await self._user(given, command, prepare=lambda: self._session.code.judge.seat(key, seat.revision, bare))
+        await self._user(given, command, prepare=self._session.code.joining(seat, bare, self._as_tool))
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Remove a plugin as soon as no turn is open."""
@@ -277,7 +278,7 @@ class SessionHandle:
         await self._user(sent.LabelSent(added, removed, new), command)
 
     async def _awake(self) -> None:
-        if self._session.sleep.is_deep:
+        if self._session.sleeps:
             await self.wake()
 
     def _seat(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
@@ -295,7 +296,7 @@ class SessionHandle:
 
     def status(self) -> Status:
         """Return what the session is doing, as of its last journaled step."""
-        return commands.status_of(self._session.state, self._session.ties.held(), self.tasks())
+        return commands.status_of(self._session.state, self._session.bonds.held(), self.tasks())
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""
@@ -314,7 +315,7 @@ class SessionHandle:
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the session's running sub-agents, and the last ones in the background that have ended."""
-        subagents = self._session.ties.subagents
+        subagents = self._session.bonds.subagents
         return () if subagents is None else subagents.tasks()
 
     async def task_result(self, child: str) -> Ok | Err:
@@ -378,11 +379,11 @@ class SessionHandle:
     # Posting
 
     def _letter(self, given: AnyInput, command: str | None) -> tuple[Letter, Slot[Answer]]:
-        commands.check_run(self.id, self._session.home)
+        commands.check_run(self.id, self._session.shared.home)
         if self._session.records.stuck is not None and not isinstance(given, commands.STOPPING):
             raise commands.fresh(self._session.records.stuck)
         if isinstance(given, sent.PromptSent):
-            find = self._session.shared.model if self._session.sleep.is_deep else self._session.performer.model
+            find = self._session.shared.model if self._session.sleeps else self._session.performer.model
             commands.refuse_untaken(given.parts, self._session.state.model, find)
         slot: Slot[Answer] = Slot()
         return commands.letter(given, command, slot, self._by), slot

@@ -5,17 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import trio
 
 from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent
 from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
-from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.state import Setup, State
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.live import Live, Validator
+from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.agents import Agents, Task
 from agentrail.ports.journal import Journal
-from agentrail.ports.model import Compactor, Model, Prices
+from agentrail.ports.model import Model, Prices
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service, Tool, ToolSource
 from agentrail.ports.tool import Surroundings as ToolSurroundings
@@ -36,7 +38,32 @@ from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.work.tool_call import Calls
+from agentrail.values.messages import Compactor
 from agentrail.values.usage import Limit
+
+T = TypeVar("T")
+
+
+MOST_ALIKE: Final = 256
+"""How many values are kept so that others that equal them can be freed."""
+
+
+class Alike(Generic[T]):
+    """Values that many sessions have, each kept once."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[T, T] = {}
+
+    def one(self, value: T) -> T:
+        """Return the first of the values that equal *value*."""
+        found = self._known.get(value)
+        if found is None:
+            if len(self._known) >= MOST_ALIKE:
+                self._known.clear()
+            found = self._known[value] = value
+        return found
 
 
 class SharedServices:
@@ -50,13 +77,16 @@ class SharedServices:
         "forget",
         "fork",
         "gate",
+        "home",
         "idlers",
         "journal",
         "leases",
         "limits",
         "model",
         "nursery",
+        "outlines",
         "random",
+        "setups",
         "threads",
         "timers",
         "watchdog",
@@ -77,6 +107,9 @@ class SharedServices:
         forget: Callable[[str], None] | None = None,
     ) -> None:
         self.nursery = nursery
+        self.home = trio.lowlevel.current_trio_token()
+        self.setups: Alike[Setup] = Alike()
+        self.outlines: Alike[tuple[str, ...]] = Alike()
         self.clock = Clock()
         self.collector = FewerCollections()
         self.journal: Journal = SteadyJournal(journal, self.clock)
@@ -242,12 +275,35 @@ class SessionCode:
     def keep(self, state: State) -> None:
         """Drop the code of plugins and tools that *state* no longer uses; each change of them leaves old code here."""
         joining = (change.seat for change in state.changes if change.seat is not None)
-        plugins = {(seat.key, seat.revision) for seat in (*state.seats, *joining)}
+        seats = (*state.seats, *joining)
+        plugins = {(seat.key, seat.revision) for seat in seats}
         tools = {(name, attached.revision) for name, attached in state.tools.items()}
+        tools |= {(spec.name, seat.revision) for seat in seats for spec in seat.tools}
         if state.batch is not None:
             tools |= {(call.name, call.revision) for call in state.batch.calls}
         self.judge.keep(plugins, tools)
         self.tools = {code: tool for code, tool in self.tools.items() if code in tools} or NO_TOOL_CODE
+
+    def joining(self, seat: AttachedPlugin, plugin: AnyPlugin, as_tool: Callable[[object], Tool]) -> Callable[[], None]:
+        """Return a function that stores the code of *plugin*, which *seat* describes, and of the tools that it brings.
+
+        Raise `BadTool` if one of them is none.
+        """
+        tools = [as_tool(tool) for tool in plugin.tools_brought]
+
+        def prepare() -> None:
+            self.judge.seat(seat.key, seat.revision, plugin)
+            for tool in tools:
+                self.know(tool, seat.revision)
+
+        return prepare
+
+    def compactor_for(self, state: State) -> Compactor | None:
+        """Return the specification's compactor, else that of the first plugin that has one; `None` if none has."""
+        if self.compactor is not None:
+            return self.compactor
+        found = (self.judge.plugin(seat).compactor for seat in state.seats)
+        return next((one for one in found if one is not None), None)
 
     def know(self, tool: Tool, revision: int) -> None:
         """Store the code of a tool that the state has already; its source has come back or offers it again."""

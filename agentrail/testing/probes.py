@@ -6,6 +6,7 @@ and shrunk. Put `Recorder` into every session under test: it notes each `after_t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, cast
@@ -22,6 +23,7 @@ from agentrail.hooks.actions import (
     BlockTool,
     CallModel,
     CallService,
+    ChangeTools,
     Continue,
     Emit,
     HoldTool,
@@ -37,9 +39,9 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.context import Context
+from agentrail.hooks.context import Context, Log
 from agentrail.hooks.moments import HOOK_NAMES, AfterTurn, BeforeCompaction, BeforeRequest, BeforeTool, Hook
-from agentrail.hooks.plugin import Log, Plugin
+from agentrail.hooks.plugin import Plugin
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentEnd
@@ -73,6 +75,7 @@ REQUESTS: Final[tuple[AskRequest, ...]] = (
     CallModel("is this right?"),
     ReadFile("notes.md"),
     RunTool("read", FrozenObject({"path": "a"})),
+    ChangeTools(detach=("search",)),
 )
 TIMEOUTS: Final = (120.0, None, 0.5)
 FAMILIES: Final = (None, "family")
@@ -105,7 +108,7 @@ ANSWERS: Final[Mapping[str, Callable[[Hook, int], Action[int]]]] = MappingProxyT
         "replace_tool_result": lambda _, turn: ReplaceToolResult(ok("kept short") if turn % 2 else err("no"), turn + 1),
         "hold_tool": lambda _, turn: HoldTool("please look", turn + 1, TIMEOUTS[turn % 3], FAMILIES[turn % 2]),
         "set_section": lambda _, turn: SetSection("mood", None if turn % 3 else "calm", turn + 1),
-        "ask": lambda _, turn: Ask(REQUESTS[turn % 4], turn + 1, 0.5 if turn % 2 else 10.0),
+        "ask": lambda _, turn: Ask(REQUESTS[turn % 5], turn + 1, 0.5 if turn % 2 else 10.0),
     }
 )
 """For each kind of action, a function that makes one; its fields depend on how often the plugin answered before."""
@@ -230,6 +233,21 @@ class Guard(Plugin[None]):
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:  # noqa: ARG002
         """Block the call if its path is the blocked one."""
         return BlockTool("hands off") if hook.args.get("path") == self.path else Continue(state)
+
+
+CANARY: Final = "canary-7f3a"
+"""A word that `Screener` takes out of all texts."""
+
+
+@frozen
+class Screener(Plugin[None]):
+    """Takes what fits a pattern out of all that is said, before it becomes a record."""
+
+    pattern: str = "canary-[0-9a-f]{4}"
+
+    def screen(self, text: str) -> str:
+        """Return the text with a mark in place of what fits the pattern."""
+        return re.sub(self.pattern, "[screened]", text)
 
 
 # Plugins that break

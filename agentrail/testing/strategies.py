@@ -37,7 +37,7 @@ from agentrail.testing.turns.generating import draw_cues
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.plausible import World
 from agentrail.testing.world.scenes import draw_scene
-from agentrail.values.content import Data, Image, Part, Text, Thinking, ToolCall
+from agentrail.values.content import Data, File, Image, Part, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
@@ -80,10 +80,12 @@ def usages() -> st.SearchStrategy[Usage]:
 
 @cache
 def parts() -> st.SearchStrategy[tuple[Part, ...]]:
-    """Contents of a message: up to three texts, images or data."""
+    """Contents of a message: up to three texts, images, files or data."""
     part: st.SearchStrategy[Part] = (
         st.builds(Text, WORDS)
         | st.builds(Image, st.just("image/png"), st.just("AAAA"))
+        | st.builds(File, st.sampled_from(("application/pdf", "text/plain")), st.just("AAAA"), name=WORDS)
+        | st.builds(File, st.just("application/pdf"), reference=st.just("https://example.com/plan.pdf"))
         | st.builds(Data, json_values())
     )
     return st.lists(part, max_size=3).map(tuple)

@@ -5,11 +5,12 @@ A class becomes a schema as the annotation of a tool's parameter does, and its o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, cast
 
 from agentrail.errors import BadReturns, BadTool, NotJson
+from agentrail.hooks.judge import AnswerForm, ReadAnswer
 from agentrail.tools.annotations import RecordShape, ShapePlace, is_record
 from agentrail.tools.fields import fields_of, summary_of
 from agentrail.tools.json_schema.validation import MAX_SCHEMAS, schema_problem, validator_for
@@ -18,21 +19,11 @@ from agentrail.tools.structuring import reader_of
 from agentrail.values.foreign import named
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import ToolSpec
-from agentrail.values.value import Value
 
 WANTED: Final = "a JSON Schema (a mapping), an attrs class, a dataclass or a `TypedDict`"
 
 IT: Final = "it"
 """The place of the class itself, in the message about a field of it."""
-
-
-class AnswerForm(Value, gc=True):
-    """What a caller wants as the answer: its schema, and how the object is made."""
-
-    schema: JsonObject
-    """The JSON Schema of the answer."""
-    read: Callable[[JsonObject], object]
-    """Function that makes the object of an answer that fits; it raises what the class raises."""
 
 
 def form_of(returns: object) -> AnswerForm:
@@ -74,7 +65,7 @@ def _form_of_class(cls: type) -> AnswerForm:
     summary = summary_of(cls)
     schema = freeze_object({**schema, "description": summary}) if summary else schema
     _check(schema)
-    return AnswerForm(schema, cast("Callable[[JsonObject], object]", reader_of(RecordShape(cls))))
+    return AnswerForm(schema, cast("ReadAnswer", reader_of(RecordShape(cls))))
 
 
 def _check(schema: JsonObject) -> None:

@@ -258,7 +258,7 @@ def fit_message(message: object) -> Message:
 def fit_response(response: object) -> Response:
     """Return a model's response, rebuilt from plain parts; raise `TypeError` or `NotJson` if it is not valid."""
     given = response if type(response) is Response else _as_response(response)
-    parts: tuple[Said, ...] = tuple([fit_said(part) for part in fit_items(given.parts, "parts")])
+    parts: tuple[Said, ...] = tuple(map(fit_said, fit_items(given.parts, "parts")))
     if len(parts) > 1:  # `fit_text` has checked the size of a single one
         _check_size(sum([len(part.text) for part in parts]), "its text")
     calls: tuple[ToolCall, ...] = ()

@@ -48,6 +48,8 @@ class ModelRequest(Authored):
     """The deferred tools, for a model whose provider has a form of its own for them."""
     background: tuple[tuple[str, str], ...] = ()
     """Named sections that change seldom (skills, memory); they are sent after `system`, before the messages."""
+    must_call: str = ""
+    """The tool that the model must call, alone; if empty, it decides. Set if an answer can come by that tool alone."""
 
     @property
     def size(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec.structs import force_setattr
 
@@ -71,6 +71,15 @@ class ToolSpec(Authored, tag_field=TAG, dict=True, gc=True):  # msgspec wants `g
         It is measured once, because a schema takes long to measure, and each round asks for it.
         """
         return len(self.name) + len(self.description) + weight(self.parameters)
+
+
+class HasSpec(Protocol):
+    """A tool as far as its description goes."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Description of the tool."""
+        ...
 
 
 class Ok(Authored, tag_field=TAG):

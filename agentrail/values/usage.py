@@ -130,3 +130,23 @@ class Price(Authored):
             + usage.cache_write_tokens * written
             + usage.output_tokens * self.output
         ) / MILLION
+
+
+class Crowded(Authored):
+    """A context that is larger than a compaction aims at, and what takes the space: all in tokens, estimated."""
+
+    tokens: int
+    """The whole context."""
+    target: int
+    """What the compaction aimed at: `compact_to`."""
+    system: int
+    """The system prompt, with all its sections."""
+    tools: int
+    """The tools, and the form of the answer."""
+    messages: int
+    """The messages that are left: pinned prompts and the newest round, and what replaced others."""
+
+    @property
+    def told(self) -> str:
+        """What takes the space, in words."""
+        return f"system prompt {self.system}, tools {self.tools}, messages that must stay {self.messages}"

@@ -20,27 +20,14 @@ it: the option `tag_field=TAG` of the class, which its subclasses inherit.
 """
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-class Kind(msgspec.StructMeta):
-    """Metaclass of values; it tells type checkers that the fields cannot be set."""
+if TYPE_CHECKING:
 
-    @property
-    def __signature__(cls) -> Signature:  # noqa: N805 - `self` is a class
-        """Signature of `cls`. msgspec's own resolves the annotations, and fails for names that only checkers import."""
-        defaults = defaults_of(cls)
-        by_place = names_by_place(cls)
-        hints = {name: hint for each in reversed(cls.__mro__) for name, hint in get_annotations(each).items()}
-        return Signature(
-            [
-                Parameter(
-                    name,
-                    Parameter.POSITIONAL_OR_KEYWORD if name in by_place else Parameter.KEYWORD_ONLY,
-                    default=defaults.get(name, Parameter.empty),
-                    annotation=hints.get(name, Parameter.empty),
-                )
-                for name in cls.__struct_fields__
-            ]
-        )
+    @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+    class Kind(msgspec.StructMeta):
+        """Metaclass of values; it tells type checkers that the fields cannot be set."""
+
+else:
+    Kind = msgspec.StructMeta  # CPython calls a class of a subclass of it by a tuple and a dict of its arguments
 
 
 class Value(msgspec.Struct, metaclass=Kind, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
@@ -98,6 +85,24 @@ _made = msgspec.StructMeta.__call__
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class AuthoredKind(Kind):
     """Metaclass of `Authored`: a misspelt field raises `UnknownField`, which names the nearest field."""
+
+    @property
+    def __signature__(cls) -> Signature:  # noqa: N805 - `self` is a class
+        """Signature of `cls`. msgspec's own resolves the annotations, and fails for names that only checkers import."""
+        defaults = defaults_of(cls)
+        by_place = names_by_place(cls)
+        hints = {name: hint for each in reversed(cls.__mro__) for name, hint in get_annotations(each).items()}
+        return Signature(
+            [
+                Parameter(
+                    name,
+                    Parameter.POSITIONAL_OR_KEYWORD if name in by_place else Parameter.KEYWORD_ONLY,
+                    default=defaults.get(name, Parameter.empty),
+                    annotation=hints.get(name, Parameter.empty),
+                )
+                for name in cls.__struct_fields__
+            ]
+        )
 
     if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 

@@ -89,7 +89,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/vocabulary/folding.py _changed_timers: place + len(rest) → place - len(rest)",
         (
             "runtime/inbox/replies.py Waiters.notice: "
-            "turn is not None and self._slots and turn.ref in self._slots → (turn is not None) and (self._slots)"
+            "turn is not None and self._askers and turn.ref in self._askers → (turn is not None) and (self._askers)"
         ),
         "runtime/events/subscription.py Subscription.squeeze: n <= self.room_to → False",
         "runtime/work/model_stream.py Stream.emit: self._held_back → False",
@@ -101,8 +101,8 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "runtime/actor/loop.py Session._handle: self.traces → True",
         (
             "runtime/events/bus.py Bus.publish: "
-            "self._buffered and any(isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes) → "
-            "(any((isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes)))"
+            "self._buffered and not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]) → "
+            "(not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]))"
         ),
         "runtime/inbox/replies.py : 1000 → 1001",
         "runtime/shared/timers.py Timers._sweep: 2 → 3",

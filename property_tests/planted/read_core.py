@@ -84,7 +84,7 @@ CHANGES: Final = (
     Change(
         "attached_at_the_end",
         "a plugin that joins is asked last, whatever its priority",
-        reconfiguring._attach,
+        reconfiguring._seat,
         "place = sum(other.priority <= seat.priority for other in s.seats)",
         "place = len(s.seats)",
         "world",
@@ -116,8 +116,8 @@ CHANGES: Final = (
     Change(
         "nothing_reserved",
         "a budget reserves nothing before it spends",
-        BudgetGuard.before_request,
-        "reserved = total_size(hook.messages) // CHARS_PER_TOKEN",
+        BudgetGuard._tokens_with,
+        "reserved = total_size(messages) // CHARS_PER_TOKEN",
         "reserved = 0",
         "budget",
     ),
@@ -167,7 +167,7 @@ CHANGES: Final = (
         tool_runs.on_probed,
         "case NotStarted():",
         "case NotStarted() | Ok():",
-        "safety",
+        "world",
     ),
     Change(
         "sleeps_beside_cancelled_work",

@@ -162,8 +162,8 @@ CHANGES: Final = (
         "starts_before_all_are_ruled",
         "a call starts before the others were ruled on",
         tool_runs.advance_batch,
-        "if calls.count(CallStatus.NEW):",
-        "if calls.count(CallStatus.NEW) and not calls.count(CallStatus.READY):",
+        "if calls.count(NEW):",
+        "if calls.count(NEW) and not calls.count(READY):",
         "world",
     ),
     Change(
@@ -177,9 +177,9 @@ CHANGES: Final = (
     Change(
         "retry_after_ignored",
         "a provider that wants a pause does not get it",
-        responses._try_again,
-        "max(back_off * (0.5 + w.random / 2), min(asked_to_wait, options.retry_after_cap))",
-        "(back_off * (0.5 + w.random / 2))",
+        responses.back_off,
+        "max(pause * (0.5 + random / 2), min(asked_to_wait, options.retry_after_cap))",
+        "(pause * (0.5 + random / 2))",
         "world",
     ),
     Change(
@@ -193,9 +193,9 @@ CHANGES: Final = (
     Change(
         "back_off_without_a_cap",
         "pauses before retries grow for ever",
-        responses._try_again,
-        "back_off = min(options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED), options.retry_cap)",
-        "back_off = options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED)",
+        responses.back_off,
+        "pause = min(options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED), options.retry_cap)",
+        "pause = options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED)",
         "world",
     ),
     Change(

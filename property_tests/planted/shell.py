@@ -60,7 +60,7 @@ def acknowledged_before_commit(p: Planting) -> None:
 def published_before_commit(p: Planting) -> None:
     show = Session._show
     p.rewrite(cast("FunctionType", Session._handle), WRITE, f"self.bus.publish(outcome.events); {WRITE}")
-    p.put(Session, "_show", lambda self, outcome, letter, _=True: show(self, outcome, letter, publish=False))
+    p.put(Session, "_show", lambda self, by, outcome, letter, _=True: show(self, by, outcome, letter, publish=False))
 
 
 @bug("requests go out before the record is written")

@@ -11,15 +11,44 @@ import pytest
 
 import agentrail
 from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.app.model_registry import BUILT_IN
 from agentrail.core.printed_windows import PRINTED
-from agentrail.core.windows import window_of
+from agentrail.core.windows import BY_HAND, LOOKED_UP, ByHand, window_of
+from agentrail.testing import ScriptedModel
 from tests.docs.sources import ROOT
 
-FAMILIES = {"anthropic": "claude-", "gemini": "gemini", "openai": "gpt-"}
+FAMILIES = {
+    "anthropic": ("claude-",),
+    "gemini": ("gemini", "gemma", "learnlm"),
+    "openai": ("gpt-", "chatgpt-", "o1", "o3", "o4", "codex"),
+}
 """By wire format: how the names of its own models begin, in the tables of its adapter."""
 
-NAMED = re.compile(rf"\b({'|'.join(PROVIDERS)}):([a-z][\w./-]*\d[\w.-]*)")
-"""A model of a provider, as guides name it: with a figure in its name."""
+NAMED = re.compile(rf"\b({'|'.join(PROVIDERS)}):([a-z][\w./-]*[\w])")
+"""A model of a provider, as guides name it."""
+
+LOCAL = {"llamacpp", "lmstudio", "ollama", "vllm"}
+"""Providers on the user's machine, which reads as many tokens as its user has set."""
+
+STAND_INS = {"anthropic:some-model"}
+"""Names in guides that stand for that of any model."""
+
+AGGREGATORS = re.compile(r"azure|bedrock|vertex")
+"""Providers of others' models that have names of their own for them; no adapter knows one."""
+
+
+CHATS = ("gpt-5-chat", "gpt-5.1-chat", "gpt-5.2-chat")
+"""Models for which the package has the window of those whose names theirs begin with; LiteLLM has their own."""
+
+HOSTS = {
+    "anthropic": ["platform.claude.com"],
+    "gemini": ["ai.google.dev"],
+    "groq": ["console.groq.com"],
+    "mistral": ["mistral.ai"],
+    "openai": ["platform.openai.com"],
+    "openrouter": ["openrouter.ai"],
+}
+"""Whose pages are the source of a row, by provider."""
 
 
 def named_by(provider: str) -> set[str]:
@@ -32,7 +61,7 @@ def named_by(provider: str) -> set[str]:
                 "tuple[object, ...]", tuple(value) if isinstance(value, (tuple, frozenset, dict)) else (value,)
             )
             found |= {text for text in texts if isinstance(text, str) and text.startswith(FAMILIES[provider])}
-    return {name for name in found if re.fullmatch(r"[a-z0-9.-]+", name) and name not in FAMILIES.values()}
+    return {name for name in found if re.fullmatch(r"[a-z0-9.-]+", name) and name != "claude-"}
 
 
 @pytest.mark.parametrize("provider", FAMILIES)
@@ -44,10 +73,43 @@ def test_every_model_that_an_adapter_names_has_a_window(provider: str) -> None:
 
 def test_every_model_that_the_guides_name_has_a_window() -> None:
     text = "\n".join(file.read_text() for file in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-    names = {match.group() for match in NAMED.finditer(text)}
-    assert len(names) >= 3
+    names = {match.group() for match in NAMED.finditer(text) if match[1] not in LOCAL} - STAND_INS
+    assert {"mistral:mistral-large-latest", "openrouter:openrouter/auto"} < names
     assert [name for name in sorted(names) if window_of(name) is None] == []
-    assert (window_of("demo"), window_of("scripted")) == (1_000_000, 1_000_000)
+
+
+def test_models_that_need_no_provider_have_a_window() -> None:
+    own = [*BUILT_IN, ScriptedModel().name]
+    assert own == ["demo", "scripted"]
+    assert {window_of(name) for name in own} == {1_000_000}
+
+
+def test_no_adapter_names_models_by_the_names_of_others() -> None:
+    """If one comes, the names that it has for models need rows too."""
+    assert [name for name in PROVIDERS if AGGREGATORS.search(name)] == []
+
+
+@pytest.mark.parametrize("row", BY_HAND, ids=lambda row: f"{row.provider}-{row.window}-{row.names.split()[:1]}")
+def test_each_row_by_hand_has_a_source_or_is_of_an_offline_model(row: ByHand) -> None:
+    assert row.source.startswith("https://") == (row.provider in PROVIDERS)
+    assert not row.source or any(host in row.source for host in HOSTS[row.provider])
+
+
+def test_the_rows_by_hand_were_looked_up_on_a_day_that_is_named() -> None:
+    assert re.fullmatch(r"20\d\d-[01]\d-[0-3]\d", LOOKED_UP)
+
+
+def test_each_row_by_hand_is_needed() -> None:
+    """A row that a printed one, or a shorter name, makes superfluous is one that nobody looks after."""
+    for row in BY_HAND:
+        printed = [name for names in PRINTED.get(row.provider, {}).values() for name in names.split()]
+        by_hand = {
+            name: each.window for each in BY_HAND if each.provider == row.provider for name in each.names.split()
+        }
+        for name in row.names.split():
+            assert name not in printed
+            shorter = [name[:length] for length in range(len(name) - 1, 0, -1) if name[:length] in by_hand]
+            assert not shorter or by_hand[shorter[0]] != row.window, name
 
 
 def test_every_figure_of_the_package_is_in_the_table() -> None:
@@ -58,7 +120,8 @@ def test_every_figure_of_the_package_is_in_the_table() -> None:
             printed = {window: names.split() for window, names in PRINTED[ours].items()}
             assert printed == printing.needed(printing.figures(theirs)), printing.__doc__
         for name, window in cast("dict[str, int]", printing.figures(theirs)).items():
-            assert window_of(f"{ours}:{name}") == window, name
+            found = window_of(f"{ours}:{name}")
+            assert (window, found) == (400_000, 128_000) if name.startswith(CHATS) else found == window, name
 
 
 @pytest.mark.parametrize(
@@ -69,6 +132,16 @@ def test_every_figure_of_the_package_is_in_the_table() -> None:
         ("openai:gpt-4", 8_192),
         ("openai-chat:gpt-4o-2024-11-20", 128_000),
         ("gemini:gemini-2.5-pro", 1_048_576),
+        ("gemini:gemini-2.5-computer-use-preview-10-2025", 128_000),
+        ("gemini:gemma-3-27b-it", 131_072),
+        ("gemini:gemma-3-1b-it", 32_768),
+        ("openai:gpt-5-chat-latest", 128_000),
+        ("openai:gpt-5.2-chat-latest", 128_000),
+        ("openai:gpt-5.2", 400_000),
+        ("mistral:mistral-large-latest", 262_144),
+        ("mistral:mistral-large-2411", 128_000),
+        ("mistral:magistral-medium-latest", 40_000),
+        ("groq:llama3-8b-8192", 8_192),
         ("gemini:gemini-flash-latest", 1_000_000),
         ("openai:no-such-model", None),
         ("ollama:llama3.2", None),

@@ -40,7 +40,7 @@ LIMITS: Final = {"p50 / bare": 2.0, "p99 / p50": 3.0}
 class Caller:
     """A model that always calls the tool."""
 
-    name = "caller"
+    name = "scripted:caller"
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Answer."""

@@ -43,7 +43,7 @@ class Link:
 class Careless:
     """Answers at once, and leaves a cycle of `LINKS` objects behind, as code of users may."""
 
-    name = "careless"
+    name = "scripted:careless"
 
     def __init__(self) -> None:
         self.left: deque[weakref.ref[Link]] = deque()

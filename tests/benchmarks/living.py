@@ -27,7 +27,7 @@ LIMITS: Final[Mapping[str, float]] = {
     "spawned, bytes": 5_000,
     "ten messages, bytes outside of the journal": 9_000,
     "ten messages, bytes": 15_000,
-    "asleep, bytes outside of the journal": 1_500,
+    "asleep, bytes outside of the journal": 1_300,
     "longest pause of the collector, ms": 50,
     "woken, p99 in ms": 10,
 }
@@ -66,7 +66,7 @@ async def _at_rest(supervisor: Supervisor, *, asleep: bool) -> None:
     """Wait until every session dozes, or is asleep."""
     for session in supervisor.sessions():
         actor = session._session  # noqa: SLF001 - no event says so
-        while actor.mailbox.alarm is None or (asleep and not actor.sleep.is_deep):  # noqa: ASYNC110 - no event says so
+        while not actor.is_packed if asleep else actor.mailbox.alarm is None:  # noqa: ASYNC110 - no event says so
             await trio.sleep(0.1)
     idlers = supervisor._sessions.shared.idlers  # noqa: SLF001 - what it notes of them takes bytes too, for a while
     while idlers._looks:  # noqa: ASYNC110, SLF001

@@ -31,7 +31,7 @@ BURSTS_PER_SECOND = 3
 class EndlessModel:
     """Streams until it is stopped."""
 
-    name = "endless"
+    name = "scripted:endless"
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Stream."""
@@ -44,7 +44,7 @@ class EndlessModel:
 class OneWord:
     """Answers with one word."""
 
-    name = "one-word"
+    name = "scripted:one-word"
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Answer."""
@@ -141,7 +141,7 @@ class SlowTool:
 class CallsSlowTool:
     """Calls the slow tool at each request that a prompt begins, and ends at any other."""
 
-    name = "calls-slow"
+    name = "scripted:calls-slow"
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Answer."""

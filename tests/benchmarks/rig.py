@@ -67,7 +67,7 @@ def answer(chunks: int) -> Response:
 class InstantModel:
     """Answers at once: first with *calls* calls, if any, then with *chunks* chunks."""
 
-    name = "instant"
+    name = "scripted:instant"
 
     def __init__(self, calls: int = 0, chunks: int = 20, delay: float | None = None) -> None:
         self._chunks = words(chunks)

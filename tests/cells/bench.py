@@ -209,6 +209,8 @@ class Bench:
     def seat(self, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
         """Let the judge know a plugin's code, and return the plugin's seat."""
         self.judge.seat(plugin.key, revision, plugin)
+        for tool in plugin.tools_brought:
+            self.judge.tool(tool.spec.name, revision, fits)
         return seat_for(plugin.key, plugin, revision)
 
     def send(self, given: AnyInput, *, after: int = 0, random: float = 0.5) -> Got:

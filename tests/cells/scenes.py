@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.core.context_budget import tokens_of
+from agentrail.core.context_budget import budget_of, room, tokens_of
 from agentrail.core.vocabulary.effects import (
     CancelRequest,
     OpenStream,
@@ -11,8 +11,9 @@ from agentrail.core.vocabulary.effects import (
     StartCompaction,
     StartRequest,
 )
+from agentrail.core.vocabulary.measure import Request
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Request, State, Turn
+from agentrail.core.vocabulary.state import State, Turn
 from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.core.windows import ASSUMED
 from agentrail.hooks.actions import Continue, HoldTool
@@ -63,12 +64,20 @@ def holds(*names: str, timeout: float | None = 120.0, family: str | None = None,
 
 
 def compacts(
-    state: State, name: str, keep: int, messages: tuple[Message, ...] | None = None, *, window: int | None = None
+    state: State,
+    name: str,
+    keep: int,
+    messages: tuple[Message, ...] | None = None,
+    *,
+    window: int | None = None,
+    forced: bool = False,
 ) -> StartCompaction:
     """Return the start of the compaction *name* of a session in *state*."""
     most = tokens_of(state) // 2 * CHARS_PER_TOKEN
     shown = state.history if messages is None else messages
-    return StartCompaction(name, shown, keep, "m", EMPTY, most, 60.0, is_assumed=window is None)
+    options, budget = state.setup.options, budget_of(state)
+    limit = keep if forced else max(keep, room(state, budget.trigger))
+    return StartCompaction(name, shown, keep, "m", EMPTY, most, options, limit=limit, is_assumed=window is None)
 
 
 def compact_start(state: State, reason: str, messages: int | None = None, window: int = ASSUMED) -> CompactStart:

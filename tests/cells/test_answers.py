@@ -17,8 +17,9 @@ from agentrail.hooks.actions import (
     ReplaceToolArgs,
 )
 from agentrail.hooks.attachments import AttachedPlugin, seat_for
+from agentrail.hooks.context import Log
 from agentrail.hooks.moments import HOOK_NAMES, BeforeRequest, Hook
-from agentrail.hooks.plugin import MATRIX, AnyPlugin, Log
+from agentrail.hooks.plugin import MATRIX, AnyPlugin
 from agentrail.hooks.ruling import PluginAnswer, Verdict
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.plausible import World
@@ -194,7 +195,7 @@ def is_plain(action: object) -> bool:
 
 def test_random_sessions_keep_what_each_plugin_answered() -> None:
     answers = erased = 0
-    for seed in range(300):
+    for seed in range(1000):
         choose = Choose(random.Random(seed).randrange)
         world = Watched(draw_scene(choose))
         done: Step | None = world.open()

@@ -1,7 +1,7 @@
 """Ask: how a plugin, which is pure, has something looked up or done."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 import pytest
 
@@ -9,7 +9,7 @@ from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Compac
 from agentrail.core.vocabulary.effects import CancelAsk, CancelRequest, CarryOut, ClearTimer, CloseSession
 from agentrail.core.vocabulary.inputs import AskSettled, TimerFired, ToolRaised
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Phase, Steering
+from agentrail.core.vocabulary.state import Attached, Phase, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BrokenPlugin
 from agentrail.hooks.actions import (
@@ -18,6 +18,7 @@ from agentrail.hooks.actions import (
     Ask,
     CallModel,
     CallService,
+    ChangeTools,
     Continue,
     Emit,
     Failed,
@@ -29,7 +30,7 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.plugin import MATRIX, AnyPlugin
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
 from agentrail.values.events import (
     AgentAbort,
@@ -40,11 +41,14 @@ from agentrail.values.events import (
     PromptRejected,
     SessionEnded,
     SteeringReceived,
+    ToolAttached,
+    ToolsUpdated,
 )
 from agentrail.values.messages import Origin, Rearranged
-from agentrail.values.tools import ok
+from agentrail.values.tools import ToolSpec, ok
 from agentrail.values.usage import Usage
 from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
+from tests.cells.moments import MOMENTS
 from tests.cells.registry import figure, fold
 from tests.cells.scenes import executing, limit, out, path, result, run, running, said, start, starts, streaming
 
@@ -405,3 +409,62 @@ def test_a_call_that_was_asked_about_and_steered_away_is_not_asked_about_any_mor
     assert bench.state.suspended == ()
     assert bench.call("c3").done
     assert not bench.call("c4").done
+
+
+# Tools that a plugin brings
+
+
+class Iron:
+    spec = ToolSpec("iron", "Iron the cloth.")
+
+
+def changes(hook: str, wanted: ChangeTools) -> AnyPlugin:
+    """Return a plugin that brings a tool, and asks for a change of the tools once at *hook*."""
+
+    def answer(asked: Hook, _state: object, _ctx: Context) -> object:
+        return Ask(wanted, 1) if asked.answer is None else Continue(asked.answer)
+
+    bare = plug("P", first=0, **{hook: answer})  # type: ignore[arg-type]  # a hook
+    brings = property(lambda _: (Iron(),))
+    return cast("type[AnyPlugin]", type("P", (type(bare),), {"tools_brought": brings}))()
+
+
+@pytest.mark.parametrize("hook", [hook for hook in MOMENTS if Ask in MATRIX[hook]])
+def test_a_change_of_the_tools_is_carried_out_in_the_step_itself(hook: str) -> None:
+    _, got = MOMENTS[hook].fire(changes(hook, ChangeTools(("iron",))))
+    after = got.step.state
+    assert after.tools["iron"] == Attached(Iron.spec, 0, plugin="P")
+    assert after.plugin_state("P") == Answered(None)
+    assert not any(waiting.plugin == "P" for waiting in after.suspended)
+    assert not any(isinstance(effect, CarryOut) for effect in got.step.effects)
+    named = [event for event in got.events if isinstance(event, AskStarted | ToolAttached | ToolsUpdated | AskAnswered)]
+    ref = next(event.ask_id for event in named if isinstance(event, AskStarted))
+    assert named == [
+        AskStarted(ref, "P", hook, "ChangeTools"),
+        ToolAttached("iron"),
+        ToolsUpdated(("iron",), (), "P"),
+        AskAnswered(ref, "P", "ok"),
+    ]
+
+
+@pytest.mark.parametrize("hook", [hook for hook in MOMENTS if Ask in MATRIX[hook]])
+def test_an_impossible_change_of_the_tools_is_answered_and_changes_none(hook: str) -> None:
+    bench, got = MOMENTS[hook].fire(changes(hook, ChangeTools(("iron",), ("saw",))))
+    assert "iron" not in bench.state.tools
+    assert bench.state.plugin_state("P") == Failed("there is no tool `saw`")
+    assert not any(isinstance(event, ToolsUpdated) for event in got.events)
+
+
+def test_what_is_attached_already_is_attached_again_without_an_event() -> None:
+    bench, _ = MOMENTS["before_prompt"].fire(changes("before_prompt", ChangeTools(("iron", "iron"))))
+    bench.answers("done")
+    before = bench.state.tools
+    again = bench.prompt("again")
+    assert bench.state.tools == before
+    assert not any(isinstance(event, ToolsUpdated | ToolAttached) for event in again.events)
+
+
+def test_tools_of_the_specification_that_a_plugin_detached_stay_away_after_a_restart() -> None:
+    bench, _ = MOMENTS["before_prompt"].fire(changes("before_prompt", ChangeTools(detach=("look",))))
+    assert "look" not in bench.state.tools
+    assert bench.state.gone_tools == ("look",)

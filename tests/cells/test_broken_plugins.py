@@ -28,7 +28,8 @@ from agentrail.hooks.actions import (
     SetSection,
     SwitchModel,
 )
-from agentrail.hooks.plugin import AnyPlugin, Log, Plugin
+from agentrail.hooks.context import Log
+from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.ruling import Gathered, Ruling, Verdict
 from agentrail.values.events import (
     AgentAbort,

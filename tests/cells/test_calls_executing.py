@@ -259,7 +259,7 @@ def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
 
 @cell("compact", "executing_tools")
 def test_the_context_will_be_compacted_before_the_next_request() -> None:
-    executing().send(CompactSent()).expect_only(answer=DONE, compact_wanted="asked by a caller")
+    executing().send(CompactSent()).expect_only(answer=DONE, compact_wanted="asked by a caller", compact_by="caller")
 
 
 @cell("withdraw", "executing_tools")

@@ -17,7 +17,8 @@ from agentrail.core.vocabulary.commands import (
     WithdrawSent,
 )
 from agentrail.core.vocabulary.effects import CloseSession
-from agentrail.core.vocabulary.state import Compaction, Phase
+from agentrail.core.vocabulary.measure import Compaction
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import UnknownApproval, UnknownPrompt
 from agentrail.values.content import Image, Text
 from agentrail.values.events import (
@@ -25,6 +26,7 @@ from agentrail.values.events import (
     BeforeCompact,
     ModelEffective,
     ModelSwitched,
+    PrefixChanged,
     PromptDropped,
     RequestStart,
     SessionEnded,
@@ -173,6 +175,7 @@ def test_the_first_request_that_uses_another_model_says_so() -> None:
         events=[
             *starts("p3", "r4", "again", turns=2)[:-1],
             ModelEffective("n"),
+            PrefixChanged("model", "n", "", 28),
             RequestStart("r4", "n", 3, 1),
         ],
         effects=[request(before, "r4", said("again"), model="n")],
@@ -206,7 +209,7 @@ def test_the_context_is_compacted_at_once() -> None:
         effects=[compacts(before, "k3", before.history.size // 2)],
         rulings=ruled("before_compact"),
         phase=Phase.RUNNING,
-        compaction=Compaction("k3", "make room", running=True, tokens=tokens_of(before)),
+        compaction=Compaction("k3", "make room", running=True, tokens=tokens_of(before), by="caller"),
     )
     assert tuple(before.history) == (said(), replied("hi"))
 

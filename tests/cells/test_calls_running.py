@@ -212,7 +212,7 @@ def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
 @cell("compact", *BOTH)
 def test_the_context_will_be_compacted_before_the_next_request() -> None:
     for bench, _, _ in both():
-        bench.send(CompactSent("make room")).expect_only(answer=DONE, compact_wanted="make room")
+        bench.send(CompactSent("make room")).expect_only(answer=DONE, compact_wanted="make room", compact_by="caller")
 
 
 @cell("withdraw", *BOTH)

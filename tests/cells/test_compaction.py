@@ -54,7 +54,7 @@ def compacting() -> Bench:
     return bench
 
 
-PREFIX = PrefixChanged("messages", "compaction", "", 0)
+PREFIX = PrefixChanged("messages", "compaction", "caller", 0)
 SHORTER = (said("earlier: hello, hi", Origin.NOTICE),)
 
 
@@ -66,7 +66,7 @@ def test_a_compaction_outside_a_turn_ends_in_idle() -> None:
         phase=Phase.IDLE,
         compaction=None,
         history=History(SHORTER),
-        altered=(Altered("messages", "compaction", "", "before"),),
+        altered=(Altered("messages", "compaction", "caller", "before"),),
     )
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_nothing()
 

@@ -14,8 +14,9 @@ from agentrail.core.vocabulary.inputs import (
     StreamEnded,
     StreamStalled,
 )
+from agentrail.core.vocabulary.measure import Compaction
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Compaction, Phase, Steering
+from agentrail.core.vocabulary.state import Phase, Steering
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.events import (
     AgentAbort,
@@ -277,11 +278,11 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
     bench.send(StreamCut("r4", NOTHING_YET, TOO_LONG)).expect_only(
         ids=1,
         events=[ContextOverflow("too many tokens"), BeforeCompact(3, FORCED), compact_start(before, FORCED)],
-        effects=[compacts(before, "k5", before.history.size // 2)],
+        effects=[compacts(before, "k5", before.history.size // 2, forced=True)],
         rulings=ruled("before_compact"),
         turn=turn("p3", mark=2, overflowed=True, last_error="too many tokens"),
         request=None,
-        compaction=Compaction("k5", FORCED, running=True, forced=True, tokens=tokens_of(before)),
+        compaction=Compaction("k5", FORCED, running=True, forced=True, tokens=tokens_of(before), by="overflow"),
     )
     shorter = (said("second"),)
     before = bench.state.but(history=History(shorter))
@@ -289,7 +290,7 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
         ids=1,
         events=[
             CompactEnd(2, "shorter"),
-            PrefixChanged("messages", "compaction", "", 0),
+            PrefixChanged("messages", "compaction", "overflow", 0),
             RequestStart("r6", "m", 1, 2),
         ],
         effects=[request(before, "r6")],

@@ -20,6 +20,7 @@ from agentrail.values.events import (
     AgentAbort,
     ModelEffective,
     ModelSwitched,
+    PrefixChanged,
     RequestStart,
     Retry,
     StreamError,
@@ -184,7 +185,10 @@ def test_the_turn_stays_with_the_model_it_fell_back_to_and_the_next_turn_begins_
     assert bench.state.turn is None
     bench.prompt()
     assert asked(bench) == ["m", "n", "n", "m"]
-    assert bench.got[-1].events[-2:] == [ModelEffective("m"), RequestStart(bench.request_id, "m", 3, 1)]
+    _, effective, changed, started = bench.got[-1].events[-4:]
+    assert (effective, started) == (ModelEffective("m"), RequestStart(bench.request_id, "m", 3, 1))
+    assert isinstance(changed, PrefixChanged)
+    assert (changed.part, changed.name, changed.by) == ("model", "m", "")
     assert bench.state.turn is not None
     assert bench.state.turn.spares == SPARES
 

@@ -7,8 +7,8 @@ from agentrail.core.context_budget import tokens_of
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import DONE, Accepted
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartRequest
-from agentrail.core.vocabulary.measure import Shown
-from agentrail.core.vocabulary.state import Compaction, Phase, Steering
+from agentrail.core.vocabulary.measure import Altered, Compaction, Shown
+from agentrail.core.vocabulary.state import Phase, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import (
     ACTIONS,
@@ -47,6 +47,7 @@ from agentrail.values.events import (
     ModelSwitched,
     PluginError,
     PluginEvent,
+    PrefixChanged,
     PromptReceived,
     RequestStart,
     ResponseComplete,
@@ -637,7 +638,7 @@ def test_the_compaction_sees_the_new_messages() -> None:
         rulings=(ruling("before_compact", messages=Rearranged(OTHER), replaced_by=("P",)),),
         phase=Phase.RUNNING,
         plugin_states=(1,),
-        compaction=Compaction("k3", "room", running=True, tokens=tokens_of(got.before)),
+        compaction=Compaction("k3", "room", running=True, tokens=tokens_of(got.before), by="P"),
     )
 
 
@@ -681,6 +682,7 @@ def test_a_tool_error_may_change_the_model_of_the_next_request() -> None:
         model="n",
         turn=before.but(model="n"),
         plugin_states=(1,),
+        altered=(Altered("model", "model", "P"),),
     )
 
 
@@ -696,6 +698,7 @@ def test_a_result_may_change_the_model_of_the_next_request() -> None:
         model="n",
         turn=before.but(model="n"),
         plugin_states=(1,),
+        altered=(Altered("model", "model", "P"),),
     )
 
 
@@ -708,7 +711,12 @@ def test_a_batch_may_change_the_model_of_the_next_request() -> None:
     assert before.turn is not None
     got.expect_only(
         ids=1,
-        events=[*ran("c3", "look"), switched, Now(1, 2), ModelEffective("n"), RequestStart("r4", "n", 3, 1)],
+        events=[
+            *ran("c3", "look"),
+            *(switched, Now(1, 2), ModelEffective("n")),
+            PrefixChanged("model", "n", "P", 28),
+            RequestStart("r4", "n", 3, 1),
+        ],
         effects=[ClearTimer("call:c3"), request(before, "r4", done, model="n")],
         rulings=(*ruled("after_tool"), decided, *ruled("before_request")),
         phase=Phase.RUNNING,
@@ -738,6 +746,7 @@ def test_a_response_may_change_the_model_for_good() -> None:
         phase=Phase.IDLE,
         round=0,
         turn=None,
+        altered=(Altered("model", "model", "P"),),
         request=None,
         model="n",
         plugin_states=(1,),

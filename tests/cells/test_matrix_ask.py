@@ -9,7 +9,8 @@ from agentrail.core.context_budget import tokens_of
 from agentrail.core.vocabulary.commands import DONE, Accepted, Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CarryOut, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled
-from agentrail.core.vocabulary.state import Compaction, Phase, Prompt, State, Suspension
+from agentrail.core.vocabulary.measure import Compaction
+from agentrail.core.vocabulary.state import Phase, Prompt, State, Suspension
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import Answered, Ask, CallService, Continue
 from agentrail.hooks.moments import (
@@ -126,7 +127,7 @@ def _before_compact(before: State) -> Waiting:
         answer=DONE,
         ids=1,
         events=(BeforeCompact(2, "room"),),
-        changes={"phase": Phase.RUNNING, "compaction": Compaction("k3", "room", tokens=tokens_of(before))},
+        changes={"phase": Phase.RUNNING, "compaction": Compaction("k3", "room", tokens=tokens_of(before), by="caller")},
     )
 
 

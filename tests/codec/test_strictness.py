@@ -1,3 +1,6 @@
+from collections.abc import Iterator, Mapping
+from itertools import count, cycle
+from types import MappingProxyType
 from typing import cast
 
 import pytest
@@ -164,3 +167,35 @@ def _places(value: object) -> list[tuple[dict[object, object], object]]:
     inside = cast("dict[object, object]", value)
     keys = list(inside) if isinstance(value, dict) else list(range(len(inside)))
     return [(inside, key) for key in keys] + [place for key in keys for place in _places(inside[key])]
+
+
+class Endless(Mapping[str, object]):
+    """A mapping that claims the length 1, and whose iterator never ends."""
+
+    def __getitem__(self, key: str) -> object:
+        return key
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, count())
+
+
+class EndlessTuple(tuple[object, ...]):
+    """A tuple whose iterator never ends."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[object]:
+        return cycle("a")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [Endless(), MappingProxyType(Endless()), EndlessTuple(), {"a": Endless()}],
+    ids=["bare", "proxy", "tuple", "in"],
+)
+def test_what_never_ends_is_refused(odd: object) -> None:
+    with pytest.raises(BadValue, match=r"its `parts\[0\].text"):
+        encode(PromptSent((Text(cast("str", odd)),)))

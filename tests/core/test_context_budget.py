@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentrail.core.context_budget import budget_of, kept, measured, overhead, room, tokens_of
+from agentrail.core.context_budget import budget_of, is_due, kept, measured, overhead, room, tokens_of
 from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.core.vocabulary.measure import Measured
 from agentrail.core.vocabulary.options import Options
@@ -84,6 +84,30 @@ def test_a_compaction_that_is_asked_for_leaves_less_than_there_is() -> None:
     small = state(said("x" * 400), said("y" * 400))
     assert kept(small) == 400
     assert kept(small.but(setup=small.setup.but(options=Options(compact_to=10_000)))) == 400
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "crowded", "due"),
+    [
+        ("m", 1_600, 0, 1_280),
+        ("m", 1_600, 1_250, 1_350),
+        ("m", 1_600, 900, 1_280),
+        ("m", 1_600, 1_281, 1_280),  # left when the window was larger: it says nothing of this one
+        ("m", None, 40_000, 42_000),
+        ("m", None, 0, 25_600),
+    ],
+)
+def test_after_a_compaction_that_missed_its_target_the_next_one_waits(
+    model: str, window: int | None, crowded: int, due: int
+) -> None:
+    for tokens, expected in ((due, False), (due + 1, True)):
+        found = state(said("x" * 4 * tokens), model=model, context_window=window).but(crowded=crowded)
+        assert is_due(found) == expected
+
+
+def test_a_compaction_is_due_within_the_window() -> None:
+    found = state(said("x" * 4 * 1_601), context_window=1_600, compact_at=1.0, compact_to=0.5)
+    assert is_due(found.but(crowded=1_590))
 
 
 def test_a_response_is_the_base_of_the_next_round() -> None:

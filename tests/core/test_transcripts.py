@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentrail.core.compaction import cut
+from agentrail.core.compaction import at_once, cut
 from agentrail.core.summary_request import OF_A_MESSAGE, lines_of, transcript
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import freeze_object
@@ -24,7 +24,7 @@ def test_it_is_the_longest_form_that_fits(size: int) -> None:
     forms = ["\n".join([line for each in messages for line in lines_of(each, limit)]) for limit in OF_A_MESSAGE]
     for most in sorted({length for form in forms for length in (len(form) - 1, len(form), len(form) + 1)}):
         fitting = [form for form in forms if len(form) <= most]
-        assert transcript(messages, most) == (fitting[0] if fitting else cut(forms[-1], most))
+        assert at_once(transcript(messages, most)) == (fitting[0] if fitting else cut(forms[-1], most))
 
 
 def test_calls_are_written_out_once_however_little_fits() -> None:
@@ -32,6 +32,6 @@ def test_calls_are_written_out_once_however_little_fits() -> None:
     taken: list[int] = []
     for most in (MOST, 1_000):
         with counted_opcodes() as counted:
-            transcript(messages, most)
+            at_once(transcript(messages, most))
         taken.append(counted[0])
     assert taken[1] <= taken[0] * 2

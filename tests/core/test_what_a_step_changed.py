@@ -20,8 +20,8 @@ from agentrail.core.vocabulary.changes import (
 )
 from agentrail.core.vocabulary.folding import change, fold
 from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.measure import Shown
-from agentrail.core.vocabulary.state import Attached, Request, Setup, State, Suspension, Turn
+from agentrail.core.vocabulary.measure import Request, Shown
+from agentrail.core.vocabulary.state import Attached, Setup, State, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
 from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause

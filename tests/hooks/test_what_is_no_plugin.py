@@ -313,6 +313,7 @@ NO_VALUES: dict[str, tuple[object, ...]] = {
     "key": (5, "", None, ("a",)),
     "money_limit": (5, "5", MoneyLimit(-1.0)),
     "tools_named": ("rm", None, (5,), 5),
+    "longest_screened": ("long", None, True, 1.5, 0, -1, 2**32),
     "priority": ("first", None, True, 1.5, 2**32),
     "critical": (1, "yes", None),
     "version": ("1", True, None),
@@ -329,7 +330,7 @@ def test_an_attribute_of_a_wrong_type_is_refused_wherever_it_is_read_first(name:
             attempt()
 
 
-@pytest.mark.parametrize("name", ["priority", "critical", "version", "tools_named"])
+@pytest.mark.parametrize("name", ["priority", "critical", "version", "tools_named", "longest_screened"])
 def test_an_attribute_that_is_a_wrong_constant_is_refused_with_its_class(name: str) -> None:
     with pytest.raises(BadPlugin, match=rf"its `{name}` is 1\.5, which is not valid; it must be (a|True)"):
         made(**{name: 1.5})

@@ -16,6 +16,7 @@ from agentrail.hooks.actions import (
     Ask,
     BlockTool,
     CallService,
+    ChangeTools,
     Continue,
     Emission,
     Emit,
@@ -30,11 +31,11 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.attachments import AttachedPlugin, seat_for, updated_seat
-from agentrail.hooks.context import Context, MoneyLimit
+from agentrail.hooks.context import Context, Log, MoneyLimit
 from agentrail.hooks.judge import Consent, PluginRow
 from agentrail.hooks.live import Live
 from agentrail.hooks.moments import AfterTool, AfterTurn, BeforePrompt, BeforeRequest, BeforeTool, Hook
-from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
+from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Plugin
 from agentrail.hooks.ruling import Gathered, PluginAnswer, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import (
@@ -126,6 +127,8 @@ NAME = "which is neither a name nor pairs nor an event of its own to report"
         (Ask(FindFiles(("a", 5))), "before_prompt", "its `ask` has a `FindFiles` for `request`"),  # type: ignore[arg-type]
         (Ask(FindFiles(["a"])), "before_prompt", "its `ask` has a `FindFiles` for `request`"),  # type: ignore[arg-type]
         (Ask(FindFiles(("a",), folders="b")), "before_prompt", "its `ask` has a `FindFiles` for `request`"),  # type: ignore[arg-type]
+        (Ask(ChangeTools("ab")), "before_prompt", "its `ask` has a `ChangeTools` for `request`"),  # type: ignore[arg-type]
+        (Ask(ChangeTools((), (5,))), "before_prompt", "its `ask` has a `ChangeTools` for `request`"),  # type: ignore[arg-type]
         (Ask(FindFiles(("a",), ignored=1)), "before_prompt", "its `ask` has a `FindFiles` for `request`"),  # type: ignore[arg-type]
         (Ask(CallService("a", object())), "before_prompt", "its `ask` is given no JSON for `request`"),  # type: ignore[arg-type]
         (Intervene(5), "before_prompt", "its `intervene` has 5 for `text`"),  # type: ignore[arg-type]
@@ -192,9 +195,15 @@ def test_an_event_of_the_catalogue_is_emitted_as_it_is(event: Event) -> None:
 
 
 @pytest.mark.parametrize(
-    "request_", [FindFiles(("a", "b"), ("c",), ("d",), ignored=False), FindFiles(()), RunTool("look", {"a": 1})]
+    "request_",
+    [
+        FindFiles(("a", "b"), ("c",), ("d",), ignored=False),
+        FindFiles(()),
+        ChangeTools(("a",)),
+        RunTool("look", {"a": 1}),
+    ],
 )
-def test_a_request_is_asked_as_it_is(request_: FindFiles | RunTool) -> None:
+def test_a_request_is_asked_as_it_is(request_: FindFiles | ChangeTools | RunTool) -> None:
     ruling = ruled(Ask(request_))
     assert (ruling.verdict, ruling.errors) == (Verdict.ASK, ())
     assert ruling.pause is not None

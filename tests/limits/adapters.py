@@ -34,6 +34,7 @@ from agentrail.adapters.models.history import _fit
 from agentrail.adapters.models.http import KEPT, LIMITS, Http, _plain
 from agentrail.adapters.models.openai.faults import FAULTS
 from agentrail.adapters.models.provider_errors import error_of, error_of_body
+from agentrail.adapters.models.remote import remembered
 from agentrail.adapters.models.sse import EventReader
 from agentrail.adapters.models.wire_format import count, object_of
 from agentrail.adapters.processes import argv_of
@@ -584,7 +585,7 @@ async def files_of_a_glob(number: int) -> bool:
 async def calls_that_one_transaction_carries_out(number: int) -> bool:
     with TemporaryDirectory() as folder:
         worker = SqliteJournal(Path(folder) / "j")._writing
-    worker._jobs.extend(ThreadJob(lambda _: None) for _ in range(number))
+    worker._jobs.extend(ThreadJob(lambda _: None, ()) for _ in range(number))
     jobs, _ = worker._next()
     return len(jobs) == number
 
@@ -617,3 +618,11 @@ async def sessions_whose_rows_are_at_hand(number: int) -> bool:
         kept = len(writer._rows)
         await AwakeJournal(journal).close()
     return kept == number
+
+
+@scene("adapters.models.remote.MOST_REFUSED")
+def schemas_that_a_provider_has_refused(count: int) -> bool:
+    known: tuple[str, ...] = ()
+    for number in range(count):
+        known = remembered(known, str(number))
+    return "0" in known

@@ -41,7 +41,7 @@ ARGUMENTS: Final[Mapping[str, tuple[int, Made]]] = {
     "talking.write_todos.todos.max(100)": (100, lambda size: {"todos": [{"text": "x", "status": "done"}] * size}),
     "talking.Item.text.max(500)": (500, lambda size: {"todos": [{"text": "x" * size, "status": "done"}]}),
     "remembering.compact_conversation.reason.max(500)": (500, lambda size: {"reason": "x" * size}),
-    "remembering.read_history.first.le(9007199254740992)": (2**53, lambda size: {"first": size}),
+    "remembering.read_history.first.max(30)": (30, lambda size: {"first": "1" * size}),
     "remembering.read_history.search.max(500)": (500, lambda size: {"search": "x" * size}),
     "talking.ask_user.question.max(4000)": (4000, lambda size: {"question": "x" * size}),
     "talking.ask_user.options.max(500)": (500, lambda size: {"question": "x", "options": ["x" * size]}),

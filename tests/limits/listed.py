@@ -25,6 +25,8 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "adapters.mcp.server_tools.MAX_PARTS": (100, ("parts_of_a_result",)),
     "adapters.mcp.server_tools.MAX_STRUCTURED": (65_536, ("bytes_of_structured_content",)),
     "adapters.mcp.server_tools.MAX_TEXT": (1_000_000, ("characters_of_a_text",)),
+    "adapters.models.providers.unseen.unseen_by(maxsize)": (1000, ("models_whose_untaken_parts_are_kept",)),
+    "adapters.models.remote.MOST_REFUSED": (64, ("schemas_that_a_provider_has_refused",)),
     "adapters.models.demo.answers.MAX_RESULT": (300, ("characters_of_a_result_that_the_demo_quotes",)),
     "adapters.models.demo.wording.quoted.limit": (60, ("characters_that_the_demo_quotes",)),
     "adapters.models.demo.understanding.MAX_STEPS": (20, ("steps_that_the_demo_understands",)),
@@ -128,6 +130,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "errors.outside.MAX_STUCK": (20, ("names_of_what_is_stuck",)),
     "hooks.live.MAX_FAILURES": (3, ("failures_before_a_listener_is_left_alone",)),
     "hooks.pipeline.MAX_ASKS": (8, ("questions_of_one_hook",)),
+    "hooks.contract.LONGEST_SCREENED": (200, ("characters_after_a_sentence_that_is_held",)),
     "hooks.contract.MOST_SAID": (2_147_483_648, ("priority_of_a_plugin",)),
     "hooks.attachments.STATE_LIMIT": (
         65_536,
@@ -169,11 +172,12 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "runtime.work.file_finding.MOST_FOUND": (100, ("paths_that_are_found",)),
     "runtime.work.file_finding.MOST_LISTED": (100_000, ("files_of_a_folder_that_are_looked_at",)),
     "runtime.work.held_text.LONGEST": (400, ("characters_of_a_sentence_that_is_held",)),
-    "runtime.work.held_text.REACH": (200, ("characters_after_a_sentence_that_is_held",)),
+    "runtime.work.held_text.MOST_HELD": (1_000_000, ("characters_of_reports_that_are_held",)),
     "runtime.work.held_text.STEP": (
         32,
         ("characters_between_two_searches", "characters_between_two_searches_behind_a_cut"),
     ),
+    "runtime.work.held_text.STEPS": (8, ("searches_while_what_is_looked_at_comes",)),
     "runtime.work.held_text.TRIES": (3, ("places_where_a_text_may_be_cut",)),
     "runtime.work.plugin_asks.MAX_READ": (1_048_576, ("bytes_of_a_file_that_a_plugin_reads",)),
     "runtime.shared.sanitize.MAX_FRAMES": (50, ("frames_of_a_trace",)),
@@ -246,6 +250,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "tools.json_schema.regex_parser.MAX_CASELESS": (200_000, ("characters_whose_case_is_ignored",)),
     "tools.json_schema.regex_parser.MAX_GROUPS": (50, ("groups_inside_each_other",)),
     "tools.json_schema.regex_parser.MAX_PATTERN": (4096, ("characters_of_an_expression",)),
+    "runtime.work.compacting.warn_of(maxsize)": (1000, ("models_of_which_was_warned",)),
     "tools.json_schema.regex_parser._compiled(maxsize)": (1024, ("characters_that_are_kept_compiled",)),
     "tools.json_schema.nodes.MAX_NESTED": (240, ("schemas_inside_each_other",)),
     "tools.json_schema.explain._LEVELS": (3, ("levels_of_a_description",)),
@@ -309,7 +314,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "tools.builtin.search.grep.pattern.max(1000)": (1000, ("",)),
     "tools.builtin.search.grep.glob.max(1000)": (1000, ("",)),
     "tools.builtin.remembering.compact_conversation.reason.max(500)": (500, ("",)),
-    "tools.builtin.remembering.read_history.first.le(9007199254740992)": (9007199254740992, ("",)),
+    "tools.builtin.remembering.read_history.first.max(30)": (30, ("",)),
     "tools.builtin.remembering.read_history.search.max(500)": (500, ("",)),
     "tools.builtin.search.grep.context.le(20)": (20, ("",)),
     "tools.builtin.search.grep.limit.le(1000)": (1000, ("",)),
@@ -368,6 +373,10 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
 """Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
+    "runtime.resources.MOST_ALIKE": (
+        256,
+        "tests/runtime/test_packing.py::test_of_equal_values_one_is_kept_and_of_so_many_others_none",
+    ),
     "core.compaction.MOST_SUMMARY": (
         8000,
         "tests/tools/builtin/test_remembering.py::test_a_summary_may_have_so_many_characters",
@@ -520,15 +529,20 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "core.compaction.PINNED_SHARE",
         "core.compaction.SHORT",
         "core.compaction.SHORTER[]",
+        "core.compaction.SLICE",
         "core.compaction.SUMMARY_SHARE",
         "core.context_budget.FEWEST",
+        "ports.tool.PLACES",
+        "runtime.work.past.FURTHER",
         "core.context_budget.HALF",
+        "core.context_budget.MORE",
         "core.context_budget.MOST",
         "core.context_budget.SURE",
         "core.context_budget.UNSEEN",
         "core.summary_request.ASKED_SHARE",
         "core.summary_request.CHARS_PER_WORD",
         "core.summary_request.OF_A_MESSAGE[]",
+        "core.vocabulary.effects.StartCompaction.limit",
         "core.summary_request.prompt_for.max(20)",
         "core.windows.ASSUMED",
         "core.supervision_rules.pause_before.min(16)",
@@ -632,7 +646,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.journals.sqlite.tables.APPLICATION",
         "adapters.journals.sqlite.tables.FACTS",
         "adapters.journals.sqlite.tables.RecordRow.outside[:9]",
-        "adapters.journals.sqlite.tables.slice(9)",
+        "adapters.journals.sqlite.tables.NULL",
         "adapters.journals.sqlite.tables.SCHEMA",
         "adapters.journals.sqlite.tables.LATEST",
         "adapters.launcher.PR_SET_CHILD_SUBREAPER",
@@ -702,7 +716,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     "what is told of a size, and no bound": (
         "core.vocabulary.effects.StartCompaction.most",
         "core.vocabulary.measure.Measured.size",
-        "ports.model.Leaving.most",
+        "values.messages.Leaving.most",
         "adapters.processes.Launch.limits",
         "adapters.sandboxes.matcher.Order.limit",
         "ports.sandbox.Content.size",
@@ -777,5 +791,6 @@ ELSEWHERE: Final[dict[str, str]] = {
     "testing.": "the kit: how much it tries, and how much it prints",
     "cli.": "the console: how things look, exit codes, and how soon a key counts",
     "catalog.": "how the tables of the reference look",
+    "core.windows.ByHand(": "figures of providers: tests/adapters/test_windows.py",
 }
-"""Packages without limits on what a session takes in, keeps or starts."""
+"""Packages, and tables, without limits on what a session takes in, keeps or starts."""

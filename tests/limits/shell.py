@@ -20,6 +20,8 @@ from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError, TooManyLabels, WrongType
 from agentrail.hooks.actions import FindFiles
 from agentrail.hooks.attachments import seat_for
+from agentrail.hooks.contract import LONGEST_SCREENED
+from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.journal import ALL_SESSIONS, Claim, Latest, Record, SessionFilter, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
@@ -42,7 +44,7 @@ from agentrail.runtime.supervision.recovery import _left_behind
 from agentrail.runtime.work import file_finding
 from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
 from agentrail.runtime.work.file_finding import find_files
-from agentrail.runtime.work.held_text import REACH, HeldText
+from agentrail.runtime.work.held_text import STEP, HeldReports, HeldText
 from agentrail.runtime.work.plugin_asks import _text_of_file
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor, Envelope
@@ -720,33 +722,46 @@ def seconds_of_a_clock(seconds: int) -> bool:
 
 def is_held(*pieces: str) -> bool:
     """Whether nothing is told when the last piece comes."""
-    held = HeldText(lambda text: text)
+    held = HeldText(lambda text: text, Plugin().longest_screened)
     return [held.feed(piece) for piece in pieces][-1] == ("", "")
 
 
-@scene("runtime.work.held_text.REACH", last=-1)
+@scene("hooks.contract.LONGEST_SCREENED", last=-1)
 def characters_after_a_sentence_that_is_held(size: int) -> bool:
     return is_held("So. " + "x" * size)
 
 
 @scene("runtime.work.held_text.LONGEST", last=-1)
 def characters_of_a_sentence_that_is_held(size: int) -> bool:
-    return is_held("x" * (size + REACH))
+    return is_held("x" * (size + LONGEST_SCREENED))
 
 
 @scene("runtime.work.held_text.STEP", last=-1)
 def characters_between_two_searches(size: int) -> bool:
-    return is_held("So. ".ljust(REACH, "x"), "x" * size)
+    return is_held("So. ".ljust(LONGEST_SCREENED, "x"), "x" * size)
 
 
 @scene("runtime.work.held_text.STEP", last=-1)
 def characters_between_two_searches_behind_a_cut(size: int) -> bool:
     """A second sentence ends one character too late for the first search, which cuts behind the first sentence."""
-    return is_held("So. ".ljust(REACH, "x") + ". " + "x" * (REACH - 1), "x" * size)
+    return is_held("So. ".ljust(LONGEST_SCREENED, "x") + ". " + "x" * (LONGEST_SCREENED - 1), "x" * size)
+
+
+@scene("runtime.work.held_text.STEPS")
+def searches_while_what_is_looked_at_comes(count: int) -> bool:
+    """Whether a part of what is looked at, one of *count*, is enough for the next search."""
+    held = HeldText(lambda text: text, 8 * STEP * LONGEST_SCREENED)
+    held.feed("x" * (8 * STEP * LONGEST_SCREENED))
+    return held.feed("x" * (8 * STEP * LONGEST_SCREENED // count)) != ("", "")
+
+
+@scene("runtime.work.held_text.MOST_HELD")
+def characters_of_reports_that_are_held(size: int) -> bool:
+    return not HeldReports(lambda text: f"{len(text)}", LONGEST_SCREENED).reports("x" * size)
 
 
 @scene("runtime.work.held_text.TRIES")
 def places_where_a_text_may_be_cut(count: int) -> bool:
     """Something is replaced that begins behind the first of *count* places, and crosses all others."""
-    held = HeldText(lambda text: re.sub(r"(b\. )*x", "-", text))
-    return held.feed("a. " + "b. " * (count - 1) + "x" * REACH) != ("", "")
+    held = HeldText(lambda text: re.sub(r"(b\. )*x", "-", text), LONGEST_SCREENED)
+    return held.feed("a. " + "b. " * (count - 1) + "x" * LONGEST_SCREENED) != ("", "")

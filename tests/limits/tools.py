@@ -16,6 +16,7 @@ import trio
 from agentrail.adapters.journals.sqlite.file_type import _problem
 from agentrail.adapters.models.demo.answers import _report
 from agentrail.adapters.models.demo.wording import quoted
+from agentrail.adapters.models.providers import unseen
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
 from agentrail.codec import states
@@ -32,10 +33,10 @@ from agentrail.plugins.shell.paths import LOST, PathPlace, directory, fence, mee
 from agentrail.plugins.shell.rule_context import NO
 from agentrail.plugins.shell.rule_context import CommandScene as Where
 from agentrail.ports import implementing
-from agentrail.ports.model import Compactor
 from agentrail.ports.sandbox import Execution, Heard, Output
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.collector import FewerCollections, fewer_full_collections
+from agentrail.runtime.work import compacting
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.tools import validator_for
 from agentrail.tools.builtin.delegating import TaskTool
@@ -48,7 +49,7 @@ from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentStart
 from agentrail.values.json import Json, freeze_object
-from agentrail.values.messages import ToolMessage
+from agentrail.values.messages import Compactor, ToolMessage
 from agentrail.values.meter import CHECK_STEPS, Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec, ok
 from tests.cells.scenes import executing
@@ -428,6 +429,16 @@ def budgets_that_are_kept(count: int) -> bool:
 @scene("core.windows.window_of(maxsize)", 1000)
 def names_whose_window_is_kept(count: int) -> bool:
     return kept(windows.window_of, lambda number: (f"openai:gpt-4-{number}",), count)
+
+
+@scene("adapters.models.providers.unseen.unseen_by(maxsize)", 1000)
+def models_whose_untaken_parts_are_kept(count: int) -> bool:
+    return kept(unseen.unseen_by, lambda number: ("openai", f"gpt-{number}"), count)
+
+
+@scene("runtime.work.compacting.warn_of(maxsize)", 1000)
+def models_of_which_was_warned(count: int) -> bool:
+    return kept(compacting.warn_of, lambda number: (f"acme:{number}",), count)
 
 
 @scene("tools.json_schema.regex_parser._compiled(maxsize)", 1024)

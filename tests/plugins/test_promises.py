@@ -19,7 +19,7 @@ from agentrail.plugins.logger import EventLogger
 from agentrail.plugins.security import SecurityGuard
 from agentrail.ports.tool import ToolContext
 from agentrail.testing.scripted import Element, call, say
-from agentrail.values.events.context import SecurityAudit
+from agentrail.values.events.context import CompactStart, SecurityAudit
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, ToolApprovedAlways
 from agentrail.values.events.plugins import PluginEvent, PluginOptsUpdated
 from agentrail.values.events.tools import ToolBlocked, ToolExecutionEnd
@@ -153,6 +153,17 @@ async def test_no_request_goes_out_once_the_tokens_are_used_up() -> None:
         warnings = [event for event in world.heard(session).of(PluginEvent) if event.name == "budget_warning"]
         assert session.status().usage.total_tokens == 180
         assert len(warnings) == 1
+
+
+@in_virtual_time
+async def test_no_compaction_is_paid_for_once_the_tokens_are_used_up() -> None:
+    async with open_world() as world:
+        session = await world.spawn([say("a", usage=Usage(60, 60)), "a summary"], plugins=[BudgetGuard(max_tokens=110)])
+        await session.ask("one " * 50)
+        await session.compact()
+        await settle()
+        assert session.status().usage.total_tokens == 120
+        assert not world.heard(session).of(CompactStart)
 
 
 @in_virtual_time

@@ -123,7 +123,7 @@ class Process:
 
     def __init__(self, supervisor: Supervisor, witness: Witness) -> None:
         self._supervisor = supervisor
-        self._spec = spec(witness).but(hibernate_after=None)
+        self._spec = spec(witness).but(hibernate_after=None, context_window=1_000_000)  # all results stay
 
     async def do(self, command: Sequence[str]) -> object:
         """Carry out one command; return its answer."""

@@ -3,6 +3,7 @@
 `AGENTRAIL_PROFILE=campaign` dies there each time that a story comes by, with each effect class.
 """
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -19,6 +20,7 @@ import trio.testing
 from agentrail import SessionHandle
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.commands import Accepted
+from agentrail.ports import failpoints
 from agentrail.ports.failpoints import Failpoint
 from agentrail.runtime.work.past import StoredPast
 from agentrail.testing.conformance.journal_samples import prompted
@@ -185,3 +187,11 @@ def test_each_failpoint_is_in_a_table() -> None:
     named = {row.point for row in TOLD} | {row.point for row in STORED} | {point for point, _ in (*ERASED, *REDACTED)}
     assert named == set(Failpoint)
     assert len(Failpoint) >= 40
+
+
+def test_the_code_names_failpoints_that_exist_and_each_of_them() -> None:
+    package = Path(failpoints.__file__).parents[1]
+    named = {
+        name for file in package.rglob("*.py") for name in re.findall(r'\breach\("(\w+)"\)', file.read_text("utf-8"))
+    }
+    assert named == set(Failpoint.__members__)

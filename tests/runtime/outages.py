@@ -95,7 +95,7 @@ PLACES: Final = (
     Place("journal_log.Records.place", "place", PAST, "session", "subscribe"),
     Place(READS, "read", PAST, "session", "subscribe"),
     Place(READS, "read", HANDLE_PAST, "caller", "ask_again"),
-    Place("past.StoredPast.messages", "read", "past.StoredPast.messages", "caller", "read_back"),
+    Place("past.StoredPast._read", "read", "past.StoredPast.messages", "caller", "read_back"),
     Place(ANSWERS, "answer", "loop.Session._handle", "caller", "command"),
     Place(ANSWERS, "answer", "subagents.Family.answered", "caller", "decide"),
     Place(OPENING, "read", RESUMED, "caller", "resume"),
@@ -203,7 +203,7 @@ OTHERS: Final = (
     ),
     OtherPlace(
         "compacting.RunningCompaction._summary",
-        "self._compactor",
+        "compactor",
         "the messages are dropped without a summary",
         "test_outages.py::test_a_compactor_that_fails_ends_no_session",
     ),

@@ -12,10 +12,11 @@ from agentrail.errors import Busy, MailboxFull, QueueFull, SteeringQueueFull, Un
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
-from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.plugin import Keyed, Plugin
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.mailbox import MAX_BYTES, MAX_MESSAGES
 from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing.probes import Recorder
 from agentrail.testing.scripted import Element
 from agentrail.values.content import Image, Part, Text
 from agentrail.values.events.context import CompactEnd, CompactStart
@@ -40,6 +41,15 @@ from tests.runtime.world import World, open_world, settle, until
 @frozen
 class Limits(Plugin):
     most: int = 1
+
+
+@frozen
+class Ranked(Plugin[str]):
+    priority: int  # type: ignore[misc]  # an option here
+    own: str
+
+    def init(self, ctx: Context) -> str:
+        return self.own
 
 
 class Holder(Plugin):
@@ -324,6 +334,30 @@ async def test_plugins_change_behind_the_turn_in_a_turn_and_the_last_write_wins(
     assert len(heard.of(PluginOptsUpdated)) == 1
     order = heard.names
     assert order.index("AgentEnd") < order.index("PluginOptsUpdated") < order.index("PluginAttached")
+
+
+async def test_options_for_a_plugin_that_another_one_replaces_are_refused(world: World) -> None:
+    session = await world.spawn([say("a b", delay=1.0)], plugins=[Keyed("a", Limits()), Holder()])
+    await session.prompt("go")
+    await session.detach_plugin("a")
+    await session.attach_plugin(Keyed("a", Recorder()))
+    await session.update_plugin("a", most=2)
+    await idle(session)
+    refused = world.heard(session).only(PluginOptsUpdated)
+    assert not refused.success
+    assert refused.error == f"they are for a `{__name__}:Limits`, which another plugin has replaced"
+    assert {seat.key: seat.plugin.partition(":")[2] for seat in session.inspect().seats} == {
+        "a": "Recorder",
+        "Holder": "Holder",
+    }
+
+
+async def test_a_plugin_whose_options_give_it_another_priority_takes_its_place(world: World) -> None:
+    session = await world.spawn([], plugins=[Keyed(own, Ranked(1 if own == "a" else 2, own)) for own in "abc"])
+    for key, priority, order in [("a", 3, "bca"), ("a", 2, "bca"), ("c", 1, "cba"), ("b", 2, "cba")]:
+        await session.update_plugin(key, priority=priority)
+        assert "".join(seat.key for seat in session.inspect().seats) == order
+        assert session.inspect().plugin_states == tuple(order)
 
 
 async def test_compaction_in_idle_is_at_once(world: World) -> None:

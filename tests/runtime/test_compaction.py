@@ -10,12 +10,14 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.errors import BadSpec, TurnAborted
+from agentrail.core.windows import ASSUMED
+from agentrail.errors import BadSpec, PermanentModelError, TurnAborted
 from agentrail.events import AgentAbort, CompactEnd, CompactStart, ContextOverflow
 from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, EmitChunk, Leaving, Model, ModelRequest, Response, Usage
 from agentrail.runtime.handle import SessionHandle
-from agentrail.testing import ScriptedModel, call, overflow, say
+from agentrail.runtime.work.compacting import warn_of
+from agentrail.testing import ScriptedModel, call, fail, overflow, say
 from agentrail.testing.scripted import Element
 from agentrail.tools import standard_tools
 from agentrail.tools.builtin import compact_conversation, read_history
@@ -121,7 +123,9 @@ async def test_the_tokens_of_a_summary_count() -> None:
     ("summary", "why"),
     [
         ("x" * 2_000, "the summary was refused: it has 2,000 characters"),
-        ("", "the summary failed: "),
+        ("", "the summary failed after 2 attempts: it is empty"),
+        (say(calls=[call("look", {})]), "the summary failed after 2 attempts: it is empty"),
+        (fail(PermanentModelError("no such model")), "the summary failed: PermanentModelError: no such model"),
         (overflow("too long"), "the summary failed: "),
     ],
 )
@@ -215,15 +219,25 @@ async def test_a_prompt_that_never_fits_is_a_typed_error_and_no_loop() -> None:
         await session.ask("short")
 
 
-async def test_with_an_unknown_window_the_provider_decides(caplog: pytest.LogCaptureFixture) -> None:
-    model = ScriptedModel(["fine"], name="acme:large", repeat_last=True)
+async def test_with_an_unknown_window_the_provider_decides_and_one_line_of_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The line comes once for a model, however many of its sessions are compacted, and how often."""
+    warn_of.cache_clear()
+    models = [ScriptedModel(["fine"], name=name, repeat_last=True) for name in ("acme:large", "acme:small")]
     async with open_supervisor() as supervisor:
-        session = await supervisor.spawn(SessionSpec(model=model))
         with caplog.at_level(logging.WARNING, "agentrail.session"):
-            reply = await session.ask("word " * 26_000)
-        assert reply.text == "fine"
-        (line,) = [record.getMessage() for record in caplog.records if "context_window" in record.getMessage()]
-        assert "acme:large" in line
+            for model in [*models, *models]:
+                session = await supervisor.spawn(SessionSpec(model=model))
+                for _ in range(2):
+                    reply = await session.ask("word " * 26_000)
+                    assert reply.text == "fine"
+        lines = [record.getMessage() for record in caplog.records if "context_window" in record.getMessage()]
+        assert [name for line in lines for name in ("acme:large", "acme:small") if name in line] == [
+            "acme:large",
+            "acme:small",
+        ]
+        assert all(f"{ASSUMED:,} tokens" in line for line in lines)
 
 
 async def test_an_overflow_is_compacted_and_the_second_one_aborts() -> None:
@@ -281,7 +295,7 @@ async def test_the_model_compacts_by_itself_and_reads_what_has_left(*, offers: b
         assert ("`read_history`" in text_of(session.messages())) == offers
         if offers:
             (found,) = [m for m in session.messages() if getattr(m, "name", "") == "read_history"]
-            assert found.text.startswith("[3] user: the secret word is pineapple.")
+            assert found.text.startswith("[4] user: the secret word is pineapple.")
 
 
 def test_the_tools_are_among_the_built_in_ones() -> None:

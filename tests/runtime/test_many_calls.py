@@ -67,14 +67,17 @@ class Steps(trio.abc.Instrument):
         self.longest = max(self.longest, self._counted[0] - self._began)
 
 
-async def _longest_step(calls: int, most: int) -> int:
-    async with listened_session(calls=calls, chunks=1, most_calls=most, window=NO_COMPACTION) as session:
+async def _longest_step(calls: int, most: int, window: int = NO_COMPACTION) -> int:
+    async with listened_session(calls=calls, chunks=1, most_calls=most, window=window) as session:
         await session.ask("go on")
         with counted_opcodes() as counted:
             steps = Steps(counted)
             trio.lowlevel.add_instrument(steps)
-            await session.ask("go on")
+            for _ in range(1 if window == NO_COMPACTION else 3):
+                await session.ask("go on")
             trio.lowlevel.remove_instrument(steps)
+        notices = [message for message in session.messages() if "older messages" in message.text]
+    assert len(notices) == (0 if window == NO_COMPACTION else 1)
     return steps.longest
 
 
@@ -84,6 +87,12 @@ def test_no_step_is_long_with_as_many_calls_as_may_be_let_through() -> None:
 
 def test_calls_over_the_limit_make_no_step_long() -> None:
     few, many = (trio.run(_longest_step, calls, 1) for calls in (100, 1_100))
+    assert (many - few) / 1_000 * MAX_CALLS <= 3_000_000
+
+
+def test_a_compaction_of_so_many_calls_makes_no_step_long() -> None:
+    """What it plans is planned in slices; what it writes is what is left, and each message that goes is looked at."""
+    few, many = (trio.run(_longest_step, calls, 1, 100 * calls) for calls in (100, 1_100))
     assert (many - few) / 1_000 * MAX_CALLS <= 3_000_000
 
 

@@ -39,9 +39,9 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.hooks.actions import Ask, CallService, Continue, HoldTool, ReplaceMessages
-from agentrail.hooks.context import Context, MoneyLimit
+from agentrail.hooks.context import Context, Log, MoneyLimit
 from agentrail.hooks.moments import BeforeRequest, BeforeTool
-from agentrail.hooks.plugin import Log, Plugin
+from agentrail.hooks.plugin import Plugin
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import (
     ALL_SESSIONS,

@@ -37,7 +37,6 @@ from agentrail.ports.journal import (
     StoredAnswer,
     StoredSession,
 )
-from agentrail.ports.model import AskModel, Leaving
 from agentrail.ports.retention import Retention
 from agentrail.ports.snapshots import MOST_KEPT
 from agentrail.runtime.actor.journal_log import PAGE
@@ -49,7 +48,7 @@ from agentrail.runtime.work.past import StoredPast
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.life import SessionStarted
 from agentrail.values.events.response import MessageDelta
-from agentrail.values.messages import UserMessage
+from agentrail.values.messages import AskModel, Leaving, UserMessage
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.outages import (
     APPEND,

@@ -1,28 +1,31 @@
 """`Plugin.screen`: what it takes out of a text is in no record, event, log line or list of prompts."""
 
+import logging
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 import pytest
+import trio
 from attrs import frozen
 
-from agentrail import open_supervisor
+from agentrail import open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival, CompactionEnded, StreamEnded
 from agentrail.core.vocabulary.personal_texts import TEXTS
 from agentrail.core.vocabulary.state import Setup, State
-from agentrail.errors import CommandConflict
+from agentrail.errors import CommandConflict, TurnAborted
 from agentrail.hooks.attachments import seat_for
+from agentrail.hooks.contract import LONGEST_SCREENED
 from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.ports.model import AskModel, Leaving
+from agentrail.ports.tool import ToolContext
 from agentrail.runtime.actor.screened_inputs import screened
 from agentrail.runtime.work.screens import WITHHELD
-from agentrail.testing import ScriptedModel, call, check_plugin, say, stall
+from agentrail.testing import ScriptedModel, call, check_plugin, fail, say, stall
 from agentrail.testing.laws.laws import LawBrokenError, check_screen
 from agentrail.testing.probes import can_store
 from agentrail.values.content import File, Image, Text, Thinking
@@ -30,8 +33,9 @@ from agentrail.values.events.envelope import Ephemeral
 from agentrail.values.events.life import PromptReceived
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.events.response import MessageDelta, ThinkingDelta, ThinkingStart
+from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.json import FrozenObject
-from agentrail.values.messages import AssistantMessage, History, StopReason, UserMessage
+from agentrail.values.messages import AskModel, AssistantMessage, History, Leaving, StopReason, UserMessage
 from agentrail.values.stream import Chunk, Response, ThinkingChunk
 from tests.codec.sampling import input_sample
 from tests.runtime.families import agent, task
@@ -243,6 +247,79 @@ async def test_deltas_say_what_the_response_says(world: World) -> None:
     assert len(heard.of(MessageDelta)) > 5
 
 
+@frozen
+class Certificates(Plugin):
+    """Takes out something long that only its end gives away."""
+
+    @property
+    def longest_screened(self) -> int:
+        return 2000
+
+    def screen(self, text: str) -> str:
+        return re.sub(r"BEGIN[^#]*#END", MASK, text)
+
+
+async def test_nothing_is_told_of_a_secret_that_is_as_long_as_the_plugin_says(world: World) -> None:
+    secret = "BEGIN" + "A line of it.\n" * 100 + "#END"
+    text = f"{LONG}{secret}{LONG * 12}"
+    session = await world.spawn([say(text)], plugins=[Certificates()])
+    await session.ask("hello")
+    heard = world.heard(session)
+    assert heard.said == text.replace(secret, MASK)
+    assert len(heard.of(MessageDelta)) > 5
+    assert len(max([event.delta for event in heard.of(MessageDelta)], key=len)) < len(text) / 2
+
+
+async def reported(world: World, *pieces: str, plugins: Sequence[Plugin] = (), cut: bool = False) -> list[str]:
+    """Return what is told of the *pieces* that a tool reports; it is aborted after them if it is to be *cut*."""
+
+    @tool
+    async def works(ctx: ToolContext) -> str:
+        "Report the pieces."
+        for piece in pieces:
+            ctx.report(piece)
+        if cut:
+            await trio.sleep_forever()
+        return "done"
+
+    session = await world.spawn([say(calls=[call("works", {})]), "fine"], tools=[works], plugins=plugins)
+    heard = world.heard(session)
+    await session.prompt("go")
+    await settle()
+    if cut:
+        await session.abort()
+    return [event.update for event in heard.of(ToolExecutionUpdate)]
+
+
+async def test_a_secret_that_goes_over_reports_of_a_tool_is_found(world: World) -> None:
+    pieces = ["step 1", "a key: ", *CANARY, " is it", "step 2"]
+    assert await reported(world, *pieces, plugins=[Masks()]) == ["".join(pieces).replace(CANARY, MASK)]
+
+
+async def test_reports_are_told_when_enough_has_come_after_them_and_apart_if_nothing_goes_over_them(
+    world: World,
+) -> None:
+    steps = [f"step {number:03}. " for number in range(100)]
+    assert await reported(world, *steps) == steps
+    assert await reported(world, *steps, plugins=[Masks()]) == steps
+    told = await reported(world, *steps, CANARY[:5], plugins=[Masks()], cut=True)
+    assert told == steps[: len(told)]
+    assert len(steps) - len(told) <= 2 * LONGEST_SCREENED / len(steps[0])
+
+
+async def test_reports_that_show_no_end_of_a_secret_are_not_held_for_ever(world: World) -> None:
+    told = await reported(world, *["x" * 1000] * 1001, "y", plugins=[Open()], cut=True)
+    assert told == [WITHHELD]
+
+
+@frozen
+class Open(Plugin):
+    """Takes out all there is, unless it is short, so that no place to cut is found."""
+
+    def screen(self, text: str) -> str:
+        return text if len(text) < 100 else f"{len(text)}"
+
+
 async def test_thoughts_and_text_are_held_apart_and_told_in_their_order(world: World) -> None:
     chunks: list[str | Chunk] = ["So", ThinkingChunk(f"{CANARY} is"), ThinkingChunk(" mine"), "be ", f"it: {CANARY}"]
     session = await world.spawn([say(chunks=chunks)], plugins=[Masks()])
@@ -324,18 +401,27 @@ async def test_a_summary_that_a_model_writes_is_screened() -> None:
         assert CANARY not in stored
 
 
-async def test_an_error_of_a_compactor_is_screened() -> None:
+async def test_errors_of_a_model_and_a_compactor_are_screened_and_logged_without_their_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def breaks(_: Leaving, __: AskModel) -> str:  # noqa: ASYNC124 - compactors are async
         raise ValueError(CANARY)
 
+    caplog.set_level(logging.DEBUG)
     journal = MemoryJournal(encode=True)
     async with open_supervisor(journal=journal) as supervisor:
-        model = ScriptedModel([say("x " * 600), "yes"])
+        model = ScriptedModel([say("x " * 600), "yes", fail(KeyError(CANARY))])
         session = await supervisor.spawn(spec_of(model, plugins=[Masks()], compactor=breaks))
         await session.ask("one")
         await session.ask("two")
         await session.compact()
         await settle()
+        with pytest.raises(TurnAborted):
+            await session.ask("three")
+        assert CANARY not in caplog.text
+        assert not [line for line in caplog.records if line.exc_info]
+        assert "ValueError" in caplog.text
+        assert "KeyError" in caplog.text
         stored = repr(await journal.read(session.id))
         assert f"the summary failed: ValueError: {MASK}" in stored
         assert CANARY not in stored

@@ -29,7 +29,7 @@ from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.test_resuming import Turns
 from tests.runtime.test_sources import Scripted, offering
 from tests.runtime.tools import fake, slow
-from tests.runtime.world import World, check_records, open_world, until
+from tests.runtime.world import World, check_records, open_world, settle, until
 
 
 def sleeps(session: SessionHandle) -> bool:
@@ -306,6 +306,40 @@ async def test_one_that_is_started_again_while_it_falls_asleep_is_awake_again() 
         await fall_asleep(session)
         assert (await session.ask("hi")).text == "one"
         await check_records(journal, session)
+
+
+async def test_a_temporary_one_that_is_woken_while_its_siblings_are_stopped_ends_with_them() -> None:
+    async def breaks(task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        await trio.sleep(60)
+        raise ConnectionError
+
+    async def ends_late(task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(2)
+
+    async with open_supervisor(strategy="one_for_all") as supervisor:
+        begun = trio.current_time()
+        await supervisor.start_service(ends_late, "late")
+        spec = SessionSpec(model=ScriptedModel([stall(after=1)]), hibernate_after=10)
+        session = await supervisor.spawn(spec, "s", restart="temporary")
+        child = supervisor._node.children["s"]  # noqa: SLF001 - it is in no tree any more when it is to have ended
+        await supervisor.start_service(breaks, "feed", restart="transient")
+        await fall_asleep(session)
+        await trio.sleep_until(begun + 61)  # `late` is being stopped; the session was passed over
+        await session.prompt("go on")
+        async with session.monitor() as down:
+            await down.wait()
+        assert supervisor.sessions() == ()
+        await settle()
+        lives = child.lives()
+        child.cancel()  # or the supervisor could not be left
+        assert not lives
+        await supervisor.stop_child("feed")
 
 
 async def test_one_that_crashes_while_it_wakes_goes_on() -> None:

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.core.answers import DESCRIPTION, HINT
+from agentrail.core.answers import DESCRIPTION, HINT, LAST_HINT
 from agentrail.core.machine.responses import CUT
 from agentrail.errors import AnswerUnfit, BadReturns, BadSpec, CommandConflict, NoAnswer, TurnAborted
 from agentrail.plugins import HumanApproval
@@ -46,16 +46,6 @@ class Room:
 
 class Place(TypedDict):
     city: str
-
-
-@attrs.frozen
-class Even:
-    number: int = attrs.field()
-
-    @number.validator  # pyright: ignore[reportAttributeAccessIssue, reportUntypedFunctionDecorator, reportUnknownMemberType]
-    def _even(self, _: object, found: int) -> None:  # pyright: ignore[reportUnusedFunction]
-        if found % 2:
-            raise ValueError("it is odd")  # noqa: TRY003 - a class of a user
 
 
 SCHEMA: Mapping[str, Json] = {"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]}
@@ -103,12 +93,21 @@ async def test_an_answer_beside_other_calls_is_given_again(world: World) -> None
     assert len(world.heard(session).of(ToolExecutionStart)) == 1
 
 
-async def test_in_the_last_round_there_is_no_other_tool(world: World) -> None:
-    model = ScriptedModel([BY_TOOL])
-    session = await world.spawn(model, tools=[quick("look")], max_turns=1)
+async def test_in_the_last_round_the_tools_stay_and_the_answer_is_demanded(world: World) -> None:
+    model = ScriptedModel([say(calls=[call("look", {})]), BY_TOOL])
+    session = await world.spawn(model, tools=[quick("look")], max_turns=2)
     assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
-    assert [tool.name for tool in model.requests[0].tools] == ["answer"]
-    assert model.requests[0].may_call
+    first, last = model.requests
+    assert [tool.name for tool in last.tools] == [tool.name for tool in first.tools] == ["look", "answer"]
+    assert (first.must_call, last.must_call, last.may_call) == ("", "answer", True)
+    assert last.sections == (("answer", LAST_HINT.format(name="answer")),)
+
+
+async def test_the_only_tool_of_a_session_needs_no_demand(world: World) -> None:
+    model = ScriptedModel([BY_TOOL])
+    session = await world.spawn(model, max_turns=1)
+    assert await session.ask("which room?", returns=SCHEMA) == {"room": "kitchen"}
+    assert (model.requests[0].must_call, model.requests[0].may_call) == ("", True)
 
 
 async def test_arguments_that_are_no_json_go_back(world: World) -> None:
@@ -136,13 +135,6 @@ async def test_an_answer_that_never_fits_is_a_typed_error(world: World) -> None:
     await settle()
     assert [event.attempt for event in world.heard(session).of(AnswerRejected)] == [1, 2, 3]
     assert session.inspect().turn is None
-
-
-async def test_what_the_class_refuses_is_a_typed_error(world: World) -> None:
-    session = await world.spawn(['{"number": 3}', '{"number": 4}'])
-    with pytest.raises(AnswerUnfit, match="its class refuses it: ValueError: it is odd"):
-        await session.ask("a number", returns=Even)
-    assert await session.ask("a number", returns=Even) == Even(4)
 
 
 async def test_bounds_are_checked_by_the_schema(world: World) -> None:

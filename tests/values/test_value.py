@@ -32,7 +32,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentEnd, AgentStart, PromptReceived
 from agentrail.values.events.response import MessageDelta, MessageStart, RequestStart, ResponseComplete, ThinkingDelta
 from agentrail.values.events.tools import ToolCalls, ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
-from agentrail.values.messages import AssistantMessage, ToolMessage
+from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
 from agentrail.values.stream import CallChunk, ModelRequest, Response, TextChunk, ThinkingChunk
 from agentrail.values.tools import Ok
 from agentrail.values.value import Authored, Value, quick
@@ -180,7 +180,7 @@ QUICK = {
     "agentrail.adapters.sandboxes.memory": (Entry,),
     "agentrail.core.machine.draft": (Context, Envelope),
     "agentrail.core.machine.endings": (AfterTurn, AgentEnd),
-    "agentrail.core.machine.prompts": (BeforePrompt, PromptReceived, AgentStart),
+    "agentrail.core.machine.prompts": (BeforePrompt, PromptReceived, AgentStart, UserMessage),
     "agentrail.core.machine.requests": (BeforeRequest, ModelRequest, RequestStart),
     "agentrail.core.machine.responses": (
         AfterResponse,
@@ -201,6 +201,7 @@ QUICK = {
     ),
     "agentrail.runtime.actor.journal_log": (Record,),
     "agentrail.runtime.events.replay": (MessageDelta, Envelope),
+    "agentrail.runtime.shared.sanitize": (Text,),
     "agentrail.runtime.work.model_stream": (ThinkingDelta, MessageStart),
     "agentrail.values.content": (Text,),
     "agentrail.values.fitting": (TextChunk, ThinkingChunk, CallChunk, Ok, Response),

@@ -187,7 +187,7 @@ class MemoryJournal:
         if parent is not None:
             shelf.parent = parent
             self._children.setdefault(parent, {})[claim.session_id] = None
-        return len(shelf.pages)
+        return expected + len(records)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*."""

@@ -20,6 +20,7 @@ A text that begins so itself gets one more `=`, which is no number.
 _MARKED: Final = b'"' + MARK
 """Stands in each JSON text with a text that begins with the mark: nothing else in JSON begins with a quote and `$`."""
 
+_LAST_OF_MARK: Final = MARK[-1:]
 _BACKSLASH: Final = b"\\"
 _ESCAPED: Final = ((b"\\\\", b"\0\0"), (b'\\"', b"\0\1"))
 """What is masked in a body, so that each quote begins or ends a text, and by what: JSON has no such bytes."""
@@ -32,7 +33,7 @@ _RUN: Final = b"." * LEAST
 def shared(body: bytes) -> bytes:
     """Return the JSON *body* with references in place of long texts that stand in it before."""
     masked = body if body.find(_BACKSLASH) < 0 else _masked(body)  # `in` takes longer: it first asks for a number
-    if body.find(_MARKED) >= 0:
+    if body.find(_LAST_OF_MARK) >= 0 and body.find(_MARKED) >= 0:  # one byte is found in a fifth of the time
         pieces = masked.split(b'"')
         places = [at for at in range(1, len(pieces), 2) if len(pieces[at]) >= LEAST or pieces[at].startswith(MARK)]
     elif masked.translate(_SHAPE).find(_RUN) >= 0:

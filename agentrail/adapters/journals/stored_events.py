@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from agentrail.adapters.journals.message_places import MessageAt, MessagePlaces, MessagesOf, message_at
 from agentrail.codec.misfit import MisfitError
@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.inputs import Arrival, ToolReturned
 from agentrail.values.content import Part, ToolCall
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentEnd
+from agentrail.values.events.life import AgentAbort, AgentEnd
 from agentrail.values.events.response import ResponseComplete
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
 from agentrail.values.json import JsonObject
@@ -38,6 +38,7 @@ class StoredResponseComplete(Value, tag_field=TAG, tag=ResponseComplete.__name__
     """A `ResponseComplete`; its message is the index in `messages_in` of the record's own change, if it is there."""
 
     message: AssistantMessage | int
+    replaced_by: tuple[str, ...] = ()
 
 
 class StoredToolExecutionStart(Value, tag_field=TAG, tag=ToolExecutionStart.__name__):
@@ -98,19 +99,18 @@ else:
     AnyStoredEvent = Union[tuple(_FORMS.get(cls, cls) for cls in EVENTS)]  # noqa: UP007 - `|` takes no tuple
 
 
-class Surroundings:
+class Surroundings(Struct):
     """What the record of an event says beside it."""
 
-    __slots__ = ("_calls", "arrival", "before", "number", "own")
-
-    def __init__(self, number: int, arrival: Arrival, own: Sequence[Message]) -> None:
-        self.number = number
-        self.arrival = arrival
-        self.own = own
-        """The messages in the record's change."""
-        self.before: Event | None = None
-        """The event before this one in the record."""
-        self._calls: dict[str, ToolCall] | None = None
+    number: int
+    arrival: Arrival
+    own: Sequence[Message]
+    """The messages in the record's change."""
+    before: Event | None = None
+    """The event before this one in the record."""
+    ends_turn: bool = False
+    """Whether one of its events ends the turn."""
+    _calls: dict[str, ToolCall] | None = None
 
     def call(self, call_id: str) -> ToolCall | None:
         """Return a call in a message of the record's change, by its id."""
@@ -151,14 +151,20 @@ def _said(event: _Abridged | _Unabridged, around: Surroundings) -> dict[str, obj
             return _of_metrics(event, around)
 
 
-def _stored_end(event: AgentEnd, _: Surroundings, places: MessagePlaces) -> StoredAgentEnd:
+def _stored_end(event: AgentEnd, around: Surroundings, places: MessagePlaces) -> StoredAgentEnd:
+    around.ends_turn = True
     said = tuple([places.said(each) or each for each in event.messages])
     return StoredAgentEnd(event.ref, event.stop_reason, said, event.usage, event.fits)
 
 
+def _stored_abort(event: AgentAbort, around: Surroundings, _: MessagePlaces) -> AgentAbort:
+    around.ends_turn = True
+    return event
+
+
 def _stored_response(event: ResponseComplete, around: Surroundings, places: MessagePlaces) -> StoredResponseComplete:
     home, index = places.said(event.message) or (0, 0)
-    return StoredResponseComplete(index if home == around.number else event.message)
+    return StoredResponseComplete(index if home == around.number else event.message, event.replaced_by)
 
 
 def _abridged(event: _Unabridged, around: Surroundings, _: MessagePlaces) -> _Abridged:
@@ -168,12 +174,16 @@ def _abridged(event: _Unabridged, around: Surroundings, _: MessagePlaces) -> _Ab
     return _ABRIDGED[type(event)](**kept)
 
 
-STORING: Final[Mapping[type[object], Callable[..., AnyStoredEvent]]] = MappingProxyType(
-    {AgentEnd: _stored_end, ResponseComplete: _stored_response, **dict.fromkeys(_ABRIDGED, _abridged)}
-)
+STORING: Final[Mapping[type[object], Callable[..., AnyStoredEvent]]] = {
+    AgentAbort: _stored_abort,
+    AgentEnd: _stored_end,
+    ResponseComplete: _stored_response,
+    **dict.fromkeys(_ABRIDGED, _abridged),
+}
 """The functions that return the stored form of events of some classes; an event of another class is its own form.
 
-Whoever stores an event looks here: a function between would be called for each event, and few have a form.
+Whoever stores an event looks here: a function between would be called for each event, and few have a form. For the same
+reason it is a plain `dict`.
 """
 
 
@@ -192,8 +202,8 @@ def whole_event(form: AnyStoredEvent, around: Surroundings, earlier: MessagesOf,
     match form:
         case StoredAgentEnd(ref, stop, messages, usage, fits):
             return AgentEnd(ref, stop, _whole_messages(messages, around, earlier, f"{at}.messages"), usage, fits)
-        case StoredResponseComplete(message):
-            return ResponseComplete(_whole_response(message, around, f"{at}.message"))
+        case StoredResponseComplete(message, replaced_by):
+            return ResponseComplete(_whole_response(message, around, f"{at}.message"), replaced_by)
         case StoredToolExecutionStart() | StoredToolExecutionEnd() | StoredToolExecutionMetrics():
             return _WHOLE[type(form)](**_filled(form, around, at))
 

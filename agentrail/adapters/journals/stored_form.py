@@ -7,7 +7,7 @@ hook. `whole` makes the record again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final, TypeAlias, cast
 
@@ -21,8 +21,8 @@ from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Record, Redaction
-from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.events.life import AgentAbort, AgentEnd
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.messages import Message
 from agentrail.values.value import Value, quick
 
 
@@ -71,15 +71,14 @@ Where: TypeAlias = tuple[int, int, int, int, tuple[str, ...], str, str]
 _FIELDS: Final = Moved.__struct_fields__[2:]
 _where_said: Callable[[Moved], tuple[object, ...]] = attrgetter(*_FIELDS)
 _envelope, _record = quick(Envelope), quick(Record)
-_ENDS: Final = frozenset[type[Event]]({AgentEnd, AgentAbort})
 
 
 def stored(record: Record, places: MessagePlaces) -> StoredRecord:
     """Return *record* in its stored form, with references to the messages in *places*; add its own messages there."""
     own = messages_in(record.change)
     places.add(record.number, own)
-    events, moved = _stored_events(record, Surroundings(record.number, record.arrival, own), places)
-    made = StoredRecord(
+    events, moved = _stored_events(record, own, places)
+    return StoredRecord(
         record.arrival,
         tuple([_stored_ruling(ruling) for ruling in record.rulings]) if record.rulings else (),
         events,
@@ -94,10 +93,6 @@ def stored(record: Record, places: MessagePlaces) -> StoredRecord:
         record.at_work,
         record.redacted,
     )
-    for envelope in record.events:
-        if type(envelope.event) in _ENDS:
-            places.end_turn()
-    return made
 
 
 def _stored_ruling(ruling: Ruling) -> Ruling | str:
@@ -105,15 +100,14 @@ def _stored_ruling(ruling: Ruling) -> Ruling | str:
 
 
 def _stored_events(
-    record: Record, around: Surroundings, places: MessagePlaces
+    record: Record, own: Sequence[Message], places: MessagePlaces
 ) -> tuple[tuple[AnyStoredEvent, ...], tuple[Moved, ...]]:
     events: list[AnyStoredEvent] = []
     moved: list[Moved] = []
     turn, round, n, at, path, by, session_id = _before_first(record.session_id, record.arrival)  # noqa: A001 - as the field
-    seq = 1
+    around, before, seq = Surroundings(record.number, record.arrival, own), None, 1
     for each in record.events:
         event = each.event
-        storing = STORING.get(type(event))
         if (
             each.seq != seq
             or each.turn != turn
@@ -139,8 +133,13 @@ def _stored_events(
             )
             turn, round, n, at = each.turn, each.round, each.n, each.at  # noqa: A001 - as the field
             path, by, session_id = each.path, each.by, each.session_id
+        storing = STORING.get(type(event))
+        if storing is not None:
+            around.before = before
         events.append(event if storing is None else storing(event, around, places))
-        seq, around.before = each.seq + 1, event
+        seq, before = each.seq + 1, event
+    if around.ends_turn:
+        places.end_turn()
     return tuple(events), tuple(moved)
 
 

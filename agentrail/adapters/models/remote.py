@@ -27,8 +27,8 @@ from agentrail.errors import (
 from agentrail.errors.branches import listed
 from agentrail.ports.model import EmitChunk
 from agentrail.reprs import in_brackets
-from agentrail.values.content import File
-from agentrail.values.json import JsonObject
+from agentrail.values.content import File, Image
+from agentrail.values.json import JsonObject, canonical
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import PING, Chunk, ModelRequest, Response, counted
 
@@ -54,11 +54,40 @@ LookUp = Callable[[str], str | None]
 """Function that returns the value of the secret with this name, or `None` if there is none."""
 
 
+MOST_REFUSED: Final = 64
+"""How many schemas that the provider has refused a model remembers."""
+
+
+def remembered(refused: tuple[str, ...], schema: str) -> tuple[str, ...]:
+    """Return the *refused* schemas with another one; the first one is forgotten if they are too many."""
+    return (*refused, schema)[-MOST_REFUSED:]
+
+
+def with_demanded(request: ModelRequest, settings: Settings) -> ModelRequest:
+    """Return *request* with the tool that the option `tool_choice` demands declared, if it is a deferred one."""
+    wanted = settings.tool if settings.tool_choice == "tool" else ""
+    tool = next((tool for tool in request.deferred if tool.name == wanted), None)
+    if tool is None:
+        return request
+    left = tuple([other for other in request.deferred if other is not tool])
+    return request.but(tools=(*request.tools, tool), deferred=left)
+
+
+def demanding(request: ModelRequest, settings: Settings, *, able: bool) -> Settings:
+    """Return *settings* that demand the tool which *request* says must be called.
+
+    If the model is not *able* to heed that, it decides, and a section of the prompt says that it can call no other one.
+    """
+    if not request.must_call:
+        return settings
+    return settings.but(tool_choice="tool", tool=request.must_call) if able else settings.but(tool_choice="auto")
+
+
 @final
 class RemoteModel:
     """One model of one provider, reached by HTTP. A call of `stream` is one attempt; the session retries."""
 
-    __slots__ = ("_format", "_http", "_look_up", "_model", "_provider", "_provider_name", "name")
+    __slots__ = ("_format", "_http", "_look_up", "_model", "_provider", "_provider_name", "_refused", "name")
 
     def __init__(self, name: str, provider: Provider, http: Http, look_up: LookUp) -> None:
         self.name = name
@@ -67,6 +96,7 @@ class RemoteModel:
         self._format = format_of(provider)
         self._http = http
         self._look_up = look_up
+        self._refused: tuple[str, ...] = ()
 
     @in_brackets
     def __repr__(self) -> str:
@@ -88,20 +118,24 @@ class RemoteModel:
         """Always true: `stream` heeds `returns` of the request, by the provider's own form if there is one."""
         return True
 
-    def why_untaken(self, file: File) -> str | None:
-        """Return why the provider does not take *file*; `None` if it does."""
-        return self._format.takes(self._provider_name).why_not(file, self._provider_name)
+    def why_untaken(self, part: File | Image) -> str | None:
+        """Return why the model does not take *part*; `None` if it does, or nothing is known."""
+        return self._format.takes(self._provider_name, self._model).why_not(part, self._provider_name)
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Send *request* once, pass the chunks of the answer to *emit*, and return the whole answer.
 
         Secrets are removed from the answer, and from the `ModelError` that is raised if the attempt fails. If the
-        provider refuses a request with the schema of its answer, it is sent once more, with a tool for the answer.
+        provider refuses a request with the schema of its answer, it is sent once more, with a tool for the answer. If
+        that is answered, later requests with the schema have the tool at once.
         """
         settings = read_settings(request.options)
+        request = with_demanded(request, settings)
         if not request.returns:
             return await self._answer(request, settings, emit)
-        form = self._format.form(request, self._provider_name, self._model)
+        schema = canonical(request.returns)
+        known = schema in self._refused
+        form = None if known else self._format.form(request, self._provider_name, self._model)
         if form is not None:
             try:
                 return await self._answer(request, settings.but(response_format=form), emit)
@@ -110,7 +144,11 @@ class RemoteModel:
         if settings.tool_choice == "none":
             request, settings = request.but(may_call=False), settings.but(tool_choice="auto")
         asked, tool = with_answer_tool(request)
-        return without_answer_tool(await self._answer(asked, settings.but(response_format=None), emit), tool)
+        settings = demanding(asked, settings, able=self._format.demands(self._provider_name, self._model, settings))
+        response = await self._answer(asked, settings.but(response_format=None), emit)
+        if form is not None:  # it was the schema that was refused
+            self._refused = remembered(self._refused, schema)
+        return without_answer_tool(response, tool)
 
     async def _answer(self, request: ModelRequest, settings: Settings, emit: EmitChunk) -> Response:
         key = self._key(settings)

@@ -16,7 +16,7 @@ from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.sse import ServerEvent
 from agentrail.errors import NotJson, StreamGarbled
-from agentrail.values.content import File, Part, Text
+from agentrail.values.content import File, Image, Part, Text
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.stream import Chunk, ModelRequest, Response
 from agentrail.values.value import Value
@@ -37,8 +37,11 @@ ANY: Final = ""
 ALIKE: Final[tuple[frozenset[str], ...]] = (frozenset({"openai", "openai-chat"}),)
 """Providers that have the same files."""
 
-UNTAKEN: Final = "[a file ({what}) cannot be shown to you: {why}]"
-"""The text that stands in place of a file that an API does not take, as after a switch of models."""
+UNTAKEN: Final = "[{kind} ({what}) cannot be shown to you: {why}]"
+"""The text that stands in place of a part that a model does not take, as after a switch of models."""
+
+KINDS: Final = {"image/": "images", PDF: "PDFs"}
+"""What is said of a prefix of media types that a model does not take."""
 
 WRITTEN: Final = "[the file {name}]\n{text}"
 """The text that stands in place of a text file, for an API that takes none."""
@@ -65,7 +68,7 @@ class Rendered(Value):
 
 
 class Takes(Value):
-    """The files that an API takes."""
+    """The files and images that a model takes: those that its API takes, but some."""
 
     data: tuple[str, ...] = ()
     """Prefixes of the media types of files that it takes by their bytes."""
@@ -73,9 +76,22 @@ class Takes(Value):
     """Prefixes of the media types of files that it takes by their URL."""
     ids: bool = False
     """Whether it takes files that were uploaded to it, by their ids."""
+    untaken: tuple[str, ...] = ()
+    """Prefixes of media types that the model does not take, though its API does."""
+    model: str = ""
+    """The model, if something is known that it does not take."""
+    instead: str = ""
+    """A model of the provider that takes what this one does not; empty if none is known."""
 
-    def why_not(self, file: File, provider: str) -> str | None:
-        """Return why the API of *provider* does not take *file*; `None` if it does."""
+    def why_not(self, part: File | Image, provider: str) -> str | None:
+        """Return why the model of *provider* does not take *part*; `None` if it does."""
+        kind = next((prefix for prefix in self.untaken if part.media_type.startswith(prefix)), None)
+        if kind is not None:
+            other = f", `{provider}:{self.instead}` does" if self.instead else ""
+            return f"`{self.model}` takes no {KINDS[kind]}{other}"
+        return None if isinstance(part, Image) else self._why_not_file(part, provider)
+
+    def _why_not_file(self, file: File, provider: str) -> str | None:
         if file.data and file.media_type.startswith(TEXTS):
             return None
         if not self.data:
@@ -136,8 +152,12 @@ class WireFormat(Protocol):
         """
         ...
 
-    def takes(self, provider: str) -> Takes:
-        """Return which files the API of *provider* takes."""
+    def demands(self, provider: str, model: str, settings: Settings) -> bool:
+        """Whether a request can demand the call of one tool."""
+        ...
+
+    def takes(self, provider: str, model: str) -> Takes:
+        """Return which files and images *model* of *provider* takes."""
         ...
 
     def decoder(self) -> Decoder:
@@ -204,14 +224,15 @@ def _listed(prefixes: tuple[str, ...]) -> str:
 
 
 def taken(part: Part, takes: Takes, provider: str) -> Part:
-    """Return *part*, or a text in its place if it is a file that the API of *provider* does not take."""
-    if not isinstance(part, File):
+    """Return *part*, or a text in its place if it is a file or image that the model of *provider* does not take."""
+    if not isinstance(part, File | Image):
         return part
-    why = takes.why_not(part, provider)
+    why, is_file = takes.why_not(part, provider), isinstance(part, File)
     if why is not None:
-        what = ", ".join(filter(None, (part.media_type, part.name or part.reference)))
-        return Text(UNTAKEN.format(what=what, why=why))
-    if part.data and not part.media_type.startswith(takes.data or (PDF,)):
+        name = part.name or part.reference if isinstance(part, File) else ""
+        what = ", ".join(filter(None, (part.media_type, name)))
+        return Text(UNTAKEN.format(kind="a file" if is_file else "an image", what=what, why=why))
+    if isinstance(part, File) and part.data and not part.media_type.startswith(takes.data or (PDF,)):
         return Text(WRITTEN.format(name=part.name, text=text_in(part)))
     return part
 

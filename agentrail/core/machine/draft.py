@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from typing import Final
 
-from agentrail.core.prompt_prefix import altered_section, noted
+from agentrail.core.prompt_prefix import altered_form, altered_section, noted, switching
 from agentrail.core.system_prompt import memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
@@ -28,10 +28,15 @@ _context = quick(Context)
 _envelope = quick(Envelope)
 
 
-@cache
-def _plain(what: str) -> Due:
-    """Return a `Due` without a ref; cached, as they are all alike."""
-    return Due(what)
+class _PlainDues(dict[str, Due]):
+    """A `Due` without a ref for each hook and stage, made when it is first asked for."""
+
+    def __missing__(self, what: str) -> Due:
+        made = self[what] = Due(what)
+        return made
+
+
+_PLAIN: Final = _PlainDues()
 
 
 class StepDraft:
@@ -107,7 +112,7 @@ class StepDraft:
 
     def next(self, what: str, ref: str = "") -> None:
         """Put a hook or stage at the front of what is due."""
-        due, first = self.s.due, Due(what, ref) if ref else _plain(what)
+        due, first = self.s.due, Due(what, ref) if ref else _PLAIN[what]
         self.s.due = (first, *due) if due else (first,)
 
     def later(self, what: str, ref: str = "") -> None:
@@ -134,14 +139,12 @@ class StepDraft:
     def drop_timer(self, timer: str) -> None:
         """Take *timer*, which is set, out of the state."""
         self._timers().remove(timer)
-        timers = self.s.timers
-        place = next(place for place, other in enumerate(timers) if other[0] == timer)
-        self.s.timers = (*timers[:place], *timers[place + 1 :])
+        self.s.timers = tuple([other for other in self.s.timers if other[0] != timer])
 
     def _timers(self) -> set[str]:
         """Return the names of the timers that are set, as a set to change: one step may set thousands."""
         if self.timed is None:
-            self.timed = {name for name, _ in self.s.timers}
+            self.timed = set(dict(self.s.timers))
         return self.timed
 
     # Loops
@@ -190,6 +193,7 @@ class StepDraft:
             self.emit(ModelSwitched(s.model, model, options != s.model_options, by))
             if s.used_model is None:
                 s.used_model = (s.model, s.model_options)  # so the first request to the new model is an event too
+            self._note_switch(by or "")
             s.model, s.model_options = model, options
 
     def take(self, ruling: Ruling, *, report: bool = True) -> None:
@@ -225,11 +229,25 @@ class StepDraft:
         if altered and self.s.used_model is not None:
             self.s.altered = noted(self.s.altered, *altered)
 
+    def _note_switch(self, by: str) -> None:
+        """Remember who switched the model last, until the next request; a caller is only noted after a plugin."""
+        if by or self.s.altered:
+            self.note(switching(by))
+
+    def drop_turn(self) -> None:
+        """Let no turn be open any more; the next one may have another form of answers."""
+        turn = self.s.turn
+        if turn is not None and turn.returns:
+            self.note(altered_form(turn.returns))
+        self.s.turn = None
+        self.s.round = 0
+
     def use_model(self, switch: Switch) -> None:
         """Use the model that a plugin chose from the next request on."""
         s = self.s
         priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
         self.switch_model(switch.model, switch.options, switch.plugin, priced=priced)
+        self._note_switch(switch.plugin)
         if s.turn is not None:
             s.turn = s.turn.but(model=switch.model, options=switch.options, spares=())
 
@@ -237,7 +255,7 @@ class StepDraft:
         """Return the view of the session that plugins get."""
         s = self.s
         turn = s.turn
-        model, spares = (s.model, s.spares) if turn is None else (turn.model, turn.spares)
+        model, spares = s.using[0], s.spares if turn is None else turn.spares
         return _context(
             session_id=s.session_id,
             working_dir=s.setup.working_dir,

@@ -14,7 +14,8 @@ from agentrail.core.machine.tool_results import (
 )
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart, StopSubagents
-from agentrail.core.vocabulary.state import Phase, Turn
+from agentrail.core.vocabulary.state import RUNNING, Phase, Turn
+from agentrail.core.vocabulary.tool_calls import Batch
 from agentrail.errors import AgentrailError, SessionRefused
 from agentrail.hooks.moments import AfterTurn, Hook, SessionEnd
 from agentrail.hooks.ruling import Ruling
@@ -72,15 +73,21 @@ def close_batch(w: StepDraft) -> None:
     """Put the results of the batch into the history, in the order of the calls."""
     batch, w.s.batch = w.s.batch, None
     if batch is not None:
-        lingering = {stray.call_id for stray in w.s.lingering}
-        known = dict(w.s.timers)
-        for call in batch.calls if known else ():
-            timer = call_timer(call.call_id)
-            if timer in known and call.call_id not in lingering:
-                w.clear_timer(timer)
-            if call.hold is not None:
-                w.clear_timer(hold_timer(call.hold.approval_id))
+        if w.s.timers:
+            _clear_timers(w, batch)
         w.say(*results_of(batch))
+
+
+def _clear_timers(w: StepDraft, batch: Batch) -> None:
+    """Clear the timers of the calls of *batch*, but for calls that go on."""
+    lingering = {stray.call_id for stray in w.s.lingering}
+    known = dict(w.s.timers)
+    for call in batch.calls:
+        timer = call_timer(call.call_id)
+        if timer in known and call.call_id not in lingering:
+            w.clear_timer(timer)
+        if call.hold is not None:
+            w.clear_timer(hold_timer(call.hold.approval_id))
 
 
 def end_turn(w: StepDraft, stop: str) -> None:
@@ -134,7 +141,7 @@ def abort_turn(
 
 def _closing(w: StepDraft, turn: Turn) -> None:
     w.s.turn = turn
-    w.s.phase = Phase.RUNNING
+    w.s.phase = RUNNING
     w.s.due = w.s.paused = ()
     w.next("after_turn")
 
@@ -173,8 +180,7 @@ def finish_after_turn(w: StepDraft, _ref: str, _hook: Hook, _ruling: Ruling) -> 
 
 def turn_over(w: StepDraft, _: str) -> None:
     """Close the turn: its `after_turn` has run or was aborted. Then decide what comes next (`settle`)."""
-    w.s.turn = None
-    w.s.round = 0
+    w.drop_turn()
     w.next("settle")
 
 

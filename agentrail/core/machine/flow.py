@@ -21,7 +21,7 @@ from agentrail.core.machine.tool_results import doubt, tell_of_asked
 from agentrail.core.vocabulary.effects import CarryOut
 from agentrail.core.vocabulary.inputs import AskSettled, CallsEnded, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.vocabulary.state import Due, Suspension
-from agentrail.hooks.actions import Answered, AskAnswer, AskRequest, Failed, RunTool, TimedOut
+from agentrail.hooks.actions import Answered, AskAnswer, AskRequest, ChangeTools, Failed, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import Priority
@@ -135,15 +135,17 @@ def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling) -> None:
     responses.say_response(w)
     ask_id = w.make_id("ask")
     w.emit(AskStarted(ask_id, decided.by, hook.moment, type(pause.request).__name__))
-    request: AskRequest | Failed = pause.request
+    request: AskRequest | Answered | Failed = pause.request
     started_at = None
     if isinstance(request, RunTool):
         request = _screened(w, decided.by, request, ask_id)
+    elif isinstance(request, ChangeTools):
+        request = reconfiguring.change_for(w, decided.by, request)
     if isinstance(request, RunTool):
         started_at = w.at
         w.emit(ToolExecutionStart(ask_id, request.name, request.args))
     s.suspended = (*s.suspended, Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered, started_at))
-    if isinstance(request, Failed):
+    if isinstance(request, Answered | Failed):
         answer(w, ask_id, request)
         return
     w.ask(CarryOut(ask_id, decided.by, request, w.context().model))
@@ -179,14 +181,16 @@ def ask_again(w: StepDraft, ask_id: str) -> None:
     waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)
     if waiting is None or waiting.pause.request is None:
         return
-    request: AskRequest | Failed = waiting.pause.request
+    request: AskRequest | Answered | Failed = waiting.pause.request
     if isinstance(request, RunTool) and waiting.started_at is not None:
         attached = s.tools.get(request.name)
         if attached is None or attached.spec.effect not in tool_runs.CAN_RUN_AGAIN:
             answer(w, ask_id, Failed(f"the process ended while the tool ran; {doubt(None)}"))
             return
         request = _screened(w, waiting.plugin, request, ask_id)
-    if isinstance(request, Failed):
+    elif isinstance(request, ChangeTools):
+        request = reconfiguring.change_for(w, waiting.plugin, request)
+    if isinstance(request, Answered | Failed):
         answer(w, ask_id, request)
         return
     timer = f"ask:{ask_id}"

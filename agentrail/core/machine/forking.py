@@ -34,6 +34,7 @@ def branch(origin: State, session_id: str) -> State:
         request=None,
         compaction=None,
         compact_wanted=None,
+        compact_by="",
         due=(),
         suspended=(),
         quarantined=(),
@@ -79,10 +80,8 @@ def on_branched(w: StepDraft, branched: SessionBranched) -> None:
 
 def _drop_turn(w: StepDraft) -> None:
     """Drop the original's open turn without an event: no caller of the fork waits for it."""
-    s = w.s
     close_batch(w)
-    s.turn = None
-    s.round = 0
+    w.drop_turn()
 
 
 def _settle(w: StepDraft, call: Call) -> None:

@@ -13,14 +13,15 @@ from agentrail.core.machine.endings import (
     stop_subagents,
 )
 from agentrail.core.machine.tool_results import drop_suspension, kill, release
+from agentrail.core.prompt_prefix import altered_form
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
-from agentrail.core.vocabulary.state import Phase, Prompt, Turn
+from agentrail.core.vocabulary.state import IDLE, RUNNING, Prompt, Turn
 from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotStorable, UnknownPrompt
 from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.moments import BeforePrompt, Hook, SessionStart
-from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.hooks.ruling import ABORT, Ruling, Verdict
 from agentrail.values.content import Part, Text, with_text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.life import (
@@ -39,13 +40,14 @@ from agentrail.values.value import quick
 _before_prompt = quick(BeforePrompt)
 _received_event = quick(PromptReceived)
 _start_event = quick(AgentStart)
+_user_message = quick(UserMessage)
 
 
 def on_opened(w: StepDraft, _: SessionOpened) -> None:
     """Start a new session: create the plugins' first states, then ask the `session_start` hooks."""
     s = w.s
     w.answer = commands.DONE
-    s.phase = Phase.RUNNING
+    s.phase = RUNNING
     states: list[object] = []
     for seat in s.seats:
         ruling = w.judge.init(seat, w.context)
@@ -71,7 +73,7 @@ def begin_session_start(_w: StepDraft, _: str) -> Hook:
 
 def finish_session_start(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """Report to the caller of `spawn` that the session runs, or end it if a plugin refuses."""
-    if ruling.verdict is Verdict.ABORT:
+    if ruling.verdict is ABORT:
         fail_start(w, SessionRefused(w.s.session_id, f"plugin `{ruling.by}`", ruling.reason))
         return
     w.apply(ruling)
@@ -98,7 +100,7 @@ def accept(w: StepDraft, parts: tuple[Part, ...], returns: JsonObject = EMPTY) -
     """Accept a text of the user in any phase: start a turn with it if the session is idle, else queue it."""
     s = w.s
     limit = s.setup.options.max_prompt_queue
-    free = s.phase is Phase.IDLE and s.turn is None
+    free = s.phase is IDLE and s.turn is None
     if not free and len(s.queue) >= limit:
         w.refuse(QueueFull(limit))
         return
@@ -144,30 +146,30 @@ def on_withdraw(w: StepDraft, sent: commands.WithdrawSent) -> None:
 def settle(w: StepDraft, _: str) -> None:
     """Choose what comes next while no turn is open: stop, change plugins, take the next prompt, or become idle."""
     s = w.s
-    _steering_to_queue(w)
+    if s.steering:
+        _steering_to_queue(w)
     if s.stopping is not None:
-        s.phase = Phase.RUNNING
+        s.phase = RUNNING
         if s.subagents:  # they are stopped first; when the last one has ended, `settle` is called again
             stop_subagents(w)
         else:
             w.next("session_end")
     elif s.changes:
-        s.phase = Phase.RUNNING
+        s.phase = RUNNING
         w.next("change_plugins")
     elif s.queue:
-        s.phase = Phase.RUNNING
+        s.phase = RUNNING
         s.taking, s.queue = s.queue[0], s.queue[1:]
         w.next("before_prompt")
     else:
-        s.phase = Phase.IDLE
+        s.phase = IDLE
 
 
 def _steering_to_queue(w: StepDraft) -> None:
     """Put steering texts that no request will carry any more at the front of the prompt queue."""
     s = w.s
-    if s.steering:
-        s.queue = (*(Prompt(text.ref, (Text(text.text),)) for text in s.steering), *s.queue)
-        s.steering = ()
+    s.queue = (*(Prompt(text.ref, (Text(text.text),)) for text in s.steering), *s.queue)
+    s.steering = ()
 
 
 def begin_before_prompt(w: StepDraft, _: str) -> Hook | None:
@@ -182,7 +184,7 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
     taken, s.taking = s.taking, None
     if taken is None:
         return
-    if ruling.verdict is Verdict.ABORT:
+    if ruling.verdict is ABORT:
         w.emit(PromptRejected(taken.ref, ruling.reason, ruling.by))
         w.next("settle")
         return
@@ -190,17 +192,18 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
     s.deafness = ()
     s.turn = Turn(taken.ref, w.at, len(s.history), s.usage, s.model, s.model_options, spares=s.spares)
     if taken.returns:
+        w.note(altered_form(s.returns))
         s.turn = s.turn.but(returns=taken.returns)
     w.apply(ruling)
     gathered = ruling.gathered
     if gathered.said is not None:
         taken = taken.but(parts=with_text(taken.parts, gathered.said))
     w.emit(_received_event(taken.ref, taken.text, gathered.replaced_by), _start_event(taken.ref))
-    w.say(UserMessage(taken.parts))
+    w.say(_user_message(taken.parts))
     texts = gathered.texts
     if texts:
         text = "\n\n".join(texts)
-        w.say(UserMessage((Text(text),), Origin.INTERVENTION))
+        w.say(_user_message((Text(text),), Origin.INTERVENTION))
         w.emit(Intervention(text, "before_prompt"))
     limit = s.setup.options.max_turn_seconds
     if limit is not None:

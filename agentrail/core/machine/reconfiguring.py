@@ -11,6 +11,7 @@ from agentrail.core.prompt_prefix import altered_tools
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import Attached, Phase, PluginChange
 from agentrail.errors import PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
+from agentrail.hooks.actions import Answered, ChangeTools, Failed
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.moments import BeforePluginOptsUpdate, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
@@ -67,22 +68,51 @@ def on_change_tools(w: StepDraft, sent: commands.ChangeToolsSent) -> None:
         s.gone_tools = gone(s.gone_tools, (*detach, *sent.closed), left)
     elif sent.source in s.gone_tools:  # the source has been attached again since
         s.gone_tools = tuple(name for name in s.gone_tools if name != sent.source)
-    w.note(altered_tools(s.tools, left, sent.source))
-    put_tools(w, left)
-    w.emit(*(ToolDetached(name) for name in detach), *(ToolAttached(spec.name) for spec in sent.attach))
-    w.emit(ToolsUpdated(tuple(spec.name for spec in sent.attach), detach, sent.source, sent.problems))
+    put_tools(w, left, sent.source)
+    _report(w, tuple([spec.name for spec in sent.attach]), detach, sent.source, sent.problems)
 
 
-def put_tools(w: StepDraft, left: Mapping[str, Attached]) -> None:
-    """Set the session's tools; approvals "for always" of a source's tool end when it is removed or changed.
+def change_for(w: StepDraft, key: str, wanted: ChangeTools) -> Answered | Failed:
+    """Attach and detach tools as the plugin *key* asks; if one of the changes is impossible, make none and say why."""
+    s = w.s
+    unknown = next((name for name in wanted.detach if name not in s.tools), None)
+    if unknown is not None:
+        return Failed(f"there is no tool `{unknown}`")
+    seat = next(seat for seat in s.seats if seat.key == key)
+    brought = {spec.name: Attached(spec, seat.revision, plugin=key) for spec in seat.tools}
+    left = {name: attached for name, attached in s.tools.items() if name not in wanted.detach}
+    for name in wanted.attach:
+        if name not in brought:
+            return Failed(f"`{key}` brings no tool `{name}`; name it in its `tools_brought`")
+        if name in left and left[name].plugin != key:
+            return Failed(f"there is another tool `{name}`")
+        left[name] = brought[name]
+    attach = tuple([name for name in dict.fromkeys(wanted.attach) if s.tools.get(name) != left[name]])
+    detach = tuple(dict.fromkeys(wanted.detach))
+    if attach or detach:
+        s.gone_tools = gone(s.gone_tools, detach, left)
+        put_tools(w, left, key)
+        _report(w, attach, detach, key)
+    return Answered(None)
+
+
+def _report(
+    w: StepDraft, attach: tuple[str, ...], detach: tuple[str, ...], source: str, problems: tuple[str, ...] = ()
+) -> None:
+    w.emit(*map(ToolDetached, detach), *map(ToolAttached, attach), ToolsUpdated(attach, detach, source, problems))
+
+
+def put_tools(w: StepDraft, left: Mapping[str, Attached], by: str = "") -> None:
+    """Set the session's tools, as *by* wants; approvals "for always" of a source's tool end when it is changed.
 
     The model is told of found tools that have changed.
     """
     s = w.s
+    w.note(altered_tools(s.tools, left, by))
     renewed = {
         name
         for name, _ in s.approved_always
-        if (before := s.tools.get(name)) is not None and before.source and not _is_same(before, left.get(name))
+        if (before := s.tools.get(name)) and (before.source or before.plugin) and not _is_same(before, left.get(name))
     }
     s.approved_always = frozenset(pair for pair in s.approved_always if pair[0] not in renewed)
     replaced, s.tools = s.tools, left
@@ -90,7 +120,7 @@ def put_tools(w: StepDraft, left: Mapping[str, Attached]) -> None:
 
 
 def _is_same(before: Attached, after: Attached | None) -> bool:
-    return after is not None and (after.spec, after.source) == (before.spec, before.source)
+    return after is not None and before == after.but(revision=before.revision)
 
 
 def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) -> tuple[str, ...]:
@@ -173,9 +203,7 @@ def _attach(w: StepDraft, seat: AttachedPlugin) -> None:
     if ruling.verdict is not Verdict.PASS:
         w.emit(PluginAttached(seat.key, success=False, error=ruling.reason))
         return
-    place = sum(other.priority <= seat.priority for other in s.seats)
-    s.seats = (*s.seats[:place], seat, *s.seats[place:])
-    s.plugin_states = (*s.plugin_states[:place], ruling.states[0][1], *s.plugin_states[place:])
+    _seat(w, seat, ruling)
     s.gone_plugins = gone(s.gone_plugins, (), (seat.key,))
     w.emit(PluginAttached(seat.key))
 
@@ -186,10 +214,27 @@ def _detach(w: StepDraft, key: str) -> None:
     if place is None:
         w.emit(PluginDetached(key, success=False, error="it was never attached"))
         return
-    s.seats = (*s.seats[:place], *s.seats[place + 1 :])
-    s.plugin_states = (*s.plugin_states[:place], *s.plugin_states[place + 1 :])
+    _unseat(w, place)
     s.gone_plugins = gone(s.gone_plugins, (key,), ())
     w.emit(PluginDetached(key))
+    theirs = tuple(name for name, attached in s.tools.items() if attached.plugin == key)
+    if theirs:
+        put_tools(w, {name: attached for name, attached in s.tools.items() if name not in theirs}, key)
+        _report(w, (), theirs, key)
+
+
+def _seat(w: StepDraft, seat: AttachedPlugin, ruling: Ruling) -> None:
+    """Add a plugin to the row, behind all that have its priority; *ruling* has its state."""
+    s = w.s
+    place = sum(other.priority <= seat.priority for other in s.seats)
+    s.seats = (*s.seats[:place], seat, *s.seats[place:])
+    s.plugin_states = (*s.plugin_states[:place], ruling.states[0][1], *s.plugin_states[place:])
+
+
+def _unseat(w: StepDraft, place: int) -> None:
+    s = w.s
+    s.seats = (*s.seats[:place], *s.seats[place + 1 :])
+    s.plugin_states = (*s.plugin_states[:place], *s.plugin_states[place + 1 :])
 
 
 def _place(w: StepDraft, key: str) -> int | None:
@@ -200,9 +245,13 @@ def begin_opts_update(w: StepDraft, key: str) -> Hook | None:
     """Build the hook that asks the other plugins about new options of one."""
     s = w.s
     change = s.changes[0]
-    if _place(w, key) is None:
+    place = _place(w, key)
+    problem = "it was never attached" if place is None else ""
+    if place is not None and change.seat is not None and change.seat.plugin != s.seats[place].plugin:
+        problem = f"they are for a `{change.seat.plugin}`, which another plugin has replaced"
+    if problem:
         s.changes = s.changes[1:]
-        w.emit(PluginOptsUpdated(key, success=False, error="it was never attached"))
+        w.emit(PluginOptsUpdated(key, success=False, error=problem))
         w.next("settle")
         return None
     return BeforePluginOptsUpdate(key, change.options)
@@ -225,6 +274,10 @@ def finish_opts_update(w: StepDraft, key: str, _hook: Hook, ruling: Ruling) -> N
     if decided.verdict is not Verdict.PASS:
         w.emit(PluginOptsUpdated(key, success=False, error=decided.reason))
         return
-    s.seats = (*s.seats[:place], change.seat, *s.seats[place + 1 :])
-    s.plugin_states = (*s.plugin_states[:place], decided.states[0][1], *s.plugin_states[place + 1 :])
+    if change.seat.priority == s.seats[place].priority:
+        s.seats = (*s.seats[:place], change.seat, *s.seats[place + 1 :])
+        s.plugin_states = (*s.plugin_states[:place], decided.states[0][1], *s.plugin_states[place + 1 :])
+    else:
+        _unseat(w, place)
+        _seat(w, change.seat, decided)
     w.emit(PluginOptsUpdated(key, success=True))

@@ -12,7 +12,6 @@ from agentrail.core.machine.resting import again, let_rest, rest, wake
 from agentrail.core.machine.subagents import bring_back
 from agentrail.core.machine.tool_results import GRACE_TIMER, call_timer, doubt, has_its_tool, put, tell_of
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, give_up
-from agentrail.core.prompt_prefix import altered_tools
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
@@ -143,8 +142,8 @@ def change_tools(w: StepDraft, returned: SessionReturned | SessionBranched) -> N
         return
     s = w.s
     left = {name: attached for name, attached in s.tools.items() if name not in returned.gone}
-    left |= {spec.name: Attached(spec, returned.revision) for spec in returned.tools}
-    w.note(altered_tools(w.s.tools, left, ""))
+    brought = {spec.name: seat.key for seat in s.seats for spec in seat.tools}
+    left |= {spec.name: Attached(spec, returned.revision, plugin=brought.get(spec.name, "")) for spec in returned.tools}
     put_tools(w, left)
     s.gone_tools = gone(s.gone_tools, returned.gone, left)
     names = tuple(spec.name for spec in returned.tools)

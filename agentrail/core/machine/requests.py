@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Final
 
-from agentrail.core.context_budget import budget_of, characters, kept, tokens_of
+from agentrail.core.context_budget import budget_of, characters, crowded_by, is_due, kept, room, tokens_of
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.finding import tell_again
 from agentrail.core.machine.steering import merge_steering
-from agentrail.core.prompt_prefix import compacted, prefix_changed
+from agentrail.core.prompt_prefix import closing, compacted, prefix_changed
 from agentrail.core.system_prompt import fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
-from agentrail.core.vocabulary.measure import Shown
-from agentrail.core.vocabulary.state import Compaction, Draft, Phase, Request, State, Turn
+from agentrail.core.vocabulary.measure import Compaction, Request, Shown
+from agentrail.core.vocabulary.state import IDLE, RUNNING, Attached, Draft, State, Turn
 from agentrail.errors import Busy
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
-from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.hooks.ruling import ABORT, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactStart, Intervention
 from agentrail.values.events.response import ModelEffective, RequestStart
+from agentrail.values.json import JsonObject
 from agentrail.values.messages import (
     Added,
     History,
@@ -36,15 +38,23 @@ from agentrail.values.messages import (
     why_unfit,
 )
 from agentrail.values.stream import ModelRequest
+from agentrail.values.tools import ToolSpec
 from agentrail.values.value import quick
 
 _before_request = quick(BeforeRequest)
 _model_request = quick(ModelRequest)
 _start_event = quick(RequestStart)
+_spec_of: Callable[[Attached], ToolSpec] = attrgetter("spec")
+_is_deferred: Callable[[ToolSpec], bool] = attrgetter("deferred")
 
 
 READ_HISTORY: Final = "read_history"
 """Name of the tool that reads messages which have left the context."""
+
+TRIGGER: Final = "compact_at"
+OVERFLOW: Final = "overflow"
+CALLER: Final = "caller"
+"""Causes of a compaction; another cause is a tool or a plugin (`Compaction.by`)."""
 
 
 def next_round(w: StepDraft, _: str) -> None:
@@ -56,12 +66,12 @@ def next_round(w: StepDraft, _: str) -> None:
         end_turn(w, "max_turns")
         return
     s.round += 1
-    s.phase = Phase.RUNNING
+    s.phase = RUNNING
     s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False, fits=False)
     _merge(w)
-    reason = why_compact(w)
+    reason = _why_compact(w)
     if reason is not None:
-        want_compaction(w, reason, forced=False)
+        want_compaction(w, reason)
     else:
         request(w, "")
 
@@ -79,7 +89,7 @@ def request(w: StepDraft, _: str) -> None:
     _merge(w)
     wanted = w.s.compact_wanted
     if wanted is not None:
-        want_compaction(w, wanted, forced=False)
+        want_compaction(w, wanted)
     else:
         w.next("before_request")
 
@@ -96,7 +106,7 @@ def begin_before_request(w: StepDraft, _: str) -> Hook | None:
 def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
     """Send the request with what plugins changed, or abort the turn if one says so."""
     s = w.s
-    if ruling.verdict is Verdict.ABORT:
+    if ruling.verdict is ABORT:
         abort_by(w, ruling)
         return
     w.apply(ruling)
@@ -110,18 +120,20 @@ def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
         added = (UserMessage((Text(text),), Origin.INTERVENTION),)
         w.say(*added)
         w.emit(Intervention(text, "before_request"))
-    shown = shown_to(s.history, hook, ruling, added)
-    before, used = s.used_model, (turn.model, turn.options)
-    if before is not None and before != used:
+    shown = _shown_to(s.history, hook, ruling, added)
+    before, used = s.used_model, s.using
+    switched = None if before is None or before == used else before
+    if switched is not None:
         w.emit(ModelEffective(turn.model))
     s.used_model = before if before == used else used
     request_id = w.make_id("r")
     replaced = None if shown is s.history else rearranged(s.history, shown)
-    if s.altered or s.shown is not None or replaced is not None:
-        _compare(w, shown, replaced, gathered.replaced_by[-1:])
+    options = s.setup.options
+    last = s.round >= options.max_turns
+    if last or s.altered or s.shown is not None or replaced is not None or switched is not None:
+        _compare(w, shown, replaced, gathered.replaced_by[-1:], switched)
     s.request = Request(request_id, messages=_with(s.history, replaced, gathered.added))
     w.emit(_start_event(request_id, turn.model, len(shown) + len(gathered.added), turn.attempt))
-    options = s.setup.options
     w.ask(StartRequest(rendered(s, turn, s.request), options.stall_timeout, options.inline_tags))
 
 
@@ -133,14 +145,23 @@ def _with(history: History, replaced: Rearranged | None, added: tuple[Added, ...
     return Rearranged((*(whole if replaced is None else replaced.pieces), *added))
 
 
-def _compare(w: StepDraft, shown: Sequence[Message], replaced: Rearranged | None, by: tuple[str, ...]) -> None:
-    """Report why the request does not begin with the last one, if so; remember the messages that it shows."""
+def _compare(
+    w: StepDraft,
+    shown: Sequence[Message],
+    replaced: Rearranged | None,
+    by: tuple[str, ...],
+    switched: tuple[str, JsonObject] | None,
+) -> None:
+    """Report why the request does not begin with the last one, if so; remember the messages that it shows.
+
+    The last one went to the model *switched*, with other options, or to the same one if that is `None`.
+    """
     s = w.s
     last = by[0] if by else ""
-    changed = prefix_changed(s, shown, last)
+    changed = prefix_changed(s, shown, last, switched)
     if changed is not None:
         w.emit(changed)
-    s.altered = ()
+    s.altered = closing(s)
     s.shown = None if replaced is None else Shown(replaced, last)
 
 
@@ -154,8 +175,8 @@ def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
         named = {section.key: section for section in sections}
         sections = tuple([named[name] for name in request.layers])
     background, dynamic = split(sections, setup.prompt_mode)
-    tools = tuple([attached.spec for attached in state.tools.values()])
-    deferred = tuple([tool for tool in tools if tool.deferred])
+    tools = tuple(map(_spec_of, state.tools.values()))
+    deferred = tuple(filter(_is_deferred, tools))
     return _model_request(
         turn.model,
         messages if request.messages is None else request.messages.of(messages),
@@ -172,7 +193,7 @@ def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
     )
 
 
-def shown_to(
+def _shown_to(
     history: History, hook: Hook, ruling: Ruling, added: tuple[Message, ...] = ()
 ) -> History | tuple[Message, ...]:
     """Return what plugins put in place of the messages of *hook*, with what was *added* since; else *history*."""
@@ -198,26 +219,30 @@ def on_compact(w: StepDraft, sent: commands.CompactSent) -> None:
         w.refuse(Busy("compact"))
         return
     w.answer = commands.DONE
-    if s.phase is Phase.IDLE:
-        s.phase = Phase.RUNNING
-        want_compaction(w, reason, forced=False)
+    if s.phase is IDLE:
+        s.phase = RUNNING
+        want_compaction(w, reason, CALLER)
     elif s.compaction is None:
-        s.compact_wanted = reason
+        s.compact_wanted, s.compact_by = reason, CALLER
 
 
-def why_compact(w: StepDraft) -> str | None:
+def _why_compact(w: StepDraft) -> str | None:
     """Return why the context is to be compacted before the next request; `None` if it is not."""
     s = w.s
     if s.compact_wanted is not None:
         return s.compact_wanted
-    budget, tokens = budget_of(s), tokens_of(s)
-    return f"about {tokens} tokens of {budget.window}" if tokens > budget.trigger else None
+    return f"about {tokens_of(s)} tokens of {budget_of(s).window}" if is_due(s) else None
 
 
-def want_compaction(w: StepDraft, reason: str, *, forced: bool) -> None:
-    """Plan a compaction, about which the plugins are asked first; one that was asked for earlier is done with it."""
-    w.s.compact_wanted = None
-    w.s.compaction = Compaction(w.make_id("k"), reason, forced=forced, tokens=tokens_of(w.s))
+def want_compaction(w: StepDraft, reason: str, by: str = "") -> None:
+    """Plan a compaction, about which the plugins are asked first; one that was asked for earlier is done with it.
+
+    It is caused by *by*; if that is empty, by what asked for it earlier, else by the option `compact_at`.
+    """
+    s = w.s
+    cause = by or s.compact_by or TRIGGER
+    s.compact_wanted, s.compact_by = None, ""
+    s.compaction = Compaction(w.make_id("k"), reason, forced=cause == OVERFLOW, tokens=tokens_of(s), by=cause)
     w.next("before_compact")
 
 
@@ -239,15 +264,27 @@ def finish_before_compact(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     if ruling.verdict is Verdict.SKIP:
         _after_compaction(w, "a plugin skipped it", shorter=False)
         return
-    messages, budget = shown_to(s.history, hook, ruling), budget_of(s)
-    s.compaction = compaction.but(running=True)
+    messages, budget = _shown_to(s.history, hook, ruling), budget_of(s)
+    replaced_by = ruling.gathered.replaced_by or (compaction.by,)
+    s.compaction = compaction.but(running=True, by=replaced_by[-1])
     w.emit(CompactStart(len(messages), compaction.reason, compaction.tokens, budget.window))
-    model, options = (s.model, s.model_options) if s.turn is None else (s.turn.model, s.turn.options)
+    model, options = s.using
     most = characters(s, min(budget.window, compaction.tokens) // 2)
-    timeout = s.setup.options.compact_timeout
-    reads_back, assumed = READ_HISTORY in s.tools, budget.is_assumed
+    keep = kept(s)
     w.ask(
-        StartCompaction(compaction.compaction_id, messages, kept(s), model, options, most, timeout, reads_back, assumed)
+        StartCompaction(
+            compaction.compaction_id,
+            messages,
+            keep,
+            model,
+            options,
+            most,
+            s.setup.options,
+            w.random,
+            limit=keep if compaction.forced else max(keep, room(s, budget.trigger)),
+            reads_back=READ_HISTORY in s.tools,
+            is_assumed=budget.is_assumed,
+        )
     )
 
 
@@ -267,13 +304,15 @@ def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
     shorter = ended.removed > 0 or history.size < s.history.size
     if s.turn is not None:
         s.turn = s.turn.but(mark=_mark(s.history, s.turn.mark, ended.messages))
-    changed = compacted(s.history, ended.messages)
+    changed = compacted(s.history, ended.messages, s.compaction.by)
     if changed is not None:
         w.note((changed,))
         s.shown = None
     s.history = history
     tell_again(w, ended.messages)
-    w.emit(CompactEnd(ended.removed, ended.note))
+    crowded = crowded_by(s)
+    s.crowded = 0 if crowded is None else crowded.tokens
+    w.emit(CompactEnd(ended.removed, ended.note, crowded))
     _after_compaction(w, ended.note, shorter=shorter)
 
 
@@ -316,10 +355,10 @@ def _after_compaction(w: StepDraft, note: str, *, shorter: bool) -> None:
 
 def _why_too_long(s: Draft) -> str | None:
     """Return why a compacted context is still too long; `None` if it is not, or if the window is only assumed."""
-    budget, tokens = budget_of(s), tokens_of(s)
-    if budget.is_assumed or tokens <= budget.trigger:
+    budget, crowded = budget_of(s), crowded_by(s)
+    if budget.is_assumed or crowded is None or crowded.tokens <= budget.trigger:
         return None
     return (
-        f"after the compaction the context takes about {tokens} tokens, and `compact_at` allows {budget.trigger} of "
-        f"the {budget.window} that the model can read"
+        f"after the compaction the context takes about {crowded.tokens} tokens ({crowded.told}), and `compact_at` "
+        f"allows {budget.trigger} of the {budget.window} that the model can read"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Final
 
 from agentrail.core.answers import UNFIT, read_answer
@@ -10,15 +12,16 @@ from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, keep_partial
 from agentrail.core.machine.finding import meant
-from agentrail.core.machine.requests import abort_by, next_round, want_compaction
+from agentrail.core.machine.requests import OVERFLOW, abort_by, next_round, want_compaction
 from agentrail.core.machine.tool_results import find, put
 from agentrail.core.vocabulary.effects import CancelRequest, OpenStream
 from agentrail.core.vocabulary.inputs import StreamBegan, StreamCut, StreamEnded, StreamStalled
-from agentrail.core.vocabulary.state import Due, Phase, Turn
-from agentrail.core.vocabulary.tool_calls import Batch, first_calls
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import EXECUTING_TOOLS, RUNNING, STREAMING, Due, Turn
+from agentrail.core.vocabulary.tool_calls import DONE, Batch, first_calls
 from agentrail.hooks.moments import AfterResponse, BeforeFinish, Hook
-from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.values.content import Text, ToolCall
+from agentrail.hooks.ruling import ABORT, Ruling, Verdict
+from agentrail.values.content import Said, Text, ToolCall
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.response import (
     AnswerRejected,
@@ -31,7 +34,7 @@ from agentrail.values.events.response import (
 )
 from agentrail.values.events.response import StreamStalled as StreamStalledEvent
 from agentrail.values.events.tools import ToolCalls
-from agentrail.values.messages import AssistantMessage, Origin, StopReason, UserMessage
+from agentrail.values.messages import LENGTH, REFUSED, TOOL_CALLS, AssistantMessage, Origin, StopReason, UserMessage
 from agentrail.values.stream import Failure, FailureKind, Partial, Response
 from agentrail.values.value import quick
 
@@ -41,6 +44,7 @@ _call = quick(ToolCall)
 _complete_event = quick(ResponseComplete)
 _message_of = quick(AssistantMessage)
 _tool_calls = quick(ToolCalls)
+_text_of: Callable[[Said], str] = attrgetter("text")
 
 STOPS = {
     StopReason.END: "end",
@@ -70,7 +74,7 @@ def _is_current(w: StepDraft, request_id: str) -> bool:
 def on_began(w: StepDraft, began: StreamBegan) -> None:
     """Note that the response has begun, and publish its buffered deltas."""
     if _is_current(w, began.request_id):
-        w.s.phase = Phase.STREAMING
+        w.s.phase = STREAMING
         w.ask(OpenStream(began.request_id))
 
 
@@ -84,7 +88,7 @@ def on_ended(w: StepDraft, ended: StreamEnded) -> None:
     w.count(response.usage)
     if s.setup.options.inline_tags:
         response = _cut_tags(w, response)
-    if not response.calls and not any(part.text for part in response.parts) and response.stop is not StopReason.REFUSED:
+    if not response.calls and not any(map(_text_of, response.parts)) and response.stop is not REFUSED:
         _take_nothing(w, s.turn)
         return
     w.response = message = _message(w, s.turn, response)
@@ -94,7 +98,7 @@ def on_ended(w: StepDraft, ended: StreamEnded) -> None:
         s.turn = s.turn.but(stop=stop)
     if message.calls:
         s.batch = Batch(first_calls(message.calls, s.setup.options.max_calls_per_response))
-        if response.stop is StopReason.LENGTH:
+        if response.stop is LENGTH:
             _refuse_the_cut_call(w, message.calls[-1])
     w.next("after_response")
 
@@ -109,11 +113,11 @@ def _cut_tags(w: StepDraft, response: Response) -> Response:
 
 
 def _message(w: StepDraft, turn: Turn, response: Response) -> AssistantMessage:
-    calls = () if response.stop is StopReason.REFUSED else response.calls
+    calls = () if response.stop is REFUSED else response.calls
     tools = w.s.tools
     own = tuple([_own(w, meant(call, tools)) for call in calls]) if calls else ()
     stop = response.stop
-    if stop is StopReason.TOOL_CALLS and not own:
+    if stop is TOOL_CALLS and not own:
         stop = StopReason.END
     return _message_of(response.parts, own, turn.model, stop, response.usage)
 
@@ -134,7 +138,7 @@ def _take_nothing(w: StepDraft, turn: Turn) -> None:
         abort_turn(w, "provider_error", "the model answered with nothing, twice")
         return
     w.s.turn = turn.but(empty=True, last_error="empty response")
-    w.s.phase = Phase.RUNNING
+    w.s.phase = RUNNING
     w.emit(Retry(turn.attempt, 0, "the model answered with nothing"))
     w.next("request")
 
@@ -152,7 +156,7 @@ def say_response(w: StepDraft) -> None:
 
 
 def _say(w: StepDraft, message: AssistantMessage) -> None:
-    if message.stop is not StopReason.REFUSED or message.text:
+    if message.stop is not REFUSED or message.text:
         w.say(message)  # a refusal without text is left out of the history: providers accept no empty message
     w.s.measured = measured(w.s, message.usage)
 
@@ -179,13 +183,13 @@ def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     if isinstance(hook, AfterResponse):
         gathered = ruling.gathered
         w.emit(_complete_event(_take_said(w, hook.message, gathered.said), gathered.replaced_by))
-    if ruling.verdict is Verdict.ABORT:
+    if ruling.verdict is ABORT:
         abort_by(w, ruling)
         return
     w.apply(ruling)
     text = "\n\n".join(ruling.gathered.texts)
     if s.batch is None:
-        s.phase = Phase.RUNNING
+        s.phase = RUNNING
         if text and _prolong(w, text, "after_response"):
             next_round(w, "")
         else:
@@ -193,9 +197,9 @@ def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
         return
     if text and _may_prolong(w, text, "after_response"):
         s.batch = s.batch.but(texts=(*s.batch.texts, ("after_response", text)))
-    s.phase = Phase.EXECUTING_TOOLS
+    s.phase = EXECUTING_TOOLS
     w.emit(_tool_calls(len(s.batch.calls)))
-    s.due = (*(Due("before_tool", call.call_id) for call in s.batch.calls if not call.done), *s.due)
+    s.due = (*[Due("before_tool", call.call_id) for call in s.batch.calls if call.status is not DONE], *s.due)
 
 
 # The final answer
@@ -204,7 +208,7 @@ def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
 def _conclude(w: StepDraft) -> None:
     """Conclude a response without calls: start a round if steering waits and one is left, else ask `before_finish`.
 
-    An answer that does not fit the schema of the turn goes back to the model first.
+    An answer that does not fit the form of the turn goes back to the model first.
     """
     s = w.s
     if s.turn is None:
@@ -216,7 +220,7 @@ def _conclude(w: StepDraft) -> None:
 
 
 def _takes_answer(w: StepDraft, turn: Turn) -> bool:
-    """Check the answer of *turn* against its schema; return whether it fits.
+    """Check the answer of *turn* against its form; return whether it fits.
 
     One that does not goes back to the model with the reason, in a new round. The turn is aborted if it has had too many
     of them, if no round is left, or if the model refuses to answer.
@@ -248,7 +252,7 @@ def _problem(w: StepDraft, turn: Turn) -> str | None:
     found = read_answer(said)
     if isinstance(found, str):
         return found
-    ruling = w.judge.answer(w.s.returns, found)
+    ruling = w.judge.answer(w.s.returns, found, turn.ref if turn.returns else None)
     w.rulings.append(ruling)
     return None if ruling.verdict is Verdict.PASS else ruling.reason
 
@@ -261,7 +265,7 @@ def begin_before_finish(_w: StepDraft, _: str) -> Hook:
 def finish_before_finish(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """End the turn, or start another round if a plugin adds a text or steering waits."""
     s = w.s
-    if ruling.verdict is Verdict.ABORT:
+    if ruling.verdict is ABORT:
         abort_by(w, ruling)
         return
     w.apply(ruling)
@@ -303,7 +307,7 @@ def on_cut(w: StepDraft, cut: StreamCut) -> None:
     if not _is_current(w, cut.request_id) or s.turn is None:
         return
     s.request = None
-    s.phase = Phase.RUNNING
+    s.phase = RUNNING
     failure = cut.failure
     if failure.kind is FailureKind.OVERFLOW:
         w.count(cut.partial.usage)
@@ -312,7 +316,7 @@ def on_cut(w: StepDraft, cut: StreamCut) -> None:
             abort_turn(w, "overflow", failure.message)
         else:
             s.turn = s.turn.but(overflowed=True, last_error=failure.message)
-            want_compaction(w, "the provider says the context is too long", forced=True)
+            want_compaction(w, "the provider says the context is too long", OVERFLOW)
     elif failure.kind is FailureKind.TRANSIENT:
         _try_again(w, s.turn, cut.partial, failure)
     elif failure.here_alone and s.turn.spares:
@@ -332,7 +336,7 @@ def on_stalled(w: StepDraft, stalled: StreamStalled) -> None:
     if stalls >= s.setup.options.stall_limit:
         w.ask(CancelRequest(s.request.request_id))
         s.request = None
-        s.phase = Phase.RUNNING
+        s.phase = RUNNING
         problem = f"no chunk for {stalled.elapsed_s:g} s (stall {stalls} of this request)"
         failure = Failure(FailureKind.TRANSIENT, "Stalled", problem)
         _try_again(w, s.turn, stalled.partial, failure)
@@ -352,11 +356,16 @@ def _try_again(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> 
         _give_up(w, partial, failure)
         return
     w.count(partial.usage)
-    back_off = min(options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED), options.retry_cap)
-    delay = int(1000 * max(back_off * (0.5 + w.random / 2), min(asked_to_wait, options.retry_after_cap)))
+    delay = back_off(options, tried, asked_to_wait, w.random)
     w.s.turn = turn.but(last_error=failure.message)
     w.emit(Retry(turn.attempt, delay, failure.message, dropped_text=bool(partial.text)))
     w.set_timer(RETRY_TIMER, w.at + delay)
+
+
+def back_off(options: Options, tried: int, asked_to_wait: float, random: float) -> int:
+    """Return the milliseconds to wait after *tried* failed attempts; *random*, from 0 to 1, shortens them."""
+    pause = min(options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED), options.retry_cap)
+    return int(1000 * max(pause * (0.5 + random / 2), min(asked_to_wait, options.retry_after_cap)))
 
 
 def _fall_back(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:

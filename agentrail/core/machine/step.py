@@ -33,7 +33,7 @@ from agentrail.core.machine.tool_results import put
 from agentrail.core.vocabulary.commands import AbortSent, Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CancelAsk, CarryOut, StartCall, WriteLog
 from agentrail.core.vocabulary.inputs import INPUTS, Arrival, StreamBegan
-from agentrail.core.vocabulary.state import Phase, State, drafted, finished
+from agentrail.core.vocabulary.state import ENDED, Phase, State, drafted, finished
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import IllegalInput, LeftItsRow, ReplayDiffers
 from agentrail.hooks.judge import Judge, Recorded
@@ -107,7 +107,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     rule = TABLE[state.phase][type(given)]
     if not rule.to:
         raise IllegalInput(state.phase.value, type(given).__name__, rule.why)
-    if state.phase is Phase.ENDED:
+    if state.phase is ENDED:
         return Step(state)
     w = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial, arrival.by)
     if arrival.broken:
@@ -117,7 +117,8 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     if w.subjects is not None:
         w.keep_subjects(w.subjects)
     _audit(state.phase, type(given), w.s.phase, w.effects)
-    _learn(w)
+    if w.events and w.s.seats:
+        _learn(w)
     return Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
 
 
@@ -145,7 +146,7 @@ def _learn(w: StepDraft) -> None:
     If a critical plugin fails here, the open turn is aborted under the table's rule for an abort.
     """
     s = w.s
-    if not w.events or not s.seats or len(s.plugin_states) != len(s.seats):
+    if len(s.plugin_states) != len(s.seats):
         return
     if not w.judge.learns(s.seats):
         return

@@ -10,10 +10,10 @@ from agentrail.core.machine.finding import hint, is_led, lead, note_found, shown
 from agentrail.core.machine.repeat_doubts import HOLDER, REPEAT_HINT, REPEAT_TIMEOUT, is_in_doubt
 from agentrail.core.machine.requests import abort_by
 from agentrail.core.machine.tool_results import find, give_error, hold_timer, put
-from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
+from agentrail.core.vocabulary.tool_calls import NEW, READY, RULING, Call, CallStatus, Hold
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.moments import BeforeTool, Hook
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, Place, Ruling, Verdict
+from agentrail.hooks.ruling import ABORT, BLOCK, NOTHING_GATHERED, PASS, START, Gathered, Pause, Place, Ruling, Verdict
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
 from agentrail.values.json import JsonObject, is_same
@@ -30,9 +30,9 @@ NAMED_TOOLS = 100
 def begin_before_tool(w: StepDraft, call_id: str) -> Hook | None:
     """Build the `before_tool` hook of a call; `None` if the call got an error result without asking plugins."""
     call = find(w, call_id)
-    if call is None or call.status not in (CallStatus.NEW, CallStatus.RULING):
+    if call is None or call.status not in (NEW, RULING):
         return None
-    if call.status is CallStatus.NEW:
+    if call.status is NEW:
         ready = _looked_up(w, call)
         if ready is None:
             w.next("advance_batch")
@@ -72,7 +72,7 @@ def _looked_up(w: StepDraft, call: Call) -> Call | None:
         return None
     if attached.spec.deferred:
         note_found(w, call.name)
-    call = call.but(spec=attached.spec, revision=attached.revision, status=CallStatus.RULING, notes=notes)
+    call = call.but(spec=attached.spec, revision=attached.revision, status=RULING, notes=notes)
     put(w, call)
     problem = unfit(w, call, call.args)
     if problem is not None:
@@ -92,7 +92,7 @@ def _some_tools(w: StepDraft) -> str:
 def unfit(w: StepDraft, call: Call, args: JsonObject) -> str | None:
     """Return why *args* do not fit the schema of the call's tool, or `None`."""
     ruling = check(w, call.name, call.revision, args)
-    return None if ruling.verdict is Verdict.PASS else f"the arguments do not fit `{call.name}`: {ruling.reason}"
+    return None if ruling.verdict is PASS else f"the arguments do not fit `{call.name}`: {ruling.reason}"
 
 
 def check(w: StepDraft, tool: str, revision: int, args: JsonObject) -> Ruling:
@@ -150,12 +150,12 @@ def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -
     call = find(w, call_id)
     if call is None or call.done or not isinstance(hook, BeforeTool):
         return
-    if ruling.verdict is Verdict.ABORT:
+    if ruling.verdict is ABORT:
         abort_by(w, ruling)
         return
     w.apply(ruling)
     args = call.args if ruling.gathered.args is None else ruling.gathered.args
-    if ruling.verdict is Verdict.BLOCK:
+    if ruling.verdict is BLOCK:
         by = ruling.by or ""
         w.emit(ToolBlocked(call.call_id, call.name, ruling.reason, by))
         give_error(w, call, f"blocked by {by}: {ruling.reason}")
@@ -174,7 +174,7 @@ def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -
         pause = Pause(Place(len(w.s.seats), final=True), None, REPEAT_TIMEOUT, REPEAT_HINT)
         hold(w, call.but(args=args), ruling.but(by=HOLDER, gathered=ruling.gathered.but(emits=())), pause)
     else:
-        put(w, call.but(args=args, status=CallStatus.READY))
+        put(w, call.but(args=args, status=READY))
     if not (w.s.due and w.s.due[0].what == "before_tool"):
         w.next("advance_batch")
 

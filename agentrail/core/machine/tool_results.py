@@ -7,6 +7,7 @@ from agentrail.core.machine.repeat_doubts import doubt_about, remember
 from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls
 from agentrail.core.vocabulary.state import Suspension
 from agentrail.core.vocabulary.tool_calls import (
+    DONE,
     TO_START,
     WAITS_FOR_PERSON,
     Batch,
@@ -96,7 +97,7 @@ def give_result(
     if call.notes:
         parts = (*parts, *(Text(f"\n[{note}]") for note in call.notes))
     result = _message(call.call_id, call.name, parts, is_error, details)
-    put(w, call.but(status=CallStatus.DONE, result=result, hold=None, question=None, answer=None))
+    put(w, call.but(status=DONE, result=result, hold=None, question=None, answer=None))
 
 
 def give_error(w: StepDraft, call: Call, text: str) -> None:
@@ -106,7 +107,7 @@ def give_error(w: StepDraft, call: Call, text: str) -> None:
 
 def results_of(batch: Batch) -> tuple[ToolMessage, ...]:
     """Return the results of *batch*, in the order of the calls."""
-    return tuple(call.result for call in batch.calls if call.result is not None)
+    return tuple([call.result for call in batch.calls if call.result is not None])
 
 
 # Calls that leave their turn

@@ -24,8 +24,13 @@ from agentrail.core.machine.tool_results import (
 )
 from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import CallProbed, ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.state import EXECUTING_TOOLS, Phase
 from agentrail.core.vocabulary.tool_calls import (
+    DONE,
+    NEW,
+    READY,
+    RETURNED,
+    RUNNING,
     Batch,
     Call,
     CallList,
@@ -34,7 +39,7 @@ from agentrail.core.vocabulary.tool_calls import (
     touches_files,
 )
 from agentrail.hooks.moments import AfterTool, AfterToolBatch, Hook, OnToolError
-from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.hooks.ruling import ABORT, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.life import AgentResumed
@@ -81,12 +86,12 @@ def advance_batch(w: StepDraft, _: str) -> None:
     if batch is None or (s.turn is not None and s.turn.ended is not None):
         return
     calls = batch.calls
-    if calls.count(CallStatus.NEW):
+    if calls.count(NEW):
         return
-    s.phase = Phase.EXECUTING_TOOLS
-    if calls.count(CallStatus.READY):
+    s.phase = EXECUTING_TOOLS
+    if calls.count(READY):
         calls = _start_ready(w, batch)
-    left = len(calls) - calls.count(CallStatus.DONE)
+    left = len(calls) - calls.count(DONE)
     if left and left == calls.waiting:
         rest(w)
     elif s.subagents and s.waits:
@@ -105,8 +110,8 @@ def _start_ready(w: StepDraft, batch: Batch) -> CallList:
     if running >= most:
         return batch.calls
     alone = running > 0 and batch.calls.has_loner
-    writers = any(stray.writes and not stray.reported for stray in s.quarantined)
-    for call in batch.calls.among(CallStatus.READY):
+    writers = bool(s.quarantined) and any(stray.writes and not stray.reported for stray in s.quarantined)
+    for call in batch.calls.among(READY):
         if call.spec is None:
             continue
         if alone or running >= most or (not call.spec.parallel and running):
@@ -125,7 +130,7 @@ def _start_ready(w: StepDraft, batch: Batch) -> CallList:
 
 def _start(w: StepDraft, call: Call) -> None:
     started = call.started_at or w.at
-    put(w, call.but(status=CallStatus.RUNNING, started_at=started))
+    put(w, call.but(status=RUNNING, started_at=started))
     if call.approved is not None:
         clear_up(w, call.name, call.args)
     w.emit(_start_event(call.call_id, call.name, call.args, call.attempt))
@@ -155,7 +160,7 @@ def probe(w: StepDraft, call_id: str) -> None:
 
 def _running(w: StepDraft, call_id: str, attempt: int) -> Call | None:
     call = find(w, call_id)
-    if call is None or call.status is not CallStatus.RUNNING or call.attempt != attempt:
+    if call is None or call.status is not RUNNING or call.attempt != attempt:
         return None
     w.clear_timer(call_timer(call_id))
     return call
@@ -181,8 +186,8 @@ def on_returned(w: StepDraft, returned: ToolReturned) -> None:
 
 def take_answer(w: StepDraft, call: Call, answer: Ok | Err) -> None:
     """Report the answer of *call* and ask `after_tool` about it."""
-    put(w, call.but(status=CallStatus.RETURNED, answer=answer))
-    is_error = isinstance(answer, Err)
+    put(w, call.but(status=RETURNED, answer=answer))
+    is_error = not isinstance(answer, Ok)
     w.emit(
         _end_event(call.call_id, call.name, answer.content, is_error, answer.details),
         _metrics_event(call.call_id, call.name, call.started_at, w.at, w.at - call.started_at),
@@ -198,7 +203,7 @@ def _carry_out(w: StepDraft, call: Call, effect: ToolEffect) -> Ok | None:
             w.emit(TodoChange(todos))
             return ok("the list was updated")
         case CompactNow(reason=reason):
-            w.s.compact_wanted = reason
+            w.s.compact_wanted, w.s.compact_by = reason, call.name
             return ok("the context will be compacted before the next request")
         case AskPerson(question=question, options=options):
             ref = w.make_id(f"{w.s.session_id}:q")
@@ -270,7 +275,7 @@ def finish_on_tool_error(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling
     call = find(w, call_id)
     if call is None:
         return
-    if ruling.verdict is Verdict.ABORT:
+    if ruling.verdict is ABORT:
         abort_by(w, ruling)
         return
     w.apply(ruling)
@@ -284,7 +289,7 @@ def finish_on_tool_error(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling
 def begin_after_tool(w: StepDraft, call_id: str) -> Hook | None:
     """Build the `after_tool` hook of a call that has its answer."""
     call = find(w, call_id)
-    if call is None or call.status is not CallStatus.RETURNED or call.answer is None:
+    if call is None or call.status is not RETURNED or call.answer is None:
         return None
     return _after_tool(call.name, call_id, call.answer)
 
@@ -296,11 +301,11 @@ def finish_after_tool(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -
     if call is None or call.done or call.answer is None:
         return
     answer = call.answer if ruling.gathered.result is None else ruling.gathered.result
-    if ruling.verdict is Verdict.ABORT:
+    if ruling.verdict is ABORT:
         give_error(w, call, f"it ended, but its result was withheld: {ruling.reason}")
         abort_by(w, ruling)
         return
-    give_result(w, call, answer.content, is_error=isinstance(answer, Err), details=answer.details)
+    give_result(w, call, answer.content, is_error=not isinstance(answer, Ok), details=answer.details)
     w.apply(ruling)
     texts = ruling.gathered.texts
     if texts and s.batch is not None:
@@ -323,12 +328,12 @@ def finish_after_tool_batch(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling
     batch = s.batch
     if batch is None:
         return
-    if ruling.verdict is Verdict.ABORT:
+    if ruling.verdict is ABORT:
         abort_by(w, ruling)
         return
     w.apply(ruling)
     close_batch(w)
-    texts = (*batch.texts, *(("after_tool_batch", text) for text in ruling.gathered.texts))
+    texts = (*batch.texts, *[("after_tool_batch", text) for text in ruling.gathered.texts])
     if texts:
         w.say(UserMessage((Text("\n\n".join(text for _, text in texts)),), Origin.INTERVENTION))
         w.emit(*(Intervention(text, hook) for hook, text in texts))

@@ -7,16 +7,14 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from agentrail.core.vocabulary.measure import Altered, Measured
+from agentrail.core.vocabulary.measure import Altered, Compaction, Measured, Request
 from agentrail.core.vocabulary.state import (
     NO_TOOLS,
     Attached,
-    Compaction,
     Due,
     Phase,
     PluginChange,
     Prompt,
-    Request,
     Setup,
     Spare,
     Steering,
@@ -235,6 +233,8 @@ class Change(Value):
     measured: Measured | UnsetType | None = UNSET
     altered: tuple[Altered, ...] | UnsetType = UNSET
     shown: ChangedShown | UnsetType | None = UNSET
+    compact_by: str | UnsetType = UNSET
+    crowded: int | UnsetType = UNSET
 
 
 NO_CHANGE: Final = Change()

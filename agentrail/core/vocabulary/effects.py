@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias, get_args
 
 from agentrail.core.vocabulary.commands import Refused
+from agentrail.core.vocabulary.options import Options
 from agentrail.errors import AgentrailError
-from agentrail.hooks.actions import AskRequest
+from agentrail.hooks.actions import Errand
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import ModelRequest
@@ -115,7 +116,7 @@ class CarryOut(Value):
     """Id of the ask; its answer (`AskSettled`) has the same one."""
     plugin: str
     """Key of the plugin that asks."""
-    request: AskRequest
+    request: Errand
     """The model call, tool, file or service that the plugin asks for."""
     model: str
     """The session's model, used if the plugin names none."""
@@ -143,8 +144,12 @@ class StartCompaction(Value):
     """Options for the model's provider."""
     most: int
     """About how many characters the model can read at once."""
-    timeout: float
-    """Seconds that the summary may take."""
+    limits: Options
+    """Options of the session: how long the summary may take, and how often it is tried again."""
+    random: float = 0.5
+    """The random number of the step, from 0 to 1, which shortens the waits before further attempts."""
+    limit: int = 0
+    """Size in characters up to which messages that must stay are left as they are."""
     reads_back: bool = False
     """Whether the session has the tool `read_history`, so that the text may name it."""
     is_assumed: bool = False

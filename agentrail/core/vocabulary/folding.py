@@ -30,8 +30,8 @@ from agentrail.core.vocabulary.changes import (
     SpecOfTool,
     Suspended,
 )
-from agentrail.core.vocabulary.measure import Shown
-from agentrail.core.vocabulary.state import Attached, Request, State, Suspension, Turn
+from agentrail.core.vocabulary.measure import Request, Shown
+from agentrail.core.vocabulary.state import Attached, State, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
 from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforeRequest
 from agentrail.values.messages import (
@@ -50,7 +50,7 @@ _SPEC_OF_TOOL: Final = SpecOfTool()
 _CHANGE: Final = cast("Callable[..., Change]", Change)
 _CHANGED_CALL: Final = cast("Callable[..., ChangedCall]", ChangedCall)
 _CHANGED_TURN: Final = cast("Callable[..., ChangedTurn]", ChangedTurn)
-_SAME_TURN: Final = ChangedTurn()
+_NO_BATCH: Final = Batch(CallList())
 _SPEC_PLACE: Final = Call.__struct_fields__.index("spec")
 
 Changed: TypeAlias = dict[str, object]
@@ -58,6 +58,8 @@ Changed: TypeAlias = dict[str, object]
 
 NAMES: Final = State.__struct_fields__
 _PLACES: Final = range(len(NAMES))
+_PLAIN: Final = frozenset({int, str})
+"""Types of which equal values have the same text."""
 
 
 def change(old: State, new: State) -> Change:
@@ -78,8 +80,7 @@ def _differing(old: Struct, new: Struct) -> list[object]:
     changed: list[object] = [UNSET] * len(before)
     for place in compress(_PLACES, map(is_not, before, after)):
         now: object = after[place]
-        kind = type(now)
-        if (kind is int or kind is str) and now == (was := before[place]) and kind is type(was):
+        if type(now) in _PLAIN and now == (was := before[place]) and type(now) is type(was):
             continue
         changed[place] = now
     return changed
@@ -136,10 +137,10 @@ def _changed_batch(before: State, after: State) -> Batch | ChangedCalls | None:
     pairs = None if old is None else new.calls.changed_since(old.calls)
     begins = pairs is None
     if old is None or pairs is None:
-        old = _begun(after.history)
-        if [call.call_id for call in old.calls] != [call.call_id for call in new.calls]:
+        first = _first_calls(after.history)
+        if [call.call_id for call in first] != [call.call_id for call in new.calls]:
             return new
-        pairs = tuple(zip(old.calls, new.calls, strict=True))
+        old, pairs = _NO_BATCH, tuple(zip(first, new.calls, strict=True))
     return ChangedCalls(
         tuple([_changed_call(was, now, before.tools) for was, now in pairs]),
         begins,
@@ -148,10 +149,10 @@ def _changed_batch(before: State, after: State) -> Batch | ChangedCalls | None:
     )
 
 
-def _begun(history: History) -> Batch:
-    """Return the batch of the last message, in which no call is ruled on."""
+def _first_calls(history: History) -> tuple[Call, ...]:
+    """Return the calls of the last message, none of which is ruled on."""
     last = history[-1] if history else None
-    return Batch(CallList(map(first_call, last.calls if isinstance(last, AssistantMessage) else ())))
+    return tuple(map(first_call, last.calls)) if isinstance(last, AssistantMessage) else ()
 
 
 def _written(form: Value) -> dict[str, object]:
@@ -180,7 +181,7 @@ def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Cha
         return form
     old = before.batch
     if form.begins:
-        old = _begun(cast("History", changed.get("history", before.history)))
+        old = Batch(CallList(_first_calls(cast("History", changed.get("history", before.history)))))
     if old is None:
         problem = "it changes calls, and there is no batch"
         raise ValueError(problem)
@@ -232,8 +233,8 @@ def _change_tools(before: State, form: ChangedTools, _: Changed) -> Mapping[str,
 def _changed_turn(before: State, after: State) -> ChangedTurn | UnsetType | None:
     if after.turn is None:
         return None
-    differing = _CHANGED_TURN(*_differing(before.turn or NO_TURN, after.turn))
-    return UNSET if before.turn and differing == _SAME_TURN else differing
+    changed = _differing(before.turn or NO_TURN, after.turn)
+    return UNSET if before.turn and changed.count(UNSET) == len(changed) else _CHANGED_TURN(*changed)
 
 
 def _change_turn(before: State, form: ChangedTurn | None, _: Changed) -> Turn | None:

@@ -155,7 +155,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "AskStarted": "ask_id plugin hook request",
         "AskUser": "ref call_id path",
         "AssistantMessage": "model",
-        "Attached": "source",
+        "Attached": "source plugin",
         "AttachedPlugin": "key plugin hooks options changed pinned",
         "Batch": "decisions",
         "BeforePluginOptsUpdate": "plugin options",
@@ -168,8 +168,9 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "CallService": "name",
         "Change": (
             "session_id model model_options used_model deafness approved_always priced gone_tools gone_plugins found "
-            "labels"
+            "labels compact_by"
         ),
+        "ChangeTools": "attach detach",
         "ChangeToolsSent": "detach source closed",
         "ChangedCall": "call_id name holders",
         "ChangedCalls": "decisions",
@@ -177,7 +178,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "ChangedTimers": "gone put",
         "ChangedTools": "gone put",
         "ChangedTurn": "ref model options stop ended abort_kind returns",
-        "Compaction": "compaction_id",
+        "Compaction": "compaction_id by",
         "CompactionEnded": "compaction_id",
         "CompactionFailed": "compaction_id",
         "ContentPolicyViolated": "policies",
@@ -244,7 +245,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "Spare": "model options",
         "State": (
             "session_id model model_options used_model tools deafness approved_always timers priced "
-            "gone_tools gone_plugins found labels"
+            "gone_tools gone_plugins found labels compact_by"
         ),
         "SteerSent": "when",
         "Steering": "ref",

@@ -9,9 +9,9 @@ from typing import Final
 
 from msgspec.structs import astuple
 
-from agentrail.core.vocabulary.measure import Altered, Measured, Shown
+from agentrail.core.vocabulary.measure import Altered, Compaction, Measured, Request, Shown
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
+from agentrail.core.vocabulary.tool_calls import DONE, WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.judge import PluginRow
@@ -19,7 +19,7 @@ from agentrail.hooks.moments import Hook
 from agentrail.hooks.ruling import Gathered, Pause, Section
 from agentrail.values.content import Part, text_of
 from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.messages import EMPTY_HISTORY, History, Rearranged
+from agentrail.values.messages import EMPTY_HISTORY, History
 from agentrail.values.tools import Todo, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Draftable, Value
@@ -36,6 +36,9 @@ class Phase(Enum):
     ENDED = "ended"
 
     __hash__ = object.__hash__
+
+
+NEW, IDLE, RUNNING, STREAMING, EXECUTING_TOOLS, ENDED = Phase  # CPython 3.11 looks a member up in 900 instructions
 
 
 class Setup(Value):
@@ -158,34 +161,6 @@ class Turn(Value):
     """Whether the response of this round is an answer that fits the schema."""
 
 
-class Request(Value):
-    """The running request to the model."""
-
-    request_id: str
-    """Id of the request."""
-    stalls: int = 0
-    """How many times the request has stalled."""
-    messages: Rearranged | None = None
-    """What the model sees, as ranges of the history when the request was sent; `None` if it is all of the history."""
-    layers: tuple[str, ...] | None = None
-    """Names of the sections of the system prompt that the model gets, in order; `None` if it gets all."""
-
-
-class Compaction(Value):
-    """A compaction that runs or is about to."""
-
-    compaction_id: str
-    """Id of the compaction."""
-    reason: str
-    """Why the context is compacted."""
-    running: bool = False
-    """Whether the compaction has started; before that, plugins are asked."""
-    forced: bool = False
-    """Whether a failure of the compaction aborts the turn, because the context is too long for the model."""
-    tokens: int = 0
-    """About how many tokens the context takes."""
-
-
 class Suspension(Value):
     """A run of a hook that is paused until the runtime has carried out what a plugin asked for."""
 
@@ -238,6 +213,8 @@ class Attached(Value):
     """Revision of the tool: which of the tools that had this name."""
     source: str = ""
     """Name of the source (an MCP server) that the tool came from; empty if none."""
+    plugin: str = ""
+    """Key of the plugin that brought the tool; empty if none."""
 
 
 class Subagent(Value):
@@ -324,6 +301,8 @@ class State(Draftable):
     measured: Measured | None = None
     altered: tuple[Altered, ...] = ()
     shown: Shown | None = None
+    compact_by: str = ""
+    crowded: int = 0
 
     def plugin_state(self, plugin: str | type[object]) -> object:
         """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""
@@ -339,35 +318,39 @@ class State(Draftable):
         return EMPTY if self.turn is None else self.turn.returns or self.setup.returns
 
     @property
+    def using(self) -> tuple[str, JsonObject]:
+        """The model in use and its options: those of the open turn, else of the session."""
+        turn = self.turn
+        return (self.model, self.model_options) if turn is None else (turn.model, turn.options)
+
+    @property
     def resting(self) -> bool:
         """Whether the open turn rests: it goes on only after a person's decision, or after `resume`."""
-        return self.phase is Phase.IDLE and self.turn is not None
+        return self.phase is IDLE and self.turn is not None
 
     @property
     def at_work(self) -> bool:
         """Whether anything runs that ends without a person: a request, a call, a sub-agent, a plugin's request."""
-        if self.phase is Phase.IDLE or self.phase is Phase.ENDED:
-            return bool(self.lingering) or any(not agent.rests for agent in self.subagents)
-        return True
+        runs = self.phase is not IDLE and self.phase is not ENDED
+        return runs or bool(self.lingering) or any(not agent.rests for agent in self.subagents)
 
     @property
     def waits(self) -> bool:
         """Whether the open turn, its sub-agents included, can do nothing until a person decides something."""
-        if self.phase is not Phase.EXECUTING_TOOLS or self.batch is None:
+        if self.phase is not EXECUTING_TOOLS or self.batch is None:
             return self.resting
         calls = self.batch.calls
         running = calls.count(CallStatus.RUNNING)
         if running and not self.subagents:
             return False
         held = calls.waiting
-        if held + running + calls.count(CallStatus.DONE) < len(calls):
+        if held + running + calls.count(DONE) < len(calls):
             return False
         return all(map(self._rests_below, calls.among(CallStatus.RUNNING))) if running else held > 0
 
     def _rests_below(self, call: Call) -> bool:
         """Whether *call* waits for a sub-agent that in turn waits for a person."""
-        agents = self.subagents
-        return any(agent.waits and not agent.background and agent.call_id == call.call_id for agent in agents)
+        return any(one.waits and not one.background and one.call_id == call.call_id for one in self.subagents)
 
     @property
     def row(self) -> PluginRow:
@@ -381,8 +364,7 @@ class State(Draftable):
 
     def running_calls(self) -> int:
         """Return how many calls run or are about to be probed, those left over from earlier turns included."""
-        running = 0 if self.batch is None else self.batch.calls.busy
-        return running + len(self.lingering)
+        return (0 if self.batch is None else self.batch.calls.busy) + len(self.lingering)
 
 
 class Draft(State, frozen=False):

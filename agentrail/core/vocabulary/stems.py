@@ -36,7 +36,7 @@ NO_STEM: Final = Stem(0, 0)
 
 def stem_after(stem: Stem, number: int, change: Change, after: State) -> Stem:
     """Return the stem of the history after record *number*, which has made *change* and led to the state *after*."""
-    if stem.is_settled and not isinstance(change.history, Rearranged):
+    if stem.is_settled and type(change.history) is not Rearranged:
         return stem
     return Stem(number, len(after.history), after.batch is None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from operator import itemgetter
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 import trio
@@ -25,7 +26,7 @@ from agentrail.errors import (
     SessionForgotten,
 )
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, folded, opening_of
 from agentrail.ports.snapshots import grown, snapshot_of, stem_of
 from agentrail.runtime.resources import SharedServices
@@ -35,6 +36,7 @@ from agentrail.values.json import Json, canonical
 from agentrail.values.value import quick
 
 _record = quick(Record)
+_at: Callable[[tuple[str, int]], int] = itemgetter(1)
 
 PAGE = 100
 """How many records are folded before other tasks may run."""
@@ -47,7 +49,7 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
     """
     latest = await journal.latest(session_id, upto, PAGE)
     snapshot, records = latest.snapshot, latest.records
-    reach(Failpoint.SNAPSHOT_READ)
+    reach("SNAPSHOT_READ")
     state, number, stem = None, 0, NO_STEM
     if snapshot is not None:
         state, number, stem = await _whole(journal, snapshot), snapshot.number, stem_of(snapshot)
@@ -57,7 +59,7 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
             state = folded(opening_of(record) if state is None else state, record)
             stem = stem_after(stem, number, record.change, state)
         await trio.lowlevel.checkpoint()
-        reach(Failpoint.RECORDS_FOLDED)
+        reach("RECORDS_FOLDED")
         wanted = PAGE if upto is None else min(PAGE, upto - number)
         if len(records) < PAGE or not wanted:
             break
@@ -153,13 +155,14 @@ class Records:
     """Writer of a session's journal; *opening* is the state it is spawned with, stored by the first record."""
 
     __slots__ = (
+        "__weakref__",
         "_begun",
-        "_claim",
         "_doubtful",
         "_kept",
         "_opening",
         "_shared",
         "callers",
+        "claim",
         "forgotten",
         "head",
         "stem",
@@ -169,7 +172,7 @@ class Records:
     )
 
     def __init__(self, claim: Claim, shared: SharedServices, opening: State | None) -> None:
-        self._claim = claim
+        self.claim = claim
         self._shared = shared
         self._opening = opening
         self._kept = claim.head
@@ -184,28 +187,39 @@ class Records:
         self.wrote = False  # no record written since the start: the caller of `spawn` or `resume` may still wait
 
     @property
+    def is_blank(self) -> bool:
+        """Whether a new one with the same claim that is told of the last record (`rested`) would do as well."""
+        doubt = self.unwritten or self._begun or self.stuck or self._doubtful
+        return self.wrote and not (doubt or self.forgotten)
+
+    def rested(self, head: int) -> None:
+        """Go on after record *head* from where one rests that was put away; a snapshot was stored then."""
+        self.head = self._kept = head
+        self.wrote = True
+
+    @property
     def fenced(self) -> Fenced:
         """The error to raise if another process has taken over the session."""
-        return Fenced(self._claim.session_id, self._claim.epoch)
+        return Fenced(self.claim.session_id, self.claim.epoch)
 
     def check_kept(self) -> None:
         """Raise `SessionForgotten` if the journal no longer has the session."""
         if self.forgotten:
-            raise SessionForgotten(self._claim.session_id)
+            raise SessionForgotten(self.claim.session_id)
 
     async def read(self, after: int, limit: int) -> tuple[Record, ...]:
         """Return records after number *after*; none if the session was forgotten, as its id may be used again."""
         if self.forgotten:
             await trio.lowlevel.checkpoint()
             return ()
-        return await self._shared.journal.read(self._claim.session_id, after, limit)
+        return await self._shared.journal.read(self.claim.session_id, after, limit)
 
     async def place(self, seq: int) -> int:
         """Return a record's number: the events after *seq* are in the records after it."""
         if self.forgotten:
             await trio.lowlevel.checkpoint()
             return 0
-        return await self._shared.journal.place(self._claim.session_id, seq)
+        return await self._shared.journal.place(self.claim.session_id, seq)
 
     def begin(self, request_id: str, before: State, outcome: Step) -> None:
         """Note that the response to a request has begun; the next record says so."""
@@ -215,7 +229,7 @@ class Records:
         """Write the record of a step from the state *before*; while the session is starting, records are kept."""
         after, begun = outcome.state, self._begun
         record = _record(
-            self._claim.session_id,
+            self.claim.session_id,
             self.head + len(self.unwritten) + 1,
             arrival,
             outcome.rulings,
@@ -226,7 +240,7 @@ class Records:
             command,
             outcome.answer,
             self._opening,
-            min([at for _, at in after.timers]) if after.timers else None,
+            min(map(_at, after.timers)) if after.timers else None,
             after.at_work,
         )
         self._opening = None
@@ -242,7 +256,7 @@ class Records:
         self.wrote = True
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
-            name = f"snapshot ({self._claim.session_id})"
+            name = f"snapshot ({self.claim.session_id})"
             self._shared.nursery.start_soon(self.keep, after, self.head, self.stem, name=name)
 
     async def through(
@@ -261,17 +275,17 @@ class Records:
     async def _append(self) -> int:
         """Append the unwritten records, unless a failed attempt has written them after all; return the new head."""
         if self._doubtful:
-            found = await self._shared.journal.read(self._claim.session_id, self.head, len(self.unwritten))
+            found = await self._shared.journal.read(self.claim.session_id, self.head, len(self.unwritten))
             self._doubtful = False
             if len(found) == len(self.unwritten) and all(map(_is_same, found, self.unwritten)):
                 return found[-1].number
-        reach(Failpoint.APPEND)
+        reach("APPEND")
         try:
-            head = await self._shared.journal.append(self._claim, self.head, self.unwritten)
+            head = await self._shared.journal.append(self.claim, self.head, self.unwritten)
         except JournalUnavailable as error:
             self._doubtful = not isinstance(error, NothingWritten)
             raise
-        reach(Failpoint.APPENDED)
+        reach("APPENDED")
         return head
 
     def come_back(self, state: State, head: int, stem: Stem) -> State:
@@ -291,9 +305,9 @@ class Records:
 
     async def keep(self, state: State, number: int, stem: Stem) -> None:
         """Store a snapshot of the state; a failure is only logged."""
-        session_id = self._claim.session_id
+        session_id = self.claim.session_id
         try:
-            await self._shared.journal.keep(self._claim, snapshot_of(state, number, stem))
+            await self._shared.journal.keep(self.claim, snapshot_of(state, number, stem))
         except (JournalUnavailable, Fenced):
             return
         except CommitUnknown:
@@ -301,13 +315,13 @@ class Records:
         except Exception as error:  # noqa: BLE001 - a snapshot only saves time
             log.error("session %s: its snapshot could not be kept: %s", session_id, traced(error))  # noqa: TRY400
             return
-        reach(Failpoint.SNAPSHOT_KEPT)
+        reach("SNAPSHOT_KEPT")
 
     def _wait(self, error: JournalUnavailable) -> None:
         self.stuck = error
         if self.callers is not None:
             self.callers.relieve()
-        reach(Failpoint.NO_ROOM)
+        reach("NO_ROOM")
 
 
 def _is_same(found: Record, written: Record) -> bool:

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import time
 from functools import partial
-
-import trio
+from typing import TYPE_CHECKING
 
 from agentrail.core.machine.actor_notes import can_sleep
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary import inputs
 from agentrail.core.vocabulary.commands import Accepted, Answer, ChangeToolsSent, Refused
 from agentrail.core.vocabulary.effects import AnyEffect
-from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.state import ENDED, Phase, State
 from agentrail.errors import SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
 from agentrail.reprs import in_brackets
 from agentrail.runtime.actor.completed_inputs import COMPLETED, completed, with_partial
-from agentrail.runtime.actor.early_release import relieve
 from agentrail.runtime.actor.end_reason import Gone, why_gone
 from agentrail.runtime.actor.hibernation import Sleep, without_code
-from agentrail.runtime.actor.journal_log import Records, rebuilt, with_plugins_of
-from agentrail.runtime.actor.parent_link import Ties
+from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
+from agentrail.runtime.actor.parts import Parts
 from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.screened_inputs import screened, screened_digest
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
-from agentrail.runtime.actor.tool_sources import RunningSource, Sources
-from agentrail.runtime.events.bus import Bus
-from agentrail.runtime.events.tracing import Traces
-from agentrail.runtime.inbox.known_commands import Answers, digest_of
+from agentrail.runtime.actor.tool_sources import RunningSource
+from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import Waiters
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.life import AbortPending
@@ -44,36 +38,21 @@ TOLD = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
 """Inputs that report the actor's own crash or wake-up. After another crash they are made anew, not put back."""
 
 
-class Session:
+class Session(Parts):
     """A running session: mailbox, state, journal and the work under way."""
 
     __slots__ = (
-        "__weakref__",
         "_aborting",
-        "_answers",
         "_code",
         "_in_doubt",
-        "_in_hand",
         "_left",
         "_performer",
         "_slow",
         "_touched",
         "broke",
-        "bus",
         "down",
         "gone",
-        "home",
-        "mailbox",
         "parked",
-        "records",
-        "session_id",
-        "shared",
-        "sleep",
-        "sources",
-        "state",
-        "ties",
-        "traces",
-        "waiters",
     )
 
     def __init__(
@@ -86,38 +65,23 @@ class Session:
         *,
         returned: bool = False,
     ) -> None:
-        self.session_id = state.session_id
-        self.state = state
-        self.home = trio.lowlevel.current_trio_token()
-        self.shared = shared
+        super().__init__(state, claim, shared, Sleep(find_code, code.revision), returned=returned)
         self._code: SessionCode | None = code
-        self.sleep = Sleep(find_code, code)
-        self.mailbox = Mailbox(state.session_id, shared.gate, shared.idlers)
-        self.records = Records(claim, shared, None if returned else state)
-        buffered = state.setup.options.event_buffer_size
-        mid_turn = state.phase is not Phase.IDLE
-        self.bus = Bus(self.session_id, buffered, self.records, state.seq, mid_turn=mid_turn)
-        self.ties = Ties()
+        code.judge.askers = self.waiters
         self._performer: Performer | None = Performer(state, shared, code, self.bus, self.mailbox, self.ties)
-        self.sources = Sources()
-        self.waiters = Waiters()
         self.down: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None
-        self.records.callers = self
-        self.traces = Traces()
         self._aborting: Slot[Answer] | None = None
         self.broke: str | None = None
         self.parked = False
         self._touched = 0
         self._slow: SlowHooks | None = None
-        self._in_hand: Letter | None = None
         self._in_doubt: Step | None = None
         self._left: tuple[Step, Letter, bool] | None = None
-        self._answers = Answers(state.session_id, shared.journal, new=not returned)
 
     @in_brackets
     def __repr__(self) -> str:
-        return self.sleep.summary(self.state)
+        return self.summary
 
     @property
     def code(self) -> SessionCode:
@@ -137,6 +101,7 @@ class Session:
 
     async def run(self) -> None:
         """Run the actor until the session ends, falls asleep or dozes (`DozeDue`); after a crash, recover first."""
+        self.unpack()
         if self.sleep.is_deep:
             await self._wake()
         elif self.broke is not None:
@@ -144,7 +109,7 @@ class Session:
         self.broke = None
         self._touched = self.shared.clock.now_ms()
         self._look_after()
-        while self.state.phase is not Phase.ENDED:
+        while self.state.phase is not ENDED:
             await self._take(await self.mailbox.receive())
             if self.state.asleep:
                 if self.mailbox.is_empty and await self._fall_asleep():
@@ -165,6 +130,7 @@ class Session:
 
     async def set_aside(self, cause: str, input_: str) -> None:
         """Journal that the session is quarantined, if the journal can write."""
+        self.unpack()
         told = inputs.CrashedTooOften(cause, input_)
         if not self.sleep.is_deep:
             await self._come_back(told)
@@ -197,7 +163,7 @@ class Session:
         self._in_doubt = None
         self.state = records.come_back(with_plugins_of(state, self.state, head), head, stem)
         if self._left is not None:
-            self._show(*self._left)
+            self._show(self.performer, *self._left)
         elif letter is not None and type(letter.given) not in TOLD:
             self.mailbox.put_back(letter)
         if self.state.phase is not Phase.ENDED:  # it ended while the supervisor restarted others, and it with them
@@ -230,8 +196,8 @@ class Session:
             self._slow.took(ended - began - shared.watchdog.collecting(crumb, ended), self.state, given, outcome)
         performer.stop_early(outcome.effects)
         told = letter.command is not None and outcome.answer is not None  # refusals too: an id keeps its first answer
-        if told or outcome.changes(self.state):
-            if isinstance(given, inputs.StreamBegan):
+        if told or outcome.events or outcome.changes(self.state):
+            if type(given) is inputs.StreamBegan:
                 self.records.begin(given.request_id, self.state, outcome)
             elif not self._never_was(outcome):
                 self._in_doubt = outcome
@@ -241,7 +207,7 @@ class Session:
         if self.traces:
             self.traces.show(self.state, arrival, outcome)
         self.state = outcome.state
-        self._show(outcome, letter)
+        self._show(performer, outcome, letter)
         if letter.prepare is not None:
             self.code.keep(self.state)
 
@@ -260,12 +226,12 @@ class Session:
         """Whether the session failed to start: then nothing is journaled and its id stays free."""
         return self.records.head == 0 and outcome.state.phase is Phase.ENDED
 
-    def _show(self, outcome: Step, letter: Letter, publish: bool = True) -> None:
+    def _show(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish, perform and answer a step that is journaled; after a crash here, recovery does the rest."""
-        performer = self.performer
         performer.state = outcome.state
-        if isinstance(letter.given, inputs.StreamEnded | inputs.StreamCut):
-            performer.release(letter.given.request_id)
+        given = letter.given
+        if type(given) is inputs.StreamEnded or type(given) is inputs.StreamCut:
+            performer.release(given.request_id)
         effects = iter(outcome.effects)
         left: tuple[AnyEffect, ...] = ()
         try:
@@ -327,7 +293,8 @@ class Session:
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))
-        self._performer = None
+        self._performer = self._slow = self._aborting = None
+        self._touched = 0
         self._answers.forget()
         self.bus.rest()
         self.state, self._code = self.sleep.begin(self.state, self.code)
@@ -336,6 +303,7 @@ class Session:
     async def _wake(self) -> None:
         """Rebuild state and code of a hibernating session, because a letter came, and report that it woke."""
         self.state, self._code = self.sleep.end(await self._stored(), self.records.head)
+        self._code.judge.askers = self.waiters
         self._performer = Performer(self.state, self.shared, self._code, self.bus, self.mailbox, self.ties)
         await self._take(Letter(inputs.SessionWoke()))
 
@@ -343,7 +311,7 @@ class Session:
 
     def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
         """Stop the work that an abort stops, at once and before it is journaled; *answer* comes after that."""
-        if self.gone is not None or self.sleep.is_deep or self._answers.has(command):
+        if self.gone is not None or self.sleeps or self._answers.has(command):
             return
         # Not through the mailbox: a commit may take a second, and running work would go on until the abort is handled.
         # tests/runtime/test_abort.py::test_it_is_cut_at_once_also_while_another_commit_is_late
@@ -352,13 +320,6 @@ class Session:
             self._aborting = answer
             announce = partial(self._announce, answer)
             self.shared.timers.set((self.session_id, "abort"), self.shared.clock.after(LATE_COMMIT), announce)
-
-    def relieve(self) -> None:
-        """Answer callers of abort and stop early if the journal cannot write."""
-        stuck = self.records.stuck
-        if stuck is not None:
-            in_hand = () if self._in_hand is None else (self._in_hand,)
-            relieve(self.session_id, (*in_hand, *self.mailbox.control), stuck)
 
     def _announce(self, answer: Slot[Answer]) -> None:
         """Emit `AbortPending` if the abort that *answer* waits for is still not journaled."""
@@ -380,6 +341,7 @@ class Session:
 
     def finish(self, error: BaseException | None) -> None:
         """Clean up after the loop, however it ended, and answer all callers that still wait."""
+        self.unpack()
         gone = self.gone = why_gone(self.state, error, parked=self.parked)
         if self._performer is not None:
             self._performer.close()
@@ -393,7 +355,20 @@ class Session:
         self.bus.close()
         self.traces.end()
         self.ties.gone(gone.error)
+        self.shared.idlers.forget(self)
         self.records.callers = None  # a session that is gone is freed without the garbage collector
         waiting, self.down = self.down, ()
         for slot in waiting:
             slot.settle(gone)
+
+
+class PackedSession(Session):
+    """A session that hibernates and whose parts are put away."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers know the parts of a `Session`
+        __getattr__ = Session.part
+
+
+Session.awake_class, Session.packed_class = Session, PackedSession

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import trio
 
@@ -177,11 +178,16 @@ class Link:
 class Ties:
     """Links of a session to its parent and to its own sub-agents; either may be missing."""
 
-    __slots__ = ("above", "subagents")
+    __slots__ = ("__weakref__", "above", "subagents")
 
     def __init__(self) -> None:
         self.above: Link | None = None
         self.subagents: Subagents | None = None
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is neither a parent nor a link to sub-agents."""
+        return self.above is None and self.subagents is None
 
     def held(self) -> tuple[HeldCall, ...]:
         """Return the held calls and questions of the session's sub-agents."""
@@ -225,6 +231,9 @@ class Ties:
         if self.above is not None:
             self.above.gone(error)
 
+
+UNTIED: Final = Ties()
+"""Ties of sessions without a parent and without sub-agents; only to be read."""
 
 log = logging.getLogger("agentrail.task")
 

@@ -30,6 +30,7 @@ from agentrail.runtime.work.compacting import RunningCompaction
 from agentrail.runtime.work.model_stream import Stream, UsageMeter, formed
 from agentrail.runtime.work.past import StoredPast
 from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk, model_options
+from agentrail.runtime.work.screens import Screens, screens_of
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
@@ -153,6 +154,9 @@ class Performer:
     def _whisper(self, event: Event) -> None:
         self._bus.whisper(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
 
+    def _screens(self) -> Screens | None:
+        return screens_of(self._code.judge, self.state.seats)
+
     def model(self, name: str) -> Model:
         """Return the model called *name*; `UnknownModel` if there is none."""
         own = self._code.models.get(name)
@@ -164,7 +168,7 @@ class Performer:
         """Send a request in a task of its own."""
         request = effect.request
         stream = self._stream = Stream(effect, self._shared.clock, self._bus, self._mailbox.post, self._code.prices)
-        stream.screen_by(self._code.judge, self.state.seats)
+        stream.screen_by(self._screens())
         self._requests += ((request_id := request.request_id),)
         try:
             model = self.model(request.model)
@@ -207,7 +211,7 @@ class Performer:
 
     def release(self, request_id: str) -> None:
         """Forget a request whose end the machine has handled."""
-        self._requests = tuple(each for each in self._requests if each != request_id)
+        self._requests = tuple([each for each in self._requests if each != request_id])
         if self._stream is not None and self._stream.request.request_id == request_id:
             self._stream = None
             self._shared.timers.clear((self._session_id, "stall"))
@@ -235,7 +239,7 @@ class Performer:
                 why = "was redefined before the call ran" if effect.name in self.state.tools else "has no code here"
                 self._mailbox.post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
             return
-        call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended)
+        call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended, self._screens())
         if self._calls is None:
             self._calls = {}
         self._calls[effect.call_id] = call
@@ -266,7 +270,7 @@ class Performer:
             call_id,
             key,
             state.setup.working_dir,
-            state.model if state.turn is None else state.turn.model,
+            state.using[0],
             state.todos,
             state.setup.user_data,
             state.turns,
@@ -343,7 +347,8 @@ class Performer:
     def start_compaction(self, effect: effects.StartCompaction) -> None:
         """Start a task that compacts the context."""
         post, code = self._mailbox.post, self._code
-        self._compaction = RunningCompaction(effect, post, self._ask_model, code.prices, code.compactor)
+        words, find = self._screens() is None, partial(code.compactor_for, self.state)
+        self._compaction = RunningCompaction(effect, post, self._ask_model, code.prices, find, words=words)
         self._shared.nursery.start_soon(self._compaction.run, name=f"compaction ({self._session_id})")
 
     def cancel_compaction(self, _: effects.CancelCompaction) -> None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.events.replay import EphemeralTail, Reader
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
 
-_TURN_ENDS = (AgentEnd, AgentAbort)
+_TURN_ENDS = frozenset({AgentEnd, AgentAbort})
 
 
 class Bus:
     """Event bus of one session."""
 
     __slots__ = (
+        "__weakref__",
         "_before",
         "_buffer",
         "_buffer_size",
@@ -66,15 +67,15 @@ class Bus:
         """Deliver durable events to all subscribers, in order."""
         if not envelopes:
             return
-        reach(Failpoint.PUBLISH)
+        reach("PUBLISH")
         for subscription in self._subscriptions:
             subscription.offer(envelopes)
         self._last = envelopes[-1]
         self._n = 0
         self._whispers = None
-        if self._buffered and any(isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes):
+        if self._buffered and not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]):
             self._drop_buffer()
-        reach(Failpoint.PUBLISHED)
+        reach("PUBLISHED")
 
     def whisper(self, said: Event | str, at: int) -> None:
         """Deliver an ephemeral event, which is not journaled, to all subscribers; a text is a `MessageDelta`."""
@@ -97,7 +98,7 @@ class Bus:
         """Deliver ephemeral events that have come at once."""
         n = self._n + len(said)
         whispers = self._whispers
-        room = min((subscription.room_to for subscription in self._subscriptions), default=n)
+        room = min([subscription.room_to for subscription in self._subscriptions], default=n)
         if whispers is None or n > room or self._buffered + len(said) > self._buffer_size:
             for one in said:
                 self.whisper(one, at)
@@ -149,6 +150,15 @@ class Bus:
         for subscription in self._subscriptions:
             subscription.keep(self._n)
         self._before, self._last, self._whispers = self.cursor.seq, None, None
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether a new bus that is told where this one rests (`rested`) would do as well."""
+        return not (self._subscriptions or self._buffered or self._last or self.closed)
+
+    def rested(self, dropped: Cursor | None, whispered: int) -> None:
+        """Go on from where a bus rests that was put away."""
+        self.dropped, self._n = dropped, whispered
 
     def close(self) -> None:
         """Tell all subscribers that no more events come."""

@@ -40,10 +40,9 @@ class EphemeralTail:
 
     def envelopes(self, first: int, last: int) -> list[Envelope]:
         """Return the events with the numbers from *first* to *last*, none of which must have been dropped."""
-        behind, start, end = self._behind, first - self._first, last + 1 - self._first
-        session_id, seq, turn, round_, path = behind.session_id, behind.seq, behind.turn, behind.round, behind.path
+        like, start, end = self._behind.but(by=""), first - self._first, last + 1 - self._first
         return [
-            _envelope(session_id, seq, n, at, turn, round_, _delta(said) if isinstance(said, str) else said, path)
+            like.but(n=n, at=at, event=_delta(said) if isinstance(said, str) else said)
             for n, (said, at) in enumerate(zip(self.said[start:end], self.at[start:end], strict=True), first)
         ]
 

@@ -311,11 +311,12 @@ class Subscription:
 
     def _taken(self) -> Envelope | None:
         """Take the next live event; `None` if there is none."""
-        if not self._queue:
-            self.keep(self._bus.tail[1])
+        tail, last = self._bus.tail
+        if tail is not None and not self._queue and self._next <= last:
+            self.keep(last)
         while self._queue:
             first = self._queue.pop(0)
-            if isinstance(first, Envelope):
+            if not isinstance(first, Run):
                 self._last_out = first
                 return first
             self._runs -= 1

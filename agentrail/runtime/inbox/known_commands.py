@@ -22,7 +22,7 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import BadRecord, BrokenJournal, CommandConflict, JournalUnavailable
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Journal
 from agentrail.values.stream import NOTHING_YET
 
@@ -59,13 +59,18 @@ MOST_KEPT: Final = 1000
 class Answers:
     """Answers of one session, by command id."""
 
-    __slots__ = ("_journal", "_kept", "_session_id", "are_all_kept")
+    __slots__ = ("__weakref__", "_journal", "_kept", "_session_id", "are_all_kept")
 
     def __init__(self, session_id: str, journal: Journal, *, new: bool = False) -> None:
         self._session_id = session_id
         self._journal = journal
         self.are_all_kept = new
         self._kept: dict[str, tuple[bytes, Answer]] | None = None
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no answer is in memory, and some may be in the journal."""
+        return self._kept is None and not self.are_all_kept
 
     def has(self, command: str | None) -> bool:
         """Whether the answer to *command* is in memory."""
@@ -83,7 +88,7 @@ class Answers:
                 stored = None if self.are_all_kept else await self._journal.answer(self._session_id, command)
             except (JournalUnavailable, BadRecord, BrokenJournal) as error:
                 return Refused.of(error)
-            reach(Failpoint.ANSWER_LOOKED_UP)
+            reach("ANSWER_LOOKED_UP")
             known = None if stored is None else (digest_of(stored.input), stored.answer)
         if known is None:
             return None

@@ -13,7 +13,7 @@ import trio
 from agentrail.core.vocabulary.commands import AbortSent, ActorCommand, Answer, PromptSent, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import MailboxFull
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.inbox.dozing import DozeDue, Idlers
 from agentrail.runtime.inbox.letter import Letter, joined
@@ -34,6 +34,7 @@ class Mailbox:
     """Three lanes that many tasks post to and one actor reads; *idlers* has the actor end that waits for long."""
 
     __slots__ = (
+        "__weakref__",
         "_admitted",
         "_apart",
         "_at_gate",
@@ -43,7 +44,6 @@ class Mailbox:
         "_gate",
         "_idlers",
         "_lane",
-        "_number",
         "_reader",
         "_results",
         "_session",
@@ -53,6 +53,7 @@ class Mailbox:
         "_waiting_for_room",
         "alarm",
         "closed",
+        "number",
         "suspended",
     )
 
@@ -65,11 +66,9 @@ class Mailbox:
         self._user: list[Letter] = []
         self._lane = self._control
         self.suspended = False  # only the control lane is read
-        self._bytes = 0
-        self._number = 0
+        self._bytes = self._urgent = self._unbroken = 0
+        self.number = 0  # of the last letter
         self._apart = 0  # letters up to this number are not joined
-        self._urgent = 0
-        self._unbroken = 0
         self._admitted = self._at_gate = False
         self._dozes = False  # the reader was woken to end
         self._reader: trio.lowlevel.Task | None = None
@@ -89,6 +88,11 @@ class Mailbox:
     def is_empty(self) -> bool:
         """Whether no letter waits."""
         return not (self._control or self._results or self._user or self._waiting_for_room)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether a new mailbox with the same alarm and number would do as well."""
+        return self.is_empty and self.closed is None and not self.suspended
 
     @property
     def lengths(self) -> tuple[int, int, int]:
@@ -146,8 +150,8 @@ class Mailbox:
                 waiting.given = known.joined(abort)
             if same or own or (letter.command is None and known.covers(abort)):
                 if abort.clear_queue:  # so that prompts sent between the two aborts are dropped too
-                    self._number += 1
-                    waiting.number = self._number
+                    self.number += 1
+                    waiting.number = self.number
                 return waiting
         return None
 
@@ -196,8 +200,8 @@ class Mailbox:
 
     def _put(self, letter: Letter) -> None:
         self._bytes += letter.size
-        self._number += 1
-        letter.number = self._number
+        self.number += 1
+        letter.number = self.number
         self._user.append(letter)
         if self._admitted:
             self._wake()
@@ -223,8 +227,8 @@ class Mailbox:
         if self.closed is not None:
             letter.settle(self.closed)
             return
-        self._number += 1
-        letter.number = self._number
+        self.number += 1
+        letter.number = self.number
         lane.append(letter)
         self._wake()
 
@@ -243,7 +247,7 @@ class Mailbox:
             letter = self._take()
             if letter is not None:
                 self._unbroken += len(letter.parts) or 1
-                reach(Failpoint.MESSAGE_TAKEN)
+                reach("MESSAGE_TAKEN")
                 return letter
             if self._user and not self.suspended:
                 self._ask_gate()
@@ -353,13 +357,9 @@ class Mailbox:
         task, self._reader = self._reader, None
         if task is not None:
             trio.lowlevel.reschedule(task)
-        elif self.alarm is not None:
-            self._ring(self.alarm)
-
-    def _ring(self, alarm: Callable[[], None]) -> None:
-        """Wake the session if it dozes or hibernates, as no actor reads the mailbox then."""
-        self.alarm = None
-        alarm()
+        elif self.alarm is not None:  # the session dozes or hibernates, so no actor reads the mailbox
+            alarm, self.alarm = self.alarm, None
+            alarm()
 
     def doze(self) -> None:
         """Have the reader end, if it waits and no letter does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from agentrail.core.answers import UNFIT, read_answer
 from agentrail.core.vocabulary.state import State
@@ -20,6 +20,7 @@ from agentrail.values.value import Value
 
 if TYPE_CHECKING:
     from agentrail.core.machine.step import Step
+    from agentrail.hooks.judge import ReadAnswer
 
 
 class HeldCall(Value):
@@ -112,34 +113,53 @@ def _asked(call: Call) -> tuple[str, str, tuple[str, ...]]:
     return ("", "", ()) if question is None else (question.ref, question.question, question.options)
 
 
+class Asker(NamedTuple):
+    """A caller that waits for a turn."""
+
+    slot: Slot[Outcome]
+    """Gets how the turn ended."""
+    read: ReadAnswer | None
+    """Makes the caller's object of the answer; `None` if the caller wants a `Reply`."""
+
+
 class Waiters:
     """Callers that wait for a turn, by the id of its prompt."""
 
-    __slots__ = ("_slots",)
+    __slots__ = ("__weakref__", "_askers")
 
     def __init__(self) -> None:
-        self._slots: dict[str, list[Slot[Outcome]]] | None = None
+        self._askers: dict[str, list[Asker]] | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._slots)
+        return bool(self._askers)
 
-    def watch(self, slot: Slot[Outcome]) -> Callable[[str], None]:
-        """Return a function that makes *slot* wait for a prompt, to call when the prompt's id is known."""
+    @property
+    def is_blank(self) -> bool:
+        """Whether no caller waits."""
+        return not self._askers
+
+    def watch(self, asker: Asker) -> Callable[[str], None]:
+        """Return a function that makes *asker* wait for a prompt, to call when the prompt's id is known."""
 
         def watch(ref: str) -> None:
-            if self._slots is None:
-                self._slots = {}
-            self._slots.setdefault(ref, []).append(slot)
+            if self._askers is None:
+                self._askers = {}
+            self._askers.setdefault(ref, []).append(asker)
 
         return watch
 
-    def leave(self, ref: str, slot: Slot[Outcome]) -> None:
-        """Remove a *slot* whose caller no longer waits."""
-        waiting = (self._slots or {}).get(ref, [])
-        if slot in waiting:
-            waiting.remove(slot)
-            if not waiting and self._slots is not None:
-                del self._slots[ref]
+    def leave(self, ref: str, asker: Asker) -> None:
+        """Remove an *asker* that no longer waits."""
+        waiting = (self._askers or {}).get(ref, [])
+        if asker in waiting:
+            waiting.remove(asker)
+            if not waiting and self._askers is not None:
+                del self._askers[ref]
+
+    def readers(self, prompt: str) -> tuple[ReadAnswer, ...]:
+        """Return how the callers that wait for the answer to *prompt* make their objects, each way once."""
+        waiting = (self._askers or {}).get(prompt, ())
+        return tuple(dict.fromkeys(asker.read for asker in waiting if asker.read is not None))
 
     def notice(self, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
         """Answer callers whose turn ended, never started, or waits for a person; *below*: what waits in sub-agents."""
@@ -147,23 +167,23 @@ class Waiters:
             if type(envelope.event) in _ENDS and (end := told(envelope.event)) is not None:
                 self._settle(*end)
         turn = outcome.state.turn
-        if turn is not None and self._slots and turn.ref in self._slots:
+        if turn is not None and self._askers and turn.ref in self._askers:
             reply = resting(outcome.state, turn.ref, below)
             if reply is not None:
                 self._settle(reply.ref, reply)
 
     def close(self, error: AgentrailError) -> None:
         """Answer all callers: no turn will end any more."""
-        slots, self._slots = self._slots or {}, None
-        for waiting in slots.values():
-            for slot in waiting:
-                slot.settle(error)
+        askers, self._askers = self._askers or {}, None
+        for waiting in askers.values():
+            for asker in waiting:
+                asker.slot.settle(error)
 
     def _settle(self, ref: str, outcome: Outcome) -> None:
-        for slot in (self._slots or {}).pop(ref, ()):
-            slot.settle(outcome)
-        if not self._slots:
-            self._slots = None
+        for asker in (self._askers or {}).pop(ref, ()):
+            asker.slot.settle(outcome)
+        if not self._askers:
+            self._askers = None
 
 
 def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:

@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from agentrail.errors import AgentrailError, JournalUnavailable
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, Journal, Lease
 from agentrail.reprs import in_brackets, some
 from agentrail.runtime.shared.journal_retry import patiently
@@ -103,7 +103,7 @@ class Leases:
                 await self._journal.release(leaving)
             except AgentrailError as error:
                 _complain("released", error)
-        reach(Failpoint.RELEASED)
+        reach("RELEASED")
 
     async def _renew(self) -> None:
         """Renew all leases, as often as it takes; tell of those that are lost."""
@@ -112,7 +112,7 @@ class Leases:
         except AgentrailError as error:
             _complain("renewed", error)
             return
-        reach(Failpoint.RENEWED)
+        reach("RENEWED")
         for claim in lost:
             if self._claims.get(claim.session_id) == claim:
                 del self._claims[claim.session_id]

@@ -33,6 +33,9 @@ from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.foreign import inside, is_short, mended, named, pass_interrupt, seconds, trace, words
 from agentrail.values.json import freeze
 from agentrail.values.stream import Chunk, Failure, FailureKind, Response
+from agentrail.values.value import quick
+
+_text = quick(Text)
 
 TEXT = "the text"
 PART = "a part"
@@ -127,17 +130,24 @@ def traced(error: BaseException) -> str:
 
 
 def tell(
-    log: logging.Logger, error: BaseException | None, message: str, *about: object, level: int = logging.ERROR
+    log: logging.Logger,
+    error: BaseException | None,
+    message: str,
+    *about: object,
+    level: int = logging.ERROR,
+    words: bool = True,
 ) -> None:
     """Log *error* with its traceback and causes, as far as they can be formatted.
 
+    Without *words*, the class and the traceback alone are logged: the texts of exceptions may hold what plugins screen
+    out, and so may the exception itself, which handlers of logs read too.
     The text is made here. A log handler that cannot encode half a surrogate pair would drop the whole line.
     """
     if not log.isEnabledFor(level):
         return
     said = mended(message % about)
-    text = None if error is None else _led_to(error)
-    told = None if error is None else (type(error), error, trace(error))
+    text = None if error is None else _led_to(error) if words else traced(error)
+    told = None if error is None or not words else (type(error), error, trace(error))
     file, line, function, _ = log.findCaller(stacklevel=2)
     record = log.makeRecord(log.name, level, file, line, "%s", (said,), told, function)
     record.exc_text = text
@@ -206,7 +216,7 @@ def kept_text(text: object, what: str) -> str:
 def kept_parts(said: object) -> tuple[Part, ...]:
     """Return a caller's text or parts as a tuple of parts; raise `BadMessage` if they cannot be stored."""
     if isinstance(said, str):
-        return (Text(kept_text(said, TEXT)),)
+        return (_text(kept_text(said, TEXT)),)
     if not isinstance(said, Iterable):
         raise BadMessage(TEXT, f"a `{type(said).__name__}`")
     return tuple(_kept_part(part) for part in cast("Iterable[object]", said))
@@ -215,7 +225,7 @@ def kept_parts(said: object) -> tuple[Part, ...]:
 def _kept_part(part: object) -> Part:
     match part:
         case Text(text=text):
-            return Text(kept_text(text, PART))
+            return _text(kept_text(text, PART))
         case Image(media_type=media_type, data=data):
             return Image(kept_text(media_type, "a media type"), kept_text(data, "an image"))
         case File():

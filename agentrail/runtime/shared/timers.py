@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import trio
 
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets, some
 from agentrail.runtime.shared.clock import Clock
 
@@ -61,12 +61,12 @@ class Timers:
             else:  # cheaper than to wake the task, as a timer such as that of an abort is mostly cleared soon
                 self._until = at
                 self._waiting.deadline = self.clock.deadline(at)
-        reach(Failpoint.TIMER_SET)
+        reach("TIMER_SET")
 
     def clear(self, key: Key) -> None:
         """Delete a timer. No-op if it is not set."""
         self._take(key)
-        reach(Failpoint.TIMER_CLEARED)
+        reach("TIMER_CLEARED")
 
     def clear_all(self, owner: str) -> None:
         """Delete all timers whose key begins with *owner*."""
@@ -92,7 +92,7 @@ class Timers:
                 timer = heapq.heappop(self._heap)
                 fire = self._take(timer[2]) if self._is_live(timer) else None
                 if fire is not None:
-                    reach(Failpoint.TIMER_FIRED)
+                    reach("TIMER_FIRED")
                     fire()
             self._drop_dead()
             self._until = self._heap[0][0] if self._heap else math.inf

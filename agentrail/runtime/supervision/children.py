@@ -12,7 +12,7 @@ import trio
 from agentrail.core.supervision_rules import Ward
 from agentrail.core.vocabulary.commands import Answer, StopSent
 from agentrail.errors import Fenced, JournalUnavailable
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.hibernation import husk
 from agentrail.runtime.actor.loop import Session
@@ -108,13 +108,13 @@ class SessionBody:
     @property
     def sleeps(self) -> bool:
         """Whether the session hibernates."""
-        return self.session.sleep.is_deep
+        return self.session.sleeps
 
     def gone(self, error: BaseException | None) -> None:
         """Answer all callers that still wait for the session."""
         if self.session.gone is None:
             self.session.finish(error)
-            reach(Failpoint.LEFT)
+            reach("LEFT")
 
     def forget(self) -> None:
         """Free the memory of a session that is gone, except for its `status`, if the journal does not keep sessions."""
@@ -125,14 +125,14 @@ class SessionBody:
 
     def view(self, shown: ChildView) -> ChildView:
         """Add phase, mailbox, requests waiting for a provider's limit, and sub-agents."""
-        session = self.session
-        subagents = session.ties.subagents
+        session, state = self.session, self.session.state
+        subagents = session.bonds.subagents
+        if (box := session.box) is not None:
+            shown = shown.but(suspended=box.suspended, mailbox=box.lengths)
         return shown.but(
-            phase=session.state.phase.value,
-            suspended=session.mailbox.suspended,
-            mailbox=session.mailbox.lengths,
-            memory=session.state.history.size,
-            limited=session.shared.limits.waiting_of(session.state.session_id),
+            phase=state.phase.value,
+            memory=state.history.size,
+            limited=session.shared.limits.waiting_of(session.session_id),
             children=() if subagents is None else subagents.views(),
         )
 
@@ -287,6 +287,7 @@ def session_of(child: Child | None) -> Session | None:
 
 def forget_records(session: Session) -> None:
     """Free the memory of a session whose records are gone, except for its `status`; its handles read none any more."""
+    session.unpack()
     session.records.forgotten = True
     session.state = husk(session.state)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.errors import SessionForgotten, SessionNotStored, SessionStillRuns, SessionUnfinished
+from agentrail.errors import SessionForgotten, SessionHeld, SessionNotStored, SessionStillRuns, SessionUnfinished
 from agentrail.ports.journal import Redaction
 from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.runtime.actor.loop import Session
@@ -14,9 +14,17 @@ from agentrail.runtime.supervision.sessions import Sessions
 async def delete_stored(sessions: Sessions, session_id: str) -> None:
     """Delete a stored session and its sub-agents; raise if one of them runs here, or is held elsewhere."""
     await _wait_gone(sessions, session_id)
-    sessions.tree.delete(session_id)  # first: a call that is cancelled or fails may have begun what ends later
-    shared = sessions.shared
-    if not await shared.journal.delete(session_id, shared.leases.address, shared.clock.now_ms()):
+    shared, stays = sessions.shared, False
+    try:
+        with sessions.reserved(session_id):  # nobody may bring it back before it is gone
+            found = await shared.journal.delete(session_id, shared.leases.address, shared.clock.now_ms())
+    except SessionHeld:
+        stays = True
+        raise
+    finally:  # a call that is cancelled, or fails otherwise, may have begun what ends later
+        if not stays:
+            sessions.tree.delete(session_id)
+    if not found:
         raise SessionNotStored(session_id) if shared.forget is None else SessionForgotten(session_id)
 
 
@@ -24,12 +32,14 @@ async def redact_stored(sessions: Sessions, session_id: str, first: int, last: i
     """Replace the texts of records of a stored session; raise if it runs here, is held elsewhere, or has work to do."""
     await _wait_gone(sessions, session_id)
     shared = sessions.shared
-    await read_opening(shared, session_id)  # raises if it is not stored
-    state, head, _ = await rebuilt(shared.journal, session_id)
-    if state.turn is not None or state.queue or state.steering or state.taking is not None or state.at_work:
-        raise SessionUnfinished(session_id)
-    note = Redaction(shared.clock.now_ms(), by)
-    return await shared.journal.redact(session_id, first, head if last is None else last, note, shared.leases.address)
+    with sessions.reserved(session_id):  # nobody may bring it back with its texts
+        await read_opening(shared, session_id)  # raises if it is not stored
+        state, head, _ = await rebuilt(shared.journal, session_id)
+        if state.turn is not None or state.queue or state.steering or state.taking is not None or state.at_work:
+            raise SessionUnfinished(session_id)
+        note = Redaction(shared.clock.now_ms(), by)
+        upto = head if last is None else last
+        return await shared.journal.redact(session_id, first, upto, note, shared.leases.address)
 
 
 async def _wait_gone(sessions: Sessions, session_id: str) -> None:
@@ -38,6 +48,7 @@ async def _wait_gone(sessions: Sessions, session_id: str) -> None:
     Raise `SessionStillRuns` if the session runs in this tree, or a sub-agent that nothing stops. A quarantined session
     does not run: it is let go, as there is no other way to end it.
     """
+    await sessions.arrived(session_id)
     sessions.tree.let_go(session_id)
     while ending := _ending(sessions, session_id):
         for session in ending:
@@ -51,7 +62,7 @@ def _ending(sessions: Sessions, session_id: str) -> list[Session]:
         raise SessionStillRuns(session_id, session_id)
     for name, child in there.items():
         session = session_of(child)
-        if session is None or session_id not in session.state.setup.path[::2]:
+        if session is None or session.sleeps or session_id not in session.state.setup.path[::2]:
             continue
         if session.ties.above is None:  # it was resumed by itself
             raise SessionStillRuns(session_id, name)

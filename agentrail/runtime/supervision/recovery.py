@@ -16,7 +16,7 @@ from agentrail.errors import (
     SessionNotStored,
     UnknownRecord,
 )
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Journal, opening_of
 from agentrail.runtime.actor.journal_log import PAGE, rebuilt
 from agentrail.runtime.actor.loop import Session
@@ -34,11 +34,11 @@ async def brought_back(
 ) -> tuple[Session, SessionReturned]:
     """Claim and rebuild a stored session, and return it with its first input; no record is written yet."""
     await read_opening(shared, session_id)  # raise for a missing or damaged session before claiming it
-    reach(Failpoint.OPENING_READ)
+    reach("OPENING_READ")
     claim = await shared.leases.claim(session_id, take_over=take_over)
-    reach(Failpoint.CLAIMED)
+    reach("CLAIMED")
     state, number, stem = await rebuilt(shared.journal, session_id)
-    reach(Failpoint.REBUILT)
+    reach("REBUILT")
     if number != claim.head:
         raise Fenced(session_id, claim.epoch)
     if state.phase is Phase.ENDED:
@@ -46,7 +46,7 @@ async def brought_back(
     if state.crashed is not None:
         raise SessionCrashed(session_id, state.crashed)
     state, code, returned = find_code(state, number)
-    reach(Failpoint.CODE_FOUND)
+    reach("CODE_FOUND")
     session = Session(state, claim, shared, code, find_code, returned=True)
     session.records.stem = stem
     if code.sources:

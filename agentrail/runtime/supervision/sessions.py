@@ -22,7 +22,7 @@ from agentrail.errors import (
     SessionStored,
     UnknownSession,
 )
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, SessionFilter, StoredSession
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Link
@@ -64,14 +64,14 @@ class Sessions:
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session; raise an error if it is not here."""
         child = self.tree.sessions.get(session_id)
-        if child is None or not isinstance(child.body, SessionBody) or child.body.session.state.opening:
+        if child is None or not isinstance(child.body, SessionBody) or child.body.session.is_opening:
             raise UnknownSession(session_id)
         return child.body.handle
 
     def handles(self) -> tuple[SessionHandle, ...]:
         """Return the handles of all sessions, in the order of their start."""
         bodies = [child.body for child in self.tree.sessions.values()]
-        return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.state.opening)
+        return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.is_opening)
 
     async def start(
         self,
@@ -115,7 +115,7 @@ class Sessions:
         handle, child = self._adopted(node, session, restart)
         try:
             error = await session.performer.started.wait()
-            reach(Failpoint.STARTED)
+            reach("STARTED")
             if error is None:
                 await session.open_sources()
         except trio.Cancelled:
@@ -169,7 +169,7 @@ class Sessions:
         handle, child = self._adopted(node, session, restart)
         try:
             answer = await slot.wait()
-            reach(Failpoint.RETURNED)
+            reach("RETURNED")
             if not isinstance(answer, Refused):
                 await session.open_sources()
                 return handle
@@ -195,15 +195,28 @@ class Sessions:
         if session_id in self.starting or session_id in self.tree.sessions:
             raise SessionExists(session_id)
         node.check(session_id)
+        with self.reserved(session_id):
+            try:
+                yield
+            finally:
+                self._unclaim(session_id)
+
+    def _unclaim(self, session_id: str) -> None:
+        """Give up the claim of a session that did not start."""
+        if session_id in self.tree.sessions:
+            return
+        self.shared.leases.release(session_id)
+        if self.shared.forget is not None:
+            self.shared.forget(session_id)  # a session that failed to start may have claimed the id
+
+    @contextmanager
+    def reserved(self, session_id: str) -> Generator[None]:
+        """Let no session start under this id while this is open: callers of `resume` wait, `spawn` is refused."""
         self.starting[session_id] = trio.Event()
         try:
             yield
         finally:
             self.starting.pop(session_id).set()
-            if session_id not in self.tree.sessions:
-                self.shared.leases.release(session_id)
-            if self.shared.forget is not None and session_id not in self.tree.sessions:
-                self.shared.forget(session_id)  # a session that failed to start may have claimed the id
 
     def _adopted(self, node: SupervisorNode, session: Session, restart: str) -> tuple[SessionHandle, Child]:
         """Run a session as a child of *node*."""
@@ -271,7 +284,7 @@ class Sessions:
         if claim.head:
             raise SessionStored(session_id)
         node.check(session_id)
-        reach(Failpoint.NEW_CLAIMED)
+        reach("NEW_CLAIMED")
         return claim
 
     def _lost(self, claim: Claim) -> None:

@@ -204,6 +204,8 @@ class SupervisorNode:
             body.session.mailbox.alarm = Alarm(self, child)
             if body.lost is not None:  # in the very pass in which the task ended
                 self.rouse(child)
+            elif not dozes:
+                body.session.pack()
             return
         stuck = child.state == "stuck"
         child.end()
@@ -385,6 +387,8 @@ class SupervisorNode:
     def _forget(self, child: Child, error: BaseException | None) -> None:
         """Remove *child*: it will not be restarted."""
         if self._children.pop(child.key, None) is child:
+            if child.lives():
+                child.cancel()  # it was asleep when its siblings were stopped, and a message has woken it since
             child.started.settle(error or NotReady(child.key))
             self._wards.pop(child.key, None)
             if isinstance(child.body, SessionBody):

@@ -4,39 +4,68 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import lru_cache, partial
+from itertools import count
+from typing import TypeVar
 
 import trio
 
-from agentrail.core.compaction import NOTHING, Plan, planned
+from agentrail.core.compaction import NOTHING, Plan, Slices, planning
 from agentrail.core.machine.requests import READ_HISTORY
+from agentrail.core.machine.responses import back_off
 from agentrail.core.summary_request import SYSTEM, prompt_for
 from agentrail.core.vocabulary.effects import StartCompaction
 from agentrail.core.vocabulary.inputs import AnyInput, CompactionEnded, CompactionFailed
-from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.model import AskModel, Compactor, Leaving, Prices
-from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.core.windows import ASSUMED
+from agentrail.errors import ModelError
+from agentrail.ports.failpoints import reach
+from agentrail.ports.model import Prices
+from agentrail.runtime.shared.sanitize import Contained, fit_failure, tell
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.values.content import Text, text_of
 from agentrail.values.fitting import fit_text
 from agentrail.values.foreign import described, named
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import UserMessage
-from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.messages import AskModel, Compactor, Leaving, UserMessage
+from agentrail.values.stream import FailureKind, ModelRequest, Response
 from agentrail.values.usage import NOTHING_USED, Usage
+
+T = TypeVar("T")
 
 log = logging.getLogger("agentrail.session")
 
 
 async def summarise(leaving: Leaving, ask: AskModel) -> str:
     """Return a summary that the session's model writes: the compactor of sessions that give none."""
-    return await ask(prompt_for(leaving.messages, leaving.room, leaving.most), SYSTEM)
+    return await ask(await in_slices(prompt_for(leaving.messages, leaving.room, leaving.most)), SYSTEM)
+
+
+async def in_slices(work: Slices[T]) -> T:
+    """Return the result of *work*; let other tasks run after each slice. It may be cancelled there."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+        await trio.lowlevel.checkpoint()
+
+
+@lru_cache(maxsize=1000)
+def warn_of(model: str) -> None:
+    """Log that the window of *model* is assumed, and which option says it: once in a process, because of the cache."""
+    log.warning(
+        "the context is compacted as if `%s` could read %s tokens, because nobody knows how many it can; "
+        "set `context_window`",
+        model,
+        f"{ASSUMED:,}",
+    )
 
 
 class RunningCompaction:
     """A compaction in a task of its own; posts exactly one input at its end."""
 
-    __slots__ = ("_ask", "_compactor", "_post", "_prices", "_start", "_used", "scope")
+    __slots__ = ("_ask", "_find", "_post", "_prices", "_start", "_tried", "_used", "_words", "scope")
 
     def __init__(
         self,
@@ -44,13 +73,18 @@ class RunningCompaction:
         post: Callable[[AnyInput], None],
         ask: Callable[[ModelRequest, UsageMeter], Awaitable[Response]],
         prices: Prices,
-        compactor: Compactor | None,
+        find: Callable[[], Compactor | None],
+        *,
+        words: bool = True,
     ) -> None:
-        self._compactor = summarise if compactor is None else compactor
+        """With *words*, what an error says is logged; it may be what the model has said."""
+        self._words = words
+        self._find = find
         self._start = start
         self._post = post
         self._ask = ask
         self._prices = prices
+        self._tried = 0  # attempts at the last request
         self._used = NOTHING_USED
         self.scope = trio.CancelScope()
 
@@ -61,36 +95,28 @@ class RunningCompaction:
 
         def failed(error: BaseException) -> None:
             nonlocal closing
-            tell(log, error, "compaction failed")
+            tell(log, error, "compaction failed", words=self._words)
             closing = CompactionFailed(name, described(error))
 
         try:
             with Contained(failed), self.scope:
-                reach(Failpoint.COMPACTION)
+                reach("COMPACTION")
                 await trio.lowlevel.checkpoint()
-                self._warn()
+                if self._start.is_assumed:
+                    warn_of(self._start.model)
                 closing = await self._compacted()
-                reach(Failpoint.COMPACTED)
+                reach("COMPACTED")
         finally:
             self._post(closing.but(usage=self._used))
-
-    def _warn(self) -> None:
-        """Log that the window is assumed, and which option says it."""
-        if self._start.is_assumed:
-            log.warning(
-                "the context is compacted as if `%s` could read 32,000 tokens, because nobody knows how many it can; "
-                "set `context_window`",
-                self._start.model,
-            )
 
     async def _compacted(self) -> CompactionEnded:
         """Return the outcome: with a summary if there is room for one and it can be written."""
         start = self._start
-        plan = planned(start.messages, start.keep)
+        plan = await in_slices(planning(start.messages, start.keep, start.limit))
         count = len(plan.gone)
         if not count:
             note = f"{plan.shortened} older messages were shortened" if plan.shortened else NOTHING
-            return CompactionEnded(start.compaction_id, plan.messages, 0, note)
+            return CompactionEnded(start.compaction_id, tuple(plan.messages), 0, note)
         summary, problem = "", ""
         if plan.room:
             summary, problem = await self._summary(plan)
@@ -107,41 +133,67 @@ class RunningCompaction:
     async def _summary(self, plan: Plan) -> tuple[str, str]:
         """Return the summary of the messages that go; if there is none, an empty text and why."""
         start, problem = self._start, ""
+        seconds = start.limits.compact_timeout
         found: object = None
 
         def failed(error: BaseException) -> None:
             nonlocal problem
-            tell(log, error, "the summary of a compaction failed")
-            problem = f"the summary failed: {described(error)}"
+            tell(log, error, "the summary of a compaction failed", words=self._words)
+            problem = described(error)
 
         leaving = Leaving(plan.leaving(start.messages), plan.room, start.most)
-        with Contained(failed), trio.move_on_after(start.timeout) as scope:
-            found = await self._compactor(leaving, self._asked)
+        with Contained(failed), trio.move_on_after(seconds) as scope:
+            compactor = self._find() or summarise
+            found = await compactor(leaving, self._asked)
         if scope.cancelled_caught:
-            problem = f"the summary failed: it took longer than compact_timeout={start.timeout:g}"
+            problem = f"it took longer than compact_timeout={seconds:g}"
+        if not problem and not isinstance(found, str):
+            problem = f"it is a `{named(found)}`, and no text"
+        text = fit_text(found).strip() if isinstance(found, str) else ""
+        if not problem and not text:
+            problem = "it is empty"
         if problem:
-            return "", problem
-        if not isinstance(found, str):
-            return "", f"the summary failed: it is a `{named(found)}`, and no text"
-        text = fit_text(found).strip()
-        if not text:
-            return "", "the summary failed: it is empty"
+            tried = f" after {self._tried} attempts" if self._tried > 1 else ""
+            return "", f"the summary failed{tried}: {problem}"
         if len(text) > plan.room:
             return "", f"the summary was refused: it has {len(text):,} characters, and there is room for {plan.room:,}"
         return text, ""
 
     async def _asked(self, prompt: str, system: str = "") -> str:
-        """Return what the session's model answers to *prompt*; its usage counts, even if it fails."""
+        """Return what the session's model answers to *prompt*; try again as a request of the session is tried again.
+
+        The usage of each attempt counts, even if it fails.
+        """
         start = self._start
         options = freeze_object({name: found for name, found in start.options.items() if name != "response_format"})
         messages = (UserMessage((Text(prompt),)),)
         request = ModelRequest(start.model, messages, system, may_call=False, options=options)
+        was_empty = False
+        for tried in count(1):
+            self._tried = tried
+            try:
+                text = text_of((await self._attempt(request)).parts)
+            except ModelError as error:
+                failure = fit_failure(error)
+                wait = back_off(start.limits, tried, failure.retry_after or 0.0, start.random) / 1000
+                left = trio.current_effective_deadline() - trio.current_time()
+                if failure.kind is not FailureKind.TRANSIENT or tried > start.limits.max_retries or wait >= left:
+                    raise
+                await trio.sleep(wait)
+            else:
+                if text.strip() or was_empty:
+                    return text
+                was_empty = True
+        raise AssertionError
+
+    async def _attempt(self, request: ModelRequest) -> Response:
+        """Make the *request* once, and count what it uses."""
         priced = partial(self._prices.priced, request.model, request.options)
         before, meter = self._used, UsageMeter(request)
         usage: Usage | None = None
         try:
             response = await self._ask(request, meter)
             usage = response.usage
-            return text_of(response.parts)
+            return response
         finally:
             self._used = before.plus(priced(meter.used(cut=True) if usage is None else usage))

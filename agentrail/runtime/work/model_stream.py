@@ -16,16 +16,14 @@ from agentrail.core.inline_tags import TagFilter, Tagged
 from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.errors import ModelError
-from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.live import Live
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.ports.model import Model, Prices, forms_answers, times_beginning
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits
-from agentrail.runtime.shared.sanitize import Contained, fit_chunk, fit_failure, tell, traced
+from agentrail.runtime.shared.sanitize import Contained, fit_chunk, fit_failure, tell
 from agentrail.runtime.work.held_text import HeldText
-from agentrail.runtime.work.screens import Screens, screens_of
+from agentrail.runtime.work.screens import Screens
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.fitting import MAX_TEXT
@@ -110,6 +108,7 @@ class Stream:
         "_held",
         "_held_back",
         "_meter",
+        "_now",
         "_open",
         "_plain",
         "_post",
@@ -143,6 +142,7 @@ class Stream:
         self._tags = TagFilter() if started.inline_tags else None
         self._plain = self._tags is None  # whether chunks are taken as they are
         self._clock = clock
+        self._now = clock.now
         self._bus = bus
         self.request = started.request
         self.stall_timeout = started.stall_timeout
@@ -162,18 +162,17 @@ class Stream:
         self._meter = UsageMeter(started.request)
         self._failure = CANCELLED
 
-    def screen_by(self, judge: Live, seats: tuple[AttachedPlugin, ...]) -> None:
-        """Tell the response only as the plugins in *seats* screen it; called before the request starts."""
-        screens = screens_of(judge, seats)
+    def screen_by(self, screens: Screens | None) -> None:
+        """Tell the response only as *screens* give it, if there are any; called before the request starts."""
         if screens is not None:
-            self._screens, self._held, self._plain = screens, HeldText(screens.text), False
+            self._screens, self._held, self._plain = screens, HeldText(screens.text, screens.reach), False
 
     def cut(self) -> None:
         """Cancel the request; nothing more of it is published."""
         self.closed = True
         self._plain = False
         self.scope.cancel()
-        reach(Failpoint.REQUEST_CUT)
+        reach("REQUEST_CUT")
 
     def heard(self) -> Partial:
         """Return the text that subscribers have seen, with the usage of everything received."""
@@ -195,7 +194,7 @@ class Stream:
             said = meter.said + len(text)
             if said <= MAX_TEXT:  # nothing needs to be mended: the usual case, for speed
                 meter.said = said
-                self.last = now = self._clock.now()
+                self.last = now = self._now()
                 self.waiting = False
                 self._text.append(text)
                 if self._open:
@@ -261,7 +260,7 @@ class Stream:
         """Post that the response has begun. No-op after the first time."""
         if not self._began:
             self._began = True
-            reach(Failpoint.FIRST_CHUNK)
+            reach("FIRST_CHUNK")
             self._post(StreamBegan(self.request.request_id))
 
     def _say(self, said: Event | str) -> None:
@@ -281,17 +280,17 @@ class Stream:
         self._bus.whisper(_start_event(self.request.request_id), at)
         held_back, self._held_back = self._held_back, []
         self._bus.whisper_all(held_back, at)
-        reach(Failpoint.STREAM_OPENED)
+        reach("STREAM_OPENED")
 
     def sent(self) -> None:
         """Note that the request is sent now; the wait for rate limits before does not count as a stall."""
         self.waiting = self._timed
         self.last = self._clock.now()
-        reach(Failpoint.REQUEST_SENT)
+        reach("REQUEST_SENT")
 
     async def run(self, model: Model, session_id: str, limits: ProviderLimits) -> None:
         """Body of the request's task: make the request, post its beginning, and exactly one end."""
-        reach(Failpoint.REQUEST_SPAWNED)
+        reach("REQUEST_SPAWNED")
         request_id = self.request.request_id
         closing: AnyInput | None = None
         try:
@@ -309,7 +308,7 @@ class Stream:
         finally:
             self.ended = True
             self._plain = False
-            reach(Failpoint.RESPONSE)
+            reach("RESPONSE")
             self._post(StreamCut(request_id, self.partial(), self._failure) if closing is None else closing)
 
     def _raised(self, error: BaseException) -> None:
@@ -317,10 +316,7 @@ class Stream:
         if isinstance(error, ModelError):
             self._failure = fit_failure(error)
             return
-        if self._screens is None:
-            tell(log, error, "model `%s` raised", self.request.model)
-        else:  # its words may be what is screened out
-            log.error("model `%s` raised: %s", self.request.model, traced(error))
+        tell(log, error, "model `%s` raised", self.request.model, words=self._screens is None)
         self._failure = Failure(FailureKind.PERMANENT, named(error), described(error))
 
     @property

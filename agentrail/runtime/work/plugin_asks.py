@@ -16,15 +16,15 @@ from agentrail.errors import NotReadable
 from agentrail.hooks.actions import (
     Answered,
     AskAnswer,
-    AskRequest,
     CallModel,
     CallService,
+    Errand,
     Failed,
     FindFiles,
     ReadFile,
     RunTool,
 )
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.ports.model import Prices
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
@@ -72,8 +72,7 @@ class AskWorld:
 
 def model_options(state: State, name: str) -> JsonObject:
     """Return the options of a session for the model called *name*; none if the session uses another one."""
-    turn = state.turn
-    model, options = (state.model, state.model_options) if turn is None else (turn.model, turn.options)
+    model, options = state.using
     return options if model == name else EMPTY
 
 
@@ -92,10 +91,10 @@ class RunningAsk:
         return repr(self.ask_id)
 
     async def run(
-        self, request: AskRequest, model: str, world: AskWorld, ctx: ToolContext, post: Callable[[AnyInput], None]
+        self, request: Errand, model: str, world: AskWorld, ctx: ToolContext, post: Callable[[AnyInput], None]
     ) -> None:
         """Body of the task: carry the request out, and post one answer with the usage, even after a failure."""
-        reach(Failpoint.ASK_SPAWNED)
+        reach("ASK_SPAWNED")
         answer: AskAnswer = Failed("cancelled")
 
         def failed(error: BaseException) -> None:
@@ -110,7 +109,7 @@ class RunningAsk:
                 else:
                     answer = await _answer(request, world, ctx)
         finally:
-            reach(Failpoint.ASK_SETTLED)
+            reach("ASK_SETTLED")
             post(AskSettled(self.ask_id, answer, self._used()))
 
     async def _judged(self, request: CallModel, model: str, world: AskWorld) -> AskAnswer:

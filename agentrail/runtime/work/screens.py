@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Final, cast
 
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.live import Live
 from agentrail.hooks.pipeline import Complain, PluginEntry
-from agentrail.hooks.plugin import SCREEN
+from agentrail.hooks.plugin import SCREEN, AnyPlugin
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.fitting import MAX_TEXT
 from agentrail.values.foreign import named
@@ -30,6 +31,12 @@ class Screens:
         self._entries = entries
         self._complain = complain
         self.broken: tuple[PluginError, ...] = ()
+
+    @property
+    def reach(self) -> int:
+        """The most characters that any of the plugins takes out as one."""
+        plugins = [cast("MethodType", entry.method).__self__ for entry in self._entries]
+        return max([cast("AnyPlugin", plugin).longest_screened for plugin in plugins])
 
     def text(self, text: str) -> str:
         """Return *text* as it may be written."""

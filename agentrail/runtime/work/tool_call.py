@@ -7,7 +7,7 @@ then.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import cast
 
 import trio
@@ -15,11 +15,13 @@ import trio
 from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import AnyInput, CallProbed, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import ToolError
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.shared.sanitize import Contained, traced
 from agentrail.runtime.shared.threads import CallThreads, WorkerThreads
+from agentrail.runtime.work.held_text import HeldReports
+from agentrail.runtime.work.screens import Screens
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.fitting import fit_result, fit_text
@@ -88,7 +90,7 @@ async def probe(tool: Tool, key: str) -> Probed:
 class RunningCall:
     """A call that runs, or was cancelled and has not ended yet."""
 
-    __slots__ = ("_closing", "_ended", "_started", "_tool", "_whisper", "scope", "threads")
+    __slots__ = ("_closing", "_ended", "_held", "_started", "_tool", "_whisper", "scope", "threads")
 
     def __init__(
         self,
@@ -97,7 +99,9 @@ class RunningCall:
         threads: WorkerThreads,
         whisper: Callable[[Event], None],
         ended: Callable[[RunningCall, AnyInput], None],
+        screens: Screens | None = None,
     ) -> None:
+        self._held = None if screens is None else HeldReports(screens.text, screens.reach)
         self._started = started
         self._tool = tool
         self._whisper = whisper
@@ -140,12 +144,17 @@ class RunningCall:
 
     def _say(self, update: str) -> None:
         if not self.scope.cancel_called:
-            self._whisper(ToolExecutionUpdate(self.call_id, fit_text(update)))
+            update = fit_text(update)
+            self._tell((update,) if self._held is None else self._held.reports(update))
+
+    def _tell(self, updates: Iterable[str]) -> None:
+        for update in updates:
+            self._whisper(ToolExecutionUpdate(self.call_id, update))
 
     async def run(self, ctx: ToolContext) -> None:
         """Body of the call's task: run the tool, and post one input when nothing of it runs any more."""
         started = self._started
-        reach(Failpoint.CALL_SPAWNED)
+        reach("CALL_SPAWNED")
         try:
             with Contained(self._raised):
                 if not self.scope.cancel_called:  # a cancelled tool would still run until its first checkpoint
@@ -154,19 +163,21 @@ class RunningCall:
             if self.scope.cancel_called:
                 await self.threads.wait_ended()
         finally:
-            reach(Failpoint.CALL_ENDED)
+            reach("CALL_ENDED")
+            if self._held is not None and not self.scope.cancel_called:
+                self._tell(self._held.left())
             self._ended(self, self._closing)
-            reach(Failpoint.CALL_POSTED)
+            reach("CALL_POSTED")
 
     async def _ended_well(self, started: StartCall | ProbeCall, ctx: ToolContext) -> AnyInput:
-        if isinstance(started, ProbeCall):
-            reach(Failpoint.PROBE)
+        if not isinstance(started, StartCall):
+            reach("PROBE")
             found = await probe(self._tool, started.key)
-            reach(Failpoint.PROBED)
+            reach("PROBED")
             return CallProbed(started.call_id, started.attempt, found)
-        reach(Failpoint.TOOL)
+        reach("TOOL")
         result = await execute(self._tool, started.args, ctx)
-        reach(Failpoint.TOOL_DONE)
+        reach("TOOL_DONE")
         return ToolReturned(started.call_id, started.attempt, result)
 
     def _raised(self, error: BaseException) -> None:

@@ -16,10 +16,10 @@ from agentrail.codec.type_hints import readable
 from agentrail.errors import AgentrailError, NotJson, PluginRefused
 from agentrail.hooks.actions import UNCHANGED, Action, Ask, AskAnswer
 from agentrail.hooks.attachments import options_of
-from agentrail.hooks.context import Context
+from agentrail.hooks.context import Context, Log
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.pipeline import MAX_ASKS
-from agentrail.hooks.plugin import MATRIX, ON_EVENT, SCREEN, UNKNOWN, AnyPlugin, Log, Plugin, state_type
+from agentrail.hooks.plugin import MATRIX, ON_EVENT, SCREEN, UNKNOWN, AnyPlugin, Plugin, state_type
 from agentrail.hooks.wellformed import why_malformed
 from agentrail.runtime.work.screens import why_no_text
 from agentrail.testing.as_code import CodeSource

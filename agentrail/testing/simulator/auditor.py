@@ -44,6 +44,7 @@ from agentrail.hooks.judge import Recorded
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Record, Snapshot, folded, opening_of
 from agentrail.runtime.actor.journal_log import with_plugins_of
+from agentrail.testing.probes import CANARY
 from agentrail.testing.simulator.rules import RunVerdict
 from agentrail.testing.world.ledger import Ledger
 from agentrail.testing.world.outstanding import InvariantBrokenError, Outstanding
@@ -56,6 +57,7 @@ from agentrail.values.events.life import (
     PromptRejected,
     PromptWithdrawn,
     SteeringApplied,
+    SteeringReceived,
 )
 from agentrail.values.messages import EMPTY_HISTORY, History, UserMessage
 
@@ -120,6 +122,7 @@ class Auditor:
 
     def __init__(self, verdict: RunVerdict) -> None:
         self._verdict = verdict
+        self.canary = False
         self.books: dict[str, Book] = {}
 
     def book(self, session_id: str) -> Book:
@@ -141,6 +144,7 @@ class Auditor:
                 record.arrival.at,
                 kinds,
             )
+            self._unsaid(record.session_id, f"record {record.number}", record)
             try:
                 self._enter(book, record)
             except InvariantBrokenError as broken:
@@ -148,9 +152,18 @@ class Auditor:
             except AgentrailError as differs:
                 self._verdict.demand(False, "replay", f"{differs}")
 
+    def _unsaid(self, session_id: str, where: str, kept: object) -> None:
+        """Check that the canary is not in what is *kept*, if it is said in this run at all."""
+        if self.canary:
+            said = repr(kept)
+            at = said.find(CANARY)
+            text = f"{where} of `{session_id}` has the canary: …{said[max(0, at - 120) : at + 20]}"
+            self._verdict.demand(at < 0, "screened", text)
+
     def kept(self, snapshot: Snapshot) -> None:
         """Check that *snapshot* has the same state as the records up to it lead to, with the history that it says."""
         states = self.book(snapshot.session_id).states
+        self._unsaid(snapshot.session_id, "a snapshot", snapshot.state)
         known = states[snapshot.number - 1] if 0 < snapshot.number <= len(states) else None
         since = snapshot.since
         if known is not None and since is not None:
@@ -238,7 +251,7 @@ class Auditor:
             ref = done.answer.ref
             book.accepted.add(ref)
             if isinstance(given, SteerSent):
-                book.steered[ref] = given.text
+                book.steered.setdefault(ref, given.text)
             if isinstance(given, PromptSent):
                 book.queue.append(ref)
         if isinstance(given, ApproveSent | RejectSent):
@@ -270,6 +283,8 @@ class Auditor:
                 book.queue.remove(ref)
             case PromptDropped(ref=ref) | PromptWithdrawn(ref=ref) if ref in book.queue:
                 book.queue.remove(ref)
+            case SteeringReceived(ref=ref, text=text, replaced_by=replaced) if replaced:
+                book.steered[ref] = text
             case SteeringApplied(refs=refs):
                 said = _said_by_users(after.history)
                 for ref in refs:

@@ -21,8 +21,11 @@ from agentrail.testing.simulator.auditor import SAYS, Book
 from agentrail.testing.simulator.players import SimulatedWorker
 from agentrail.testing.simulator.specs import NAMES, fitted
 from agentrail.testing.simulator.stage import Stage
+from agentrail.testing.world.behaviour import FILES
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.moves import LABELS
+from agentrail.testing.world.scenes import ANSWER, fits_answer
+from agentrail.values.content import Part, Text
 from agentrail.values.tools import EffectClass, ToolSpec
 from agentrail.values.value import Value
 
@@ -39,12 +42,18 @@ class SimulatedCaller:
         self.name = name
         self.choose = stage.choice("caller", name)
         self.said = 0
+        self._secret = stage.choice("canary", "caller", name)
         self.sent: list[tuple[str, str]] = []
 
     def text(self) -> str:
         """Return a text that no caller has sent before."""
         self.said += 1
-        return f"{self.name}{SAYS}{self.said}"
+        return f"{self.name}{SAYS}{self.said}{self.stage.canary(self._secret)}"
+
+    def parts(self, text: str) -> tuple[Part, ...]:
+        """Return what a prompt with *text* has: the text, and now and then a file."""
+        chance = self.stage.choice("files", text)
+        return (Text(text), chance.pick(FILES)) if chance.percent(10) else (Text(text),)
 
     def command(self) -> str | None:
         """Return a command id for the next call, or `None` if it is to have none."""
@@ -134,7 +143,7 @@ class Doing(Value, gc=True):
 
 
 async def _prompts(caller: SimulatedCaller, handle: SessionHandle) -> None:
-    await caller.sends(handle, lambda text, command: handle.prompt(text, command=command))
+    await caller.sends(handle, lambda text, command: handle.prompt(caller.parts(text), command=command))
 
 
 async def _prompts_at_once(caller: SimulatedCaller, handle: SessionHandle) -> None:
@@ -146,6 +155,11 @@ async def _asks(caller: SimulatedCaller, handle: SessionHandle) -> None:
     book = caller.book(handle)
     caller.told(reply.ref in book.accepted, handle, f"the reply to {reply.ref}")
     caller.told(reply.stop_reason == "held" or reply.ref in book.ended, handle, f"the end of {reply.ref}")
+
+
+async def _asks_for(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    found = await handle.ask(caller.text(), returns=ANSWER, command=caller.command())
+    caller.stage.demand(fits_answer(ANSWER, found) is None, "forms", f"{caller.name} asked for a sum, and got {found}")
 
 
 async def _floods(caller: SimulatedCaller, handle: SessionHandle) -> None:
@@ -295,6 +309,7 @@ DOINGS: Final = (
     Doing("prompt", 20, _prompts),
     Doing("prompt_nowait", 5, _prompts_at_once),
     Doing("ask", 15, _asks),
+    Doing("ask_for", 4, _asks_for),
     Doing("flood", 2, _floods),
     Doing("steer", 12, _steers),
     Doing("abort", 8, _aborts),

@@ -10,6 +10,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SubscriberTooSlow
 from agentrail.runtime.events.subscription import POLICIES
 from agentrail.runtime.handle import SessionHandle
+from agentrail.testing.simulator.canary import CanaryEar
 from agentrail.testing.simulator.stage import Stage
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.plugins import Gap
@@ -29,6 +30,7 @@ class CheckingListener:
         self._lost: int | None = None
         self._policy = POLICIES[0]
         self._name = name
+        self._ear = CanaryEar()
 
     async def run(self) -> None:
         """Read events until the stream of the session ends; then check that all of them came."""
@@ -60,6 +62,9 @@ class CheckingListener:
     def _hears(self, envelope: Envelope) -> None:
         event = envelope.event
         self._stage.verdict.note("hears", self._name, self._handle.id, envelope.seq, envelope.n, type(event).__name__)
+        if self._stage.temper.canary:
+            heard = self._ear.hears(envelope)
+            self._demand(not heard, "screened", f"the canary is heard with {envelope.seq}, {envelope.n}: {event}")
         if isinstance(event, Gap):
             # Only with the policy `drop` are durable events missing; with the others a gap stands for deltas.
             self._lost = event.to_seq if self._policy == "drop" else self._lost

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Final, cast
 
 import trio
 from attrs import field, frozen
 
+from agentrail.core.answers import NAME as ANSWER_TOOL
+from agentrail.core.tools_on_demand import CALLER, FINDER
 from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError
 from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
@@ -17,7 +20,8 @@ from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.testing.probes import LIES, Answering
 from agentrail.testing.simulator.stage import Stage
-from agentrail.values.content import Text, ToolCall
+from agentrail.testing.world.behaviour import FILES, FORMED
+from agentrail.values.content import File, Said, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.messages import StopReason
@@ -39,6 +43,8 @@ from agentrail.values.tools import (
 from agentrail.values.usage import NOTHING_USED, Usage
 
 ON_PURPOSE: Final = "on purpose"
+MORE: Final = (" and so it goes on for a while. ",) * 20
+"""What a model says after the canary now and then, so that much is told before the response ends."""
 PATHS: Final = ("a", "b", "secret", "replaced")
 
 DAWDLES: Final = 0.06
@@ -77,6 +83,8 @@ class SimulatedProvider:
         self.name = name
         self._stage = stage
         self._chance = stage.choice("model", session_id, name)
+        self._secret = stage.choice("canary", "model", session_id, name)
+        self.forms_answers = stage.choice("forms", session_id, name).percent(50)
         self._session_id = session_id
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
@@ -98,13 +106,14 @@ class SimulatedProvider:
             with trio.CancelScope(shield=True):  # a model that ignores its cancellation, on purpose
                 await trio.sleep(chance.number(1, 3000) / 1000)
         await self._fail(emit)
-        said = self._says(request)
+        said = [chance.pick(FORMED)] if request.returns else self._says(request)
+        thought = self._thinks(emit)
         for piece in said:
             emit(TextChunk(piece))
             await trio.sleep(chance.below(200) / 1000)
             stage.moment(self._session_id)
         if stage.fires("model_cut"):
-            raise TransientModelError(ON_PURPOSE)
+            raise TransientModelError(self._purpose())
         if stage.fires("model_garbage"):
             return cast("Response", chance.pick(GARBAGE)(request))
         calls = self._calls(request)
@@ -113,27 +122,42 @@ class SimulatedProvider:
             used = Usage(request.size // 4 + 1, sum(map(len, said)) // 4 + 5)
             emit(UsageChunk(used))
         parts = (Text("".join(said)),) if said else ()
-        return Response(parts, calls, StopReason.TOOL_CALLS if calls else StopReason.END, used)
+        return Response((*thought, *parts), calls, StopReason.TOOL_CALLS if calls else StopReason.END, used)
+
+    def _purpose(self) -> str:
+        return f"{ON_PURPOSE}{self._stage.canary(self._secret, 50)}"
 
     async def _fail(self, emit: EmitChunk) -> None:
         stage, chance = self._stage, self._chance
         if stage.fires("model_transient"):
-            raise TransientModelError(ON_PURPOSE, chance.pick((None, None, 0.5)))
+            raise TransientModelError(self._purpose(), chance.pick((None, None, 0.5)))
         if stage.fires("model_permanent"):
-            raise PermanentModelError(ON_PURPOSE)
+            raise PermanentModelError(self._purpose())
         if stage.fires("model_overflow"):
-            raise ContextTooLong(ON_PURPOSE)
+            raise ContextTooLong(self._purpose())
         if stage.fires("model_raises"):
-            raise BrokenOnPurposeError(ON_PURPOSE)
+            raise BrokenOnPurposeError(self._purpose())
         if stage.fires("model_stalls"):
             for _ in range(chance.below(3)):
                 emit(ThinkingChunk("hm "))
             await trio.sleep_forever()
 
+    def _thinks(self, emit: EmitChunk) -> tuple[Said, ...]:
+        """Think of the canary, in two pieces, or of nothing."""
+        thought = self._stage.canary(self._secret, 15)
+        for piece in (thought[:7], thought[7:]) if thought else ():
+            emit(ThinkingChunk(piece))
+        return (Thinking(thought),) if thought else ()
+
     def _says(self, request: ModelRequest) -> list[str]:
         chance = self._chance
         words = chance.below(4) + (0 if request.tools else 1)
-        return [f"word{chance.below(100)} " for _ in range(words)] or ["done"]
+        said = [f"word{chance.below(100)} " for _ in range(words)] or ["done"]
+        canary = self._stage.canary(self._secret, 25 if request.request_id else 80)
+        if not canary:
+            return said
+        at = self._secret.number(1, 9)
+        return [*said, canary[:at], canary[at:], *(MORE if self._secret.percent(20) else ())]
 
     def _calls(self, request: ModelRequest) -> tuple[ToolCall, ...]:
         chance = self._chance
@@ -142,12 +166,28 @@ class SimulatedProvider:
         names = [chance.pick(request.tools).name for _ in range(chance.number(1, 3))]
         if any(tool.name == TASK_TOOL for tool in request.tools) and chance.percent(50):
             names[0] = TASK_TOOL
+        answers = [tool.name for tool in request.tools if tool.name.startswith(ANSWER_TOOL)]
+        if answers and self._chance.percent(60):
+            names = answers
+        if request.must_call:
+            names = [request.must_call]
         return tuple(ToolCall("", name, self._args(name), f"x{place}") for place, name in enumerate(names))
 
     def _args(self, name: str) -> JsonObject:
+        chance = self._chance
         if name == TASK_TOOL:
             return TASK
-        return freeze_object({"path": self._chance.pick(PATHS)})
+        if name.startswith(ANSWER_TOOL):
+            return freeze_object({"sum": chance.pick((3, 4, "three"))})
+        if name.startswith(FINDER):
+            return freeze_object({"query": chance.pick(("seek", "stars and soil", "dig", "nothing"))})
+        args: dict[str, object] = {"path": chance.pick(PATHS)}
+        canary = self._stage.canary(self._secret, 15)
+        if canary:
+            args |= {"note": canary, f"a{canary}": 1}
+        if name.startswith(CALLER):
+            args = {"name": chance.pick(("seek", "dig")), "arguments": args}
+        return freeze_object(args)
 
 
 class SimulatedWorker:
@@ -158,6 +198,7 @@ class SimulatedWorker:
         self._stage = stage
         self._session_id = session_id
         self._chance = stage.choice("tool", session_id, spec.name)
+        self._secret = stage.choice("canary", "tool", session_id, spec.name)
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Execute the call: wait, then return a result, or fail if a fault fires; note with the stage that it runs."""
@@ -178,6 +219,9 @@ class SimulatedWorker:
         if stage.fires("tool_chatters"):
             for number in range(chance.below(300)):
                 ctx.report(f"step {number}")
+        canary = stage.canary(self._secret)
+        for piece in (canary[:5], canary[5:]) if canary else ():
+            ctx.report(piece)
         late = stage.fires("tool_late")
         try:
             if stage.fires("tool_deaf"):
@@ -192,7 +236,8 @@ class SimulatedWorker:
             return ok("as if nothing had been")  # noqa: ASYNC104 - on purpose
         stage.moment(self._session_id)
         if stage.fires("tool_raises"):
-            raise BrokenOnPurposeError(self.spec.name)
+            why = f"{self.spec.name}{stage.canary(self._secret, 50)}"
+            raise BrokenOnPurposeError(why)
         if stage.fires("tool_exits"):
             raise SystemExit(3)
         if stage.fires("tool_nonsense"):
@@ -209,6 +254,11 @@ class SimulatedWorker:
 
     def _result(self) -> ToolResult:
         chance = self._chance
+        canary = self._stage.canary(self._secret)
+        if canary:
+            with_file = ok((Text("see"), _named(canary)), freeze_object({"a": canary}))
+            given: tuple[ToolResult, ...] = (ok(f"done{canary}"), err(canary), with_file)
+            return self._secret.pick(given)
         if self.spec.name == "talk" and chance.percent(60):
             return Effect(AskPerson("which one?", chance.pick(((), ("a", "b")))))
         kinds: tuple[tuple[int, ToolResult], ...] = (
@@ -216,8 +266,13 @@ class SimulatedWorker:
             (3, err("it could not be done")),
             (1, Effect(SetTodos((Todo("tidy up"),)))),
             (1, Effect(CompactNow())),
+            (1, ok((Text("see"), FILES[1]))),
         )
         return chance.weighted(kinds)
+
+
+def _named(name: str) -> File:
+    return File("text/plain", b64encode(name.encode()).decode(), name=name)
 
 
 @frozen
@@ -259,4 +314,4 @@ async def lookup(stage: Stage, _: Json) -> Json:
     await trio.sleep(0.013)
     if stage.fires("service_raises"):
         raise BrokenOnPurposeError(ON_PURPOSE)
-    return {"found": 1}
+    return {"found": stage.canary(stage.choice("canary", "service", trio.current_time())) or 1}

@@ -31,6 +31,8 @@ RULES: Final = {
     "visible": "what a handle shows is what the journal says",
     "kept": "what was written before the process died is there afterwards",
     "erased": "of a deleted session nothing is stored, and of a redacted one every record, without its texts",
+    "screened": "what a plugin screens out is in no record, snapshot, event, delta or log line",
+    "forms": "an answer that a caller gets fits the form that was asked for",
     "rest": "when the faults stop, every session comes to rest, and every caller gets an answer",
     "alive": "just the work that a session's records call running runs: calls, requests, timers, sub-agents",
     "timers": "a timer fires at its time, and not if it was cleared or set anew",

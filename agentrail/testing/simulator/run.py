@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import nullcontext
 from functools import partial
 from typing import Final
 
@@ -17,6 +18,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import BadChoice
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.simulator.callers import DOINGS
+from agentrail.testing.simulator.canary import logs_read
 from agentrail.testing.simulator.fault_kinds import BY_NAME, RUNS
 from agentrail.testing.simulator.outage_rules import outages_watched
 from agentrail.testing.simulator.process_life import Life
@@ -105,11 +107,13 @@ class Simulator:
         if trace:
             stage.verdict.lines = []
         stage.temper = draw_temper(stage.choice("temper"), (doing.name for doing in DOINGS if doing.name != "prompt"))
+        stage.auditor.canary = stage.temper.canary
+        reading = logs_read(stage.verdict) if stage.temper.canary else nullcontext()
         choose = stage.choice("run")
         disk = MemoryJournal(encode=choose.percent(10))
         lives = choose.pick((1, 1, 2, 3))
         lived = 0
-        with breakable(stage), watched(stage), outages_watched(stage):
+        with breakable(stage), watched(stage), outages_watched(stage), reading:
             while lived < lives and stage.verdict.problem is None:
                 lived += 1
                 last = lived == lives
@@ -117,7 +121,7 @@ class Simulator:
                 calm = last and self.mode == "liveness"
                 main = partial(life.run, seconds=self._seconds, last=last, calm=calm)
                 try:
-                    run(choose.below(2**32), stage.watch, main)
+                    run(choose.below(2**32), stage.watch, main, logs=stage.temper.canary)
                 except NothingMovesError:
                     stage.demand(holds=False, rule="rest", text="the supervisor never ends: nothing moves any more")
                 stage.watch.day += choose.below(60)

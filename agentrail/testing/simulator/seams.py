@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Judge
 from agentrail.ports import snapshots
-from agentrail.runtime.actor import journal_log, loop
+from agentrail.runtime.actor import journal_log, loop, parts
 from agentrail.runtime.actor.early_release import relieve
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.runtime.actor.loop import Session
@@ -91,7 +91,7 @@ def watched(stage: Stage) -> Generator[None]:
         if stage.temper.snapshots < SNAPSHOT_EVERY:
             swaps.enter_context(swapped(snapshots, "MOST_KEPT", 0))
         swaps.enter_context(swapped(Session, "run", noted_run))
-        swaps.enter_context(swapped(loop, "relieve", noted_relieve))
+        swaps.enter_context(swapped(parts, "relieve", noted_relieve))
         swaps.enter_context(_timed(stage))
         yield
 

@@ -11,12 +11,12 @@ from agentrail.app.spec import SessionSpec
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.plugin import Attachable, Keyed
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.testing.probes import ArgsReplacer, Guard, Holder, Listener, Recorder
+from agentrail.testing.probes import ArgsReplacer, Guard, Holder, Listener, Recorder, Screener, Scripted
 from agentrail.testing.simulator.players import HELPER, Dawdler, Prober, SimulatedProvider, SimulatedWorker, lookup
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.scenes import CAN_ASK, TOOLS, draw_options, draw_people
-from agentrail.values.json import freeze_object
+from agentrail.testing.world.scenes import ANSWER, CAN_ASK, DEFERRED, TOOLS, draw_options, draw_people
+from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import Price
 
@@ -27,6 +27,13 @@ LONGEST_TASK: Final = (15.0, 2.0)
 SCHEMA: Final = freeze_object(
     {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 )
+REWORDS: Final = {
+    "before_prompt": ("continue", "replace_prompt"),
+    "before_steering": ("continue", "replace_prompt"),
+    "before_request": ("add_context", "continue"),
+    "after_response": ("continue", "continue", "replace_response"),
+}
+"""What a plugin that rewords what is said answers."""
 SLOW_LISTENERS: Final = 12
 """How many sessions out of a hundred have a plugin that is slow for each event."""
 LONGEST_CALL: Final = 4.0
@@ -74,6 +81,13 @@ def draw_dawdler(stage: Stage, session_id: str) -> tuple[Attachable, ...]:
     return (Dawdler(stage),) if stage.choice("dawdler", session_id).percent(SLOW_LISTENERS) else ()
 
 
+def draw_rewording(stage: Stage, session_id: str) -> tuple[Attachable, ...]:
+    """Draw plugins that change what is said: one that rewords it, and the one that screens the canary out."""
+    rewords = stage.choice("rewords", session_id).percent(20)
+    screens: tuple[Attachable, ...] = (Screener(),) if stage.temper.canary else ()
+    return (*screens, Keyed("rewords", Scripted(REWORDS))) if rewords else screens
+
+
 def draw_agents(stage: Stage, session_id: str) -> dict[str, SessionSpec]:
     """Draw the specs of sub-agents, by name: one, or none."""
     choose = stage.choice("agents", session_id)
@@ -99,12 +113,23 @@ def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> t
     budget = None if agents else budget  # sub-agents share it, and each may exceed it by one response at the same time
     names = NAMES[: choose.pick((1, 1, 2))]
     tools = [SimulatedWorker(stage, session_id, fitted(spec)) for spec in TOOLS]
+    deferred = DEFERRED if stage.choice("deferred", session_id).percent(30) else ()
+    forms = stage.choice("returns", session_id).percent(10)
     spec = SessionSpec(
         **{name: getattr(options, name) for name in Options.__struct_fields__},
         name=session_id,
         model=[SimulatedProvider(stage, session_id, name) for name in names],
-        tools=choose.some(tools, 70),
-        plugins=(*draw_row(stage, choose, budget), *draw_dawdler(stage, session_id), *plugins),
+        tools=(
+            *choose.some(tools, 70),
+            *(SimulatedWorker(stage, session_id, fitted(spec)) for spec in deferred),
+        ),
+        plugins=(
+            *draw_row(stage, choose, budget),
+            *draw_dawdler(stage, session_id),
+            *draw_rewording(stage, session_id),
+            *plugins,
+        ),
+        returns=ANSWER if forms else EMPTY,
         system="You are simulated.",
         sandbox=MemorySandbox({"notes.md": b"tea"}),
         prices=PRICES,

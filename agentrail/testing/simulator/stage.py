@@ -10,6 +10,7 @@ import trio
 from agentrail.core.vocabulary.state import Phase
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.runtime.actor.loop import Session
+from agentrail.testing.probes import CANARY
 from agentrail.testing.simulator.auditor import Auditor
 from agentrail.testing.simulator.fault_kinds import RUNS, Chaos, choice
 from agentrail.testing.simulator.rules import RunVerdict
@@ -90,6 +91,10 @@ class Stage:
         books = ((name, self.auditor.book(name)) for name in self.spawned)
         known = ((name, book.state) for name, book in books if not book.deleted)
         return [name for name, state in known if state is not None and state.phase is not Phase.ENDED]
+
+    def canary(self, choose: Choose, percent: int = 25) -> str:
+        """Draw whether the canary is said now: return it after a space, or an empty text."""
+        return f" {CANARY}" if self.temper.canary and choose.percent(percent) else ""
 
     # Witnesses
 

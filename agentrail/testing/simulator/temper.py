@@ -29,6 +29,8 @@ class Temper(Value):
     """Idle times in seconds after which a session sleeps (`None`: never); each session draws one of them."""
     snapshots: int = 200
     """Number of records after which a snapshot is kept; if it is smaller than usual, without the history."""
+    canary: bool = False
+    """Whether all say the canary, and every session has the plugin that screens it out."""
 
 
 def draw_temper(choose: Choose, doings: Iterable[str]) -> Temper:
@@ -40,4 +42,5 @@ def draw_temper(choose: Choose, doings: Iterable[str]) -> Temper:
         choose.pick((25, 10, 90)),
         choose.pick(SLEEPS),
         choose.pick((200, 20, 3)),
+        choose.percent(35),
     )

@@ -62,11 +62,11 @@ class NothingMovesError(Exception):
     """Every task of a simulation waits, and no deadline or event will ever wake one."""
 
 
-def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None]]) -> None:
+def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None]], *, logs: bool = False) -> None:
     """Run *main* on a virtual clock and a scheduler seeded with *seed*: the same seed gives the same run.
 
     If all tasks wait and no deadline is set, everything is cancelled, shielded scopes too, and `NothingMovesError` is
-    raised.
+    raised. With *logs*, the runtime logs.
     """
     virtual = MockClock(autojump_threshold=0)
     jump = virtual._autojump  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -97,7 +97,7 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         swaps.enter_context(swapped(Watchdog, "start", _no_thread))
         swaps.callback(scheduler._r.setstate, known)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         swaps.callback(logging.disable, disabled)
-        logging.disable()  # the runtime would log planted faults
+        logging.disable(logging.NOTSET if logs else logging.CRITICAL)  # the runtime would log planted faults
         swaps.enter_context(swapped(virtual, "_autojump", jump_or_end))
         scheduler._r.seed(seed)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         try:

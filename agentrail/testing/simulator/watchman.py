@@ -57,7 +57,8 @@ class Watchman:
             if view is None or state is None or state.opening or state.phase is Phase.ENDED:
                 continue
             suspects |= self._going_on(book, views)
-            waits = session.in_hand or session.records.stuck is not None  # waits for the journal, which may be away
+            # It may wait for the journal, which may be away.
+            waits = not session.is_packed and (session.in_hand or session.records.stuck is not None)
             if view.state in ("running", "asleep") and not waits:
                 self._look_at(session, book, state, view)
         self._goes_on = suspects

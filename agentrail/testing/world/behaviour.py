@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from agentrail.core.tools_on_demand import CALLER, FINDER
 from agentrail.hooks.actions import Answered, AskAnswer, Failed
 from agentrail.testing.world.choose import Choose
-from agentrail.values.content import Said, Text, Thinking, ToolCall
-from agentrail.values.json import FrozenObject, JsonObject
+from agentrail.values.content import File, Image, Part, Said, Text, Thinking, ToolCall
+from agentrail.values.json import EMPTY, FrozenObject, JsonObject
 from agentrail.values.messages import Message, StopReason, UserMessage
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, Response
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
 from agentrail.values.tools import AskPerson, CompactNow, Effect, SetTodos, Todo, ToolResult, err, ok
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -24,15 +25,24 @@ FAILURES: Final = (
     Failure(FailureKind.OVERFLOW, "TooLong", "too many tokens"),
     Failure(FailureKind.PERMANENT, "Gone", "no such model", here_alone=True),
 )
+FILES: Final[tuple[Part, ...]] = (
+    Image("image/png", "iVBO"),
+    File("application/pdf", "JVBE", name="plan.pdf"),
+    File("application/pdf", reference="https://example.com/plan.pdf"),
+)
+"""Parts of prompts and results that are no text."""
 RESULTS: Final[tuple[tuple[int, ToolResult], ...]] = (
     (6, ok("done")),
     (2, err("not possible")),
     (1, ok("long " * 10)),
+    (1, ok((Text("see"), FILES[1]))),
     (1, Effect(SetTodos((Todo("think"),)))),
     (1, Effect(CompactNow())),
 )
 TAGGED: Final = ("<title>well</title>well", "<status>well</status>", "well <status>")
 """Texts with inline tags; the last one has a tag that is not closed."""
+FORMED: Final = ('{"sum": 3}', '```json\n{"sum": 4}\n```', '{"sum": "three"}', "it is three", "{}")
+"""Answers where a form is wanted: two that fit `scenes.ANSWER`, and three that do not."""
 SETTLED: Final[tuple[AskAnswer, ...]] = (Answered("yes"), Answered(None), Failed("no such service"))
 
 
@@ -48,12 +58,18 @@ def draw_call(choose: Choose, names: Sequence[str]) -> ToolCall:
     The provider's id may be empty, or the same as that of another call.
     """
     args = choose.weighted(((6, ARGS[0]), (4, ARGS[1]), (1, ARGS[2]), (1, ARGS[3]), (1, ARGS[4])))
-    name = choose.pick(names) if names and not choose.percent(5) else choose.pick(("nowhere", "read"))
+    name = choose.pick(names) if names and not choose.percent(5) else choose.pick(("nowhere", "read", "seek"))
+    if name.startswith(FINDER):
+        args = FrozenObject({"query": choose.pick(("seek", "stars and soil", "dig", "nothing of the kind", ""))})
+    elif name.startswith(CALLER):
+        found = choose.weighted(((6, "seek"), (3, "dig"), (1, FINDER), (1, "nowhere")))
+        args = choose.weighted(((9, FrozenObject({"name": found, "arguments": args})), (1, EMPTY)))
     return ToolCall("", name, args, choose.pick(("", "x", "y")))
 
 
-def draw_response(choose: Choose, names: Sequence[str]) -> Response:
-    """Draw a whole response, odd ones included; *names* are the tools that it may call."""
+def draw_response(choose: Choose, request: ModelRequest) -> Response:
+    """Draw a whole response to *request*, odd ones included."""
+    names = tuple(tool.name for tool in request.tools)
     how = choose.weighted(
         ((5, "text"), (8, "calls"), (2, "both"), (1, "nothing"), (1, "refused"), (1, "length"), (1, "thought"))
     )
@@ -61,6 +77,8 @@ def draw_response(choose: Choose, names: Sequence[str]) -> Response:
     text = () if wordless else (Text("well " * choose.number(1, 12)),)
     if text and choose.percent(10):
         text = (Text(choose.pick(TAGGED)),)
+    if text and request.returns and choose.percent(80):
+        text = (Text(choose.pick(FORMED)),)
     thoughts: tuple[Said, ...] = (Thinking("hmm"),) if how == "thought" or choose.percent(20) else ()
     if how == "nothing":
         thoughts = ()
@@ -71,6 +89,12 @@ def draw_response(choose: Choose, names: Sequence[str]) -> Response:
     if how in ("refused", "length"):
         stop = StopReason.REFUSED if how == "refused" else StopReason.LENGTH
     return Response((*thoughts, *text), calls, stop, draw_usage(choose))
+
+
+def draw_parts(choose: Choose) -> tuple[Part, ...]:
+    """Draw what a user says: a text, and now and then a file with it."""
+    text = Text(choose.pick(("hello", "please do this ", "look at it " * 12)))
+    return (text, choose.pick(FILES)) if choose.percent(10) else (text,)
 
 
 def draw_partial(choose: Choose, began: bool) -> Partial:

@@ -71,7 +71,7 @@ class Ledger:
             self.attempts[given.call_id] -= 1
         for effect in step.effects:
             if isinstance(effect, StartCall):
-                self._starts(effect, after)
+                self._starts(effect, before, after)
             elif isinstance(effect, StartRequest):
                 _fit(effect.request.messages)
         _numbers(before, step)
@@ -196,7 +196,7 @@ class Ledger:
             demand(call.status is not CallStatus.SETTLING or bool(after.paused), f"{call} is not settled")
             demand((call.call_id in self.held) == (call.status in WAITS_FOR_PERSON), f"{call} and its events differ")
 
-    def _starts(self, start: StartCall, after: State) -> None:
+    def _starts(self, start: StartCall, before: State, after: State) -> None:
         call_id = start.call_id
         demand(call_id not in self.blocked, f"the blocked call {call_id} runs")
         if call_id in self.ever_held:
@@ -208,7 +208,8 @@ class Ledger:
             demand(waits or self.effects.get(call_id) in CAN_RUN_AGAIN, f"{start} runs again, which is not safe")
         demand(start.name in after.tools, f"{start} runs a tool that is not there")
         demand(after.tools[start.name].revision == start.revision, f"{start} runs a form of its tool that is gone")
-        guarded = any(seat.plugin.endswith(":Guard") for seat in after.seats)
+        seats = (before.seats, after.seats)  # one that joins in this step, after the turn has ended, was not asked
+        guarded = all(any(seat.plugin.endswith(":Guard") for seat in row) for row in seats)
         demand(not guarded or start.args.get("path") != "secret", f"{start} runs past a guard")
 
     def _new_calls(self, before: State, arrival: Arrival, after: State) -> None:

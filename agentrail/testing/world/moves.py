@@ -55,13 +55,14 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.core.vocabulary.state import Phase, State
-from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.attachments import AttachedPlugin, class_name
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.testing.probes import Refuser
 from agentrail.testing.world.behaviour import (
     draw_answer,
     draw_failure,
     draw_partial,
+    draw_parts,
     draw_response,
     draw_result,
     draw_usage,
@@ -69,13 +70,12 @@ from agentrail.testing.world.behaviour import (
 )
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.outstanding import AgentOut, Outstanding
-from agentrail.testing.world.scenes import TOOLS, draw_plugin
-from agentrail.values.content import Text
+from agentrail.testing.world.scenes import ANSWER, DEFERRED, TOOLS, draw_plugin
 from agentrail.values.events.life import AgentStart
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import ToolCalls
 from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.stream import NOTHING_YET, Partial
+from agentrail.values.stream import NOTHING_YET, ModelRequest, Partial
 from agentrail.values.tools import NotStarted, Probed, Unknown, err, ok
 from agentrail.values.value import Value
 
@@ -104,6 +104,9 @@ OTHER_ARGS: Final = (
 )
 KEYS: Final = ("A", "B", "C", "D", "E")
 
+DRAWN: Final = 8
+"""How many plugins are drawn for one of the class whose options are to change; if none is, another class is given."""
+
 
 OF_THE_ACTOR: Final = (
     SuspendSent(),
@@ -116,7 +119,7 @@ OF_THE_ACTOR: Final = (
 """Inputs that may come at any time, and change little or nothing."""
 
 
-BUSY: Final = 8
+BUSY: Final = 16
 LATE: Final = 1
 
 
@@ -148,7 +151,7 @@ def _of_requests(out: Outstanding) -> Iterator[Move]:
         weight = LATE if request.cancelled else BUSY
         if not request.began:
             yield Move(weight, StreamBegan, partial(_given, StreamBegan(request_id)))
-        yield Move(weight, StreamEnded, partial(_ended, request_id, tuple(tool.name for tool in request.request.tools)))
+        yield Move(weight, StreamEnded, partial(_ended, request_id, request.request))
         yield Move(max(1, weight // 3), StreamCut, partial(_cut, request_id, request.began))
         yield Move(max(1, weight // 4), StreamStalled, partial(_stalled, request_id, request.began))
 
@@ -163,7 +166,7 @@ def _of_calls(out: Outstanding) -> Iterator[Move]:
         else:  # a caller of `abort` cancels calls directly, so they may stop before the abort is handled
             yield Move(LATE, ToolStopped, partial(_given, ToolStopped(call_id, attempt)))
         if isinstance(call.start, ProbeCall):
-            yield Move(BUSY // 2 if call.cancelled else BUSY, CallProbed, partial(_probed, call.start))
+            yield Move(BUSY if call.cancelled else 2 * BUSY, CallProbed, partial(_probed, call.start))
             continue
         yield Move(LATE if call.cancelled else BUSY, ToolReturned, partial(_returned, call.start))
         yield Move(
@@ -195,7 +198,7 @@ def _of_agents(out: Outstanding) -> Iterator[Move]:
     """Yield the inputs about sub-agents; any call may start one, and the input about that may come after its end."""
     free = [call_id for call_id in out.calls if not any(agent.call_id == call_id for agent in out.agents.values())]
     if free:
-        yield Move(LATE, SubagentStarted, partial(_agent_started, out, free))
+        yield Move(BUSY // 4, SubagentStarted, partial(_agent_started, out, free))
     if out.agents:
         yield Move(LATE, ElsewhereUsed, _elsewhere)
     for child, agent in out.agents.items():
@@ -239,8 +242,8 @@ def _compacted(start: StartCompaction, choose: Choose) -> AnyInput:
     return CompactionEnded(start.compaction_id, tuple(left), len(start.messages) - len(left), "shorter")
 
 
-def _ended(request_id: str, names: tuple[str, ...], choose: Choose) -> AnyInput:
-    return StreamEnded(request_id, draw_response(choose, names))
+def _ended(request_id: str, request: ModelRequest, choose: Choose) -> AnyInput:
+    return StreamEnded(request_id, draw_response(choose, request))
 
 
 def _cut(request_id: str, began: bool, choose: Choose) -> AnyInput:
@@ -277,7 +280,7 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(16 if asking else 1, RespondSent, partial(_respond, asking), apt=bool(asking))
     yield Move(1, SwitchModelSent, _switch)
     yield Move(3 if held else 1, ChangeToolsSent, partial(_change_tools, state))
-    yield Move(1, UpdatePluginSent, partial(_update, teach))
+    yield Move(1, UpdatePluginSent, partial(_update, state, teach))
     yield Move(1, AttachPluginSent, partial(_attach, state, teach))
     yield Move(1, DetachPluginSent, _detach)
     yield Move(1, CompactSent, partial(_given, CompactSent()))
@@ -285,7 +288,7 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(1, LabelSent, _label)
     yield Move(1, StopSent, partial(_stop, out))
     if not state.opening:
-        yield Move(4 if out.calls else 2, SessionReturned, partial(_come_back, state))
+        yield Move(BUSY // 2 if out.calls else 2, SessionReturned, partial(_come_back, state))
     yield Move(3 if free else LATE, SleepDue, partial(_given, SleepDue()))
     for given in OF_THE_ACTOR:
         yield Move(LATE, type(given), partial(_given, given))
@@ -302,7 +305,7 @@ def _fired(timer: str, out: Outstanding, choose: Choose) -> AnyInput:
 
 
 def _prompt(choose: Choose) -> AnyInput:
-    return PromptSent((Text(choose.pick(("hello", "please do this ", "look at it " * 12))),))
+    return PromptSent(draw_parts(choose), returns=ANSWER if choose.percent(8) else EMPTY)
 
 
 def _steer(out: Outstanding, choose: Choose) -> AnyInput:
@@ -339,15 +342,19 @@ def _switch(choose: Choose) -> AnyInput:
 
 def _change_tools(state: State, choose: Choose) -> AnyInput:
     waits = {call.name for call in state.waiting_calls}
-    attach = tuple(spec for spec in TOOLS if choose.percent(60 if spec.name in waits else 25))
-    detach = choose.some(tuple(spec.name for spec in TOOLS), 15)
+    tools = (*TOOLS, *DEFERRED)
+    attach = tuple(spec for spec in tools if choose.percent(60 if spec.name in waits else 25))
+    detach = choose.some(tuple(spec.name for spec in tools), 15)
     revision = max((tool.revision for tool in state.tools.values()), default=0) + 1
     return ChangeToolsSent(attach, detach, choose.percent(60), revision)
 
 
-def _update(teach: Teach, choose: Choose) -> AnyInput:
+def _update(state: State, teach: Teach, choose: Choose) -> AnyInput:
     key = choose.pick(KEYS)
-    seat = teach(key, draw_plugin(choose, key).plugin)
+    there = {seat.key: seat.plugin for seat in state.seats}
+    drawn = [draw_plugin(choose, key).plugin for _ in range(DRAWN)]
+    same = [plugin for plugin in drawn if class_name(plugin) == there.get(key)]
+    seat = teach(key, (same or drawn)[0])
     return UpdatePluginSent(seat, FrozenObject({"level": choose.below(3)}))
 
 

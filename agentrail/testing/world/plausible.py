@@ -31,7 +31,7 @@ from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.ledger import Ledger
 from agentrail.testing.world.moves import Move, calls, results
 from agentrail.testing.world.outstanding import Outstanding, demand
-from agentrail.testing.world.scenes import Scene, fits
+from agentrail.testing.world.scenes import Scene, fits, fits_answer
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.spelling import checked
 from agentrail.values.value import Value
@@ -134,7 +134,7 @@ class World:
         self.records: list[WorldRecord] = []
         self.revisions = 0
         self.slow = False
-        self.judge = Live(storable)
+        self.judge = Live(storable, misfit=fits_answer)
         self.state = self.first = self._first(session_id)
 
     def _first(self, session_id: str) -> State:
@@ -147,7 +147,7 @@ class World:
             tools[spec.name] = Attached(spec, 0)
         return State(
             session_id,
-            Setup(options=self.scene.options, user_data=self.scene.user_data),
+            Setup(options=self.scene.options, user_data=self.scene.user_data, returns=self.scene.returns),
             self.scene.model,
             tools=tools or NO_TOOLS,
             seats=tuple(seats[place] for place in in_order(seats)),

@@ -23,9 +23,9 @@ from agentrail.hooks.ruling import NOTHING_GATHERED, Verdict
 from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.outstanding import demand
 from agentrail.testing.world.promises_people import PEOPLE
+from agentrail.testing.world.promises_seen import SEEN
 from agentrail.testing.world.promises_work import WORK
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
-from agentrail.values.events.plugins import PluginOptsUpdated
 
 # Plugins
 
@@ -47,8 +47,7 @@ def _rules(seen: Seen) -> None:
                 states[seat] = state
         demand(tuple(states) == after.plugin_states, "what a plugin remembers is not what it has said")
     row, old = ([seat.priority for seat in seats] for seats in (after.seats, before.seats))
-    other = any(isinstance(event, PluginOptsUpdated) for event in seen.events)  # an update may bring another priority
-    demand(other or old != sorted(old) or row == sorted(row), f"plugins stand in the order {row}")
+    demand(old != sorted(old) or row == sorted(row), f"plugins stand in the order {row}")
     updates = [change.key for change in after.changes if change.kind == "update"]
     demand(len(updates) == len(set(updates)), f"of {updates} more than the last one waits")
     asks = [count for waiting in after.suspended for _, count in waiting.gathered.asks]
@@ -101,7 +100,15 @@ def _tells_of_people(seen: Seen) -> None:
                 demand(given.heard < found.heard or event in seen.events, f"{event} of a sub-agent is not told")
 
 
-PROMISES: Final[tuple[Callable[[Seen], None], ...]] = (*PEOPLE, *WORK, _rules, _keeps_time, _sleeps, _tells_of_people)
+PROMISES: Final[tuple[Callable[[Seen], None], ...]] = (
+    *PEOPLE,
+    *WORK,
+    *SEEN,
+    _rules,
+    _keeps_time,
+    _sleeps,
+    _tells_of_people,
+)
 """The rules; each raises `InvariantBrokenError` if a step breaks it."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import dropwhile
 from typing import Final
 
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
@@ -13,7 +14,7 @@ from agentrail.core.vocabulary.commands import (
     StopSent,
     SwitchModelSent,
 )
-from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import (
     AskSettled,
     CompactionEnded,
@@ -32,14 +33,26 @@ from agentrail.hooks.actions import RunTool
 from agentrail.hooks.ruling import Verdict
 from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.outstanding import demand
+from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.plugins import AskStarted
 from agentrail.values.events.response import ModelSwitched, Retry, StreamError
-from agentrail.values.events.tools import ToolExecutionEnd, ToolKilled, ToolSkippedForSteering, ToolUnknown
+from agentrail.values.events.tools import (
+    ToolBlocked,
+    ToolCallUnknown,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolKilled,
+    ToolSkippedForSteering,
+    ToolUnknown,
+)
 from agentrail.values.json import is_same
-from agentrail.values.messages import ToolMessage
+from agentrail.values.messages import Added, ToolMessage
 from agentrail.values.stream import Failure, FailureKind
 from agentrail.values.tools import EffectClass
 from agentrail.values.usage import NOTHING_USED, Usage
+
+RULED: Final = (ToolBlocked, ToolCallUnknown, ApprovalRequired)
+"""Events of rulings on a new call."""
 
 
 def _batches(seen: Seen) -> None:
@@ -53,6 +66,10 @@ def _batches(seen: Seen) -> None:
     aborts = [one for one in seen.step.rulings if one.hook == "before_tool" and one.verdict is Verdict.ABORT]
     if isinstance(seen.given, StreamEnded) and aborts and not asked:  # a tool that a plugin asks for is ruled on too
         demand(not starts, f"{starts} run though a plugin has aborted the turn at a call")
+    if isinstance(seen.given, StreamEnded) and not asked:
+        behind = dropwhile(lambda event: not isinstance(event, ToolExecutionStart), seen.events)
+        ruled = [event for event in behind if isinstance(event, RULED)]
+        demand(not ruled, f"{ruled} come after the first of {starts}, so not all calls were ruled on before")
     if after.batch is not None:
         busy = [call for call in after.batch.calls if call.status in (CallStatus.RUNNING, CallStatus.SETTLING)]
         alone = any(call.spec is not None and not call.spec.parallel for call in busy)
@@ -176,6 +193,25 @@ def _compacts(seen: Seen) -> None:
         demand(after.round <= after.setup.options.max_turns, f"round {after.round} is one too many")
 
 
+def adds(seen: Seen) -> None:
+    """Check that context which plugins add is in its request alone: last, in order, with its origin."""
+    rulings = [ruling for ruling in seen.step.rulings if ruling.hook == "before_request"]
+    request = seen.after.request
+    for effect in seen.step.effects:
+        if not isinstance(effect, StartRequest) or request is None or not rulings:
+            continue
+        added = rulings[-1].gathered.added
+        pieces = () if request.messages is None else request.messages.pieces
+        kept = tuple(piece for piece in pieces if isinstance(piece, Added))
+        demand(kept == added, f"plugins added {added}, and the record of the request has {kept}")
+        sent = tuple(effect.request.messages)
+        end = tuple(one.message for one in added)
+        demand(sent[len(sent) - len(end) :] == end, f"plugins added {end}, and the request ends with {sent[-3:]}")
+        demand({one.by for one in added} <= {seat.key for seat in seen.after.seats}, f"{added} is of no plugin")
+        stays = [one for one in end if any(one is other for other in seen.after.history)]
+        demand(not stays, f"{stays} was added for one request, and is in the history")
+
+
 def _switches(seen: Seen) -> None:
     """Check that a model that a caller switches to is not used in the turn that is open."""
     old, new = seen.before.turn, seen.after.turn
@@ -191,6 +227,7 @@ WORK: Final[tuple[Callable[[Seen], None], ...]] = (
     _fails,
     _counts,
     _compacts,
+    adds,
     _switches,
 )
 """The rules; each raises `InvariantBrokenError` if a step breaks it."""

@@ -30,7 +30,7 @@ from agentrail.testing.probes import (
     Scripted,
 )
 from agentrail.testing.world.choose import Choose
-from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.spelling import spelt
 from agentrail.values.tools import EffectClass, ToolSpec
 
@@ -47,6 +47,15 @@ TOOLS: Final = (
 )
 """Tools with different properties, such as effect class and immunity; all of them require the argument `path`."""
 
+DEFERRED: Final = (
+    ToolSpec("seek", "looks for stars", deferred=True, effect=EffectClass.PURE, timeout=5.0),
+    ToolSpec("dig", "turns soil over", deferred=True, subject="path"),
+)
+"""Tools that are found on demand; they require the argument `path` too."""
+
+ANSWER: Final = freeze_object({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]})
+"""The schema of answers in a form, which some prompts and sessions want (`returns`)."""
+
 CHAINS: Final = ((), (), (Spare("spare1"),), (Spare("spare1"), Spare("spare2")))
 """Model chains: each is the models that a session may fall back to, in order."""
 
@@ -56,6 +65,11 @@ ALL_NAMES: Final = tuple(spec.name for spec in TOOLS)
 def fits(args: JsonObject, _: object = None) -> str | None:
     """Return why *args* do not fit a tool of `TOOLS`, or `None` if they do; stands for a schema check."""
     return None if type(args.get("path")) is str else "$.path: is not text"
+
+
+def fits_answer(_: JsonObject, found: JsonObject) -> str | None:
+    """Return why *found* does not fit `ANSWER`, or `None` if it does; stands for a schema check."""
+    return None if type(found.get("sum")) is int else "$.sum: is no integer"
 
 
 DEFAULTS: Final = Options()
@@ -72,6 +86,7 @@ class Scene:
     model: str = "model0"
     user_data: JsonObject = EMPTY
     spares: tuple[Spare, ...] = ()
+    returns: JsonObject = EMPTY
 
 
 def draw_options(choose: Choose) -> Options:
@@ -96,6 +111,7 @@ def draw_options(choose: Choose) -> Options:
         compact_to=choose.pick((0.5, 0.1)),
         fallback_after=choose.pick((2, 1)),
         inline_tags=choose.pick((False, False, True)),
+        answer_max_retries=choose.pick((2, 0)),
     )
 
 
@@ -179,7 +195,10 @@ def draw_plugins(choose: Choose, most: int = 3) -> tuple[Attachable, ...]:
 
 
 def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
-    """Draw a set of tools: all, any of them, or a pair that has an immune tool, an asking one or a retryable one."""
+    """Draw a set of tools: all, any of them, or a pair that has an immune tool, an asking one or a retryable one.
+
+    Some sets have tools that are found on demand too.
+    """
     names = choose.weighted(
         (
             (6, ALL_NAMES),
@@ -190,11 +209,13 @@ def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
             (1, choose.some(ALL_NAMES, 50)),
         )
     )
-    return tuple(spec for spec in TOOLS if spec.name in names)
+    plain = tuple(spec for spec in TOOLS if spec.name in names)
+    return (*plain, *DEFERRED) if choose.percent(20) else plain
 
 
 def draw_scene(choose: Choose, also: Sequence[Attachable] = ()) -> Scene:
     """Draw what a session is made of; *also* are plugins under test, which it has beside the drawn ones."""
     refuser: tuple[Attachable, ...] = (Refuser(),) if choose.below(60) == 1 else ()
     options, tools, plugins = draw_options(choose), draw_tools(choose), (*draw_plugins(choose), *also, *refuser)
-    return Scene(options, tools, plugins, spares=choose.pick(CHAINS))
+    returns = ANSWER if choose.percent(6) else EMPTY
+    return Scene(options, tools, plugins, spares=choose.pick(CHAINS), returns=returns)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 from agentrail.core.summary_request import lines_of
 from agentrail.errors import ToolError
-from agentrail.ports.tool import PastMessage, ToolContext
+from agentrail.ports.tool import PLACES, PastMessage, ToolContext
 from agentrail.tools.bounds import Length, Range
 from agentrail.tools.function import tool
 from agentrail.values.messages import Message
@@ -20,6 +21,10 @@ MAX_OF_A_MESSAGE: Final = 4_000
 
 MAX_MESSAGES: Final = 50
 """The most messages that one call shows."""
+
+
+NUMBER: Final = re.compile(r"\[?\s*([0-9]{0,12})(?:\.([0-9]{1,6}))?\s*\]?")
+"""The number of a message, as it is shown: the number of its record, and its place there, if that is not the first."""
 
 
 @tool(timeout=10, effect="idempotent")
@@ -37,14 +42,14 @@ async def compact_conversation(  # noqa: ASYNC124 - tools are async
 @tool(timeout=60, effect="pure", max_result_chars=30_000)
 async def read_history(  # noqa: D417 - the model does not see `ctx`
     ctx: ToolContext,
-    first: Annotated[int, Range(ge=1, le=2**53)] = 1,
+    first: Annotated[str, Length(max=30)] = "",
     search: Annotated[str, Length(max=500)] = "",
     count: Annotated[int, Range(ge=1, le=MAX_MESSAGES)] = MAX_MESSAGES,
 ) -> str:
     """Read messages of this conversation as they were said, also those that have left your context.
 
     Args:
-        first: Number of the first message to show, from 1, the oldest.
+        first: Number of the first message to show, as it is shown in brackets: 12 or 12.3; without it, the oldest one.
         search: Show only messages with this text, whatever its case; without it, all.
         count: How many messages to show, 50 at most.
     """
@@ -56,8 +61,22 @@ async def read_history(  # noqa: D417 - the model does not see `ctx`
     def has_word(message: Message) -> bool:
         return word in "\n".join(lines_of(message)).casefold()
 
-    found = await ctx.past.messages(first - 1, count + 1, has_word if word else None)
+    found = await ctx.past.messages(_number(first) - 1, count + 1, has_word if word else None)
     return _shown(found, count, search)
+
+
+def _number(text: str) -> int:
+    """Return the number of a message as a number, of that which is shown; 1 of an empty text."""
+    match = NUMBER.fullmatch(text)
+    if match is None:
+        problem = f"first={text!r} is no number of a message; give one as it is shown in brackets, such as 12 or 12.3"
+        raise ToolError(problem)
+    return int(match[1] or 0) * PLACES + int(match[2] or 0) or 1
+
+
+def _shown_number(number: int) -> str:
+    record, place = divmod(number, PLACES)
+    return f"{record}.{place}" if place else str(record)
 
 
 def _shown(found: tuple[PastMessage, ...], wanted: int, search: str) -> str:
@@ -67,11 +86,11 @@ def _shown(found: tuple[PastMessage, ...], wanted: int, search: str) -> str:
     lines: list[str] = []
     room = MAX_SHOWN
     for number, message in found[:wanted]:
-        said = [f"[{number}] {line}" for line in lines_of(message, MAX_OF_A_MESSAGE)]
+        said = [f"[{_shown_number(number)}] {line}" for line in lines_of(message, MAX_OF_A_MESSAGE)]
         room -= sum(map(len, said))
         if room < 0 and lines:
-            return "\n".join([*lines, f"[there is more: go on with first={number}]"])
+            return "\n".join([*lines, f"[there is more: go on with first={_shown_number(number)}]"])
         lines += [line[:MAX_SHOWN] for line in said]
     if len(found) > wanted:
-        lines.append(f"[there is more: go on with first={found[wanted].number}]")
+        lines.append(f"[there is more: go on with first={_shown_number(found[wanted].number)}]")
     return "\n".join(lines)

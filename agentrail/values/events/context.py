@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from agentrail.values.events.envelope import Event
+from agentrail.values.usage import Crowded
 
 
 class BeforeCompact(Event):
@@ -36,19 +37,29 @@ class CompactEnd(Event):
     """Number of messages removed; 0 if nothing changed."""
     note: str
     """What was done, in words."""
+    crowded: Crowded | None = None
+    """What takes the space, if the context is still fuller than `compact_to`; `None` if it is not, or is unchanged."""
 
 
 class PrefixChanged(Event):
     """A request does not begin with the last one, so the provider reads again what it had in its prompt cache."""
 
     part: str
-    """The first part that changed: `tool`, `skills`, `memory` or `messages`."""
+    """`model`, `options`, `returns`, `tool`, `skills`, `memory`, `tool_choice` or `messages`: what changed first."""
     name: str
-    """Name of the tool or section; for messages `compaction` or `replaced`."""
+    """Name of the model, of the options that changed, the tool or the section.
+
+    For messages it is `compaction` or `replaced`, and for the form of the answer `returns`. For what may be called it
+    is `max_turns`, around the last request of a turn, or the option `tool_choice`.
+    """
     by: str
-    """Key of the plugin, or name of the source of tools, that changed it; empty if a caller or the session did."""
+    """Key of the plugin, or name of the source of tools, that changed it; empty if a caller or the session did.
+
+    After a compaction, what caused it: `compact_at`, `overflow`, `caller` or the name of a tool; or the key of the
+    plugin that replaced the messages to compact.
+    """
     tokens: int
-    """Estimate of the tokens that the provider has read before and reads again."""
+    """Estimate of the tokens that the provider has read before and reads again, at the most."""
 
 
 class Intervention(Event):

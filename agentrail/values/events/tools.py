@@ -149,7 +149,7 @@ class ToolsUpdated(Event):
     detached: tuple[str, ...]
     """Names of the tools removed."""
     source: str = ""
-    """Name of the source (an MCP server) that changed its tools; empty if a program changed them."""
+    """Name of the source (an MCP server), or key of the plugin, that changed them; empty if a program did."""
     problems: tuple[str, ...] = ()
     """Why the source offers no tools, or only some of them."""
 

@@ -7,7 +7,7 @@ import pytest
 from agentrail import AddContext, Context, Continue, Plugin, SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.model_requests import model_requests
-from agentrail.core.vocabulary.state import Request
+from agentrail.core.vocabulary.measure import Request
 from agentrail.errors import BadRecord, SessionNotStored
 from agentrail.hooks.moments import BeforeRequest
 from agentrail.hooks.ruling import Section

@@ -683,6 +683,53 @@ async def test_nobody_waits_for_one_who_was_answered_alone() -> None:
     assert rounds.count <= 2_020, rounds.count  # one to hear the answer, and one to go on
 
 
+async def test_a_job_is_let_go_of_before_its_task_goes_on() -> None:
+    """Or all jobs of a commit are still there while their tasks make new ones, and the collector walks through both."""
+
+    class Keeping(Counting):
+        def serve(self, jobs: Sequence[Job[Counting]]) -> None:
+            super().serve(jobs)
+            self.jobs = jobs
+
+    keeping = Keeping()
+    worker = Worker("keeping", keeping, 100)
+    found: list[int] = []
+
+    async def ask(_: int) -> None:
+        await worker.do(lambda _: None)
+        found.append(len(keeping.jobs))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(5):
+            nursery.start_soon(ask, number)
+    await worker.close()
+    assert found == [0] * 5
+
+
+async def test_nothing_is_bound_for_which_an_adapter_is_looked_for(path: Path) -> None:
+    """Looking takes several times as long as binding."""
+    bound: set[type[object]] = set()
+
+    class Watched(sqlite3.Connection):
+        def execute(self, sql: str, parameters: Sequence[object] = (), /) -> sqlite3.Cursor:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+            if sql.startswith(("INSERT INTO record", "INSERT INTO session")):
+                bound.update(map(type, parameters))
+            return super().execute(sql, parameters)  # pyright: ignore[reportArgumentType]
+
+    journal = SqliteJournal(path, connect=partial(sqlite3.connect, factory=Watched))
+    claim = await journal.claim("s", "test")
+    await journal.append(claim, 0, (prompted("s", 1), prompted("s", 2)))
+    await journal.close()
+    assert bound == {int, float, str, bytearray}
+    with closing(sqlite3.connect(path)) as file:
+        assert set(file.execute('SELECT typeof(command), typeof("check"), typeof(body) FROM record')) == {
+            ("null", "blob", "blob")
+        }
+        assert set(file.execute('SELECT typeof(due), typeof("check"), typeof(seal) FROM session')) == {
+            ("null", "blob", "blob")
+        }
+
+
 async def test_what_goes_in_one_commit_sees_what_came_before_it(path: Path) -> None:
     class Slow(Connection):
         pass

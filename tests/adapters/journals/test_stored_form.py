@@ -4,6 +4,7 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from agentrail.adapters.journals.message_places import LOST, MessagePlaces, Plac
 from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.stored_events import STORING
 from agentrail.codec.values import read, write
 from agentrail.core.vocabulary.changes import Appended, Change
 from agentrail.core.vocabulary.inputs import Arrival, ToolReturned
@@ -24,9 +26,11 @@ from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Journal, Record, Redaction
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.testing.probes import Scripted
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentEnd
+from agentrail.values.events.response import ResponseComplete
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
@@ -280,6 +284,24 @@ def test_an_event_that_leaves_out_what_nothing_says_is_damage(event: bytes, lack
     packed = pack(returned(kept))
     with pytest.raises(UnpackError, match=rf"its `events\[0\]` lacks `{lacks}`, which nothing in its record says"):
         unpack(Packed(packed.body.replace(AROUND[kept], event), {}), "s", 1)
+
+
+@pytest.mark.parametrize("event", STORING, ids=lambda event: event.__name__)
+def test_the_stored_form_of_an_event_has_all_its_fields(event: type[Event]) -> None:
+    """One that is forgotten is at its default when the record is read again."""
+    form = get_args(get_type_hints(STORING[event])["return"]) or (get_type_hints(STORING[event])["return"],)
+    fields = {each.__struct_config__.tag: each.__struct_fields__ for each in form}
+    assert set(fields[event.__name__]) == set(event.__struct_fields__)
+
+
+async def test_who_has_replaced_a_response_is_stored() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        plugin = Scripted({"after_response": ("replace_response",)})
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"]), plugins=[plugin]), "s")
+        await session.ask("go")
+        events = [each.event for record in await journal.read("s") for each in record.events]
+    assert [event.replaced_by for event in events if isinstance(event, ResponseComplete)] == [("Scripted",)]
 
 
 def test_a_ruling_that_decides_nothing_is_the_name_of_its_hook() -> None:

@@ -177,7 +177,10 @@ def _as_it_is(found: object) -> object:
 
 def _with_arguments(found: object) -> object:
     if isinstance(found, dict):
-        return {key: _opaque(item) if key == "arguments" else _with_arguments(item) for key, item in found.items()}
+        return {
+            key: _opaque(item) if key == "arguments" and isinstance(item, str) else _with_arguments(item)
+            for key, item in found.items()
+        }
     return [_with_arguments(item) for item in found] if isinstance(found, list) else found
 
 

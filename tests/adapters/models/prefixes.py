@@ -7,20 +7,53 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.remote import demanding, with_demanded
 from agentrail.adapters.models.settings import read_settings
-from agentrail.values.json import EMPTY, thaw
+from agentrail.core.answers import with_answer_tool
+from agentrail.values.json import thaw
 from agentrail.values.stream import ModelRequest
 from tests.adapters.models.goldens import OWN
 
-READ: Final = ("tools", "system", "systemInstruction", "instructions", "input", "messages", "contents")
+HEAD: Final = (
+    *("model", "thinking", "output_config", "reasoning", "reasoning_effort", "text", "response_format"),
+    "generationConfig",
+)
+"""Fields on which all depends that a model reads: another model, effort or form of the answer has another cache."""
+
+READ: Final = (*HEAD, "tools", "system", "systemInstruction", "instructions", "input", "messages", "contents")
 """Fields of a body that a model reads, in order. Anthropic documents this order; the others document none."""
+
+CHOOSY: Final = (*READ[: READ.index("messages")], "tool_choice", *READ[READ.index("messages") :])
+"""The fields for Anthropic: with another `tool_choice`, messages are read again, but neither tools nor system prompt.
+
+The table "What invalidates the cache" in its guide to prompt caching says so; the others say nothing of it.
+"""
+
+UNREAD: Final = frozenset({"cache_control", "maxOutputTokens", "temperature", "stopSequences"})
+"""Fields within these that the model does not read."""
 
 
 def prompt_of(request: ModelRequest, provider: str) -> bytes:
-    """Return the bytes of *request* that *provider* compares with what it has in its cache, without cache marks."""
+    """Return the bytes of *request* that *provider* compares with what it has in its cache, without cache marks.
+
+    They begin with the name of the request's model, which may be none of the *provider*'s.
+    """
     wire, model = format_of(PROVIDERS[provider]), OWN[provider].partition(":")[2]
-    body = cast("Mapping[str, object]", thaw(wire.render(request, provider, model, read_settings(EMPTY)).body))
-    return b"".join(json.dumps(_unmarked(item)).encode() for key in READ for item in _items(body.get(key, ())))
+    settings = read_settings(request.options)
+    request = with_demanded(request, settings)
+    if request.returns:  # as `RemoteModel.stream` has the answer take its form
+        form = wire.form(request, provider, model)
+        settings = settings.but(response_format=form)
+        if form is None:
+            request, _ = with_answer_tool(request)
+    if request.must_call:
+        settings = demanding(request, settings, able=wire.demands(provider, model, settings))
+    body = cast("Mapping[str, object]", thaw(wire.render(request, provider, model, settings).body))
+    items = [
+        _unmarked(item) for key in (CHOOSY if provider == "anthropic" else READ) for item in _items(body.get(key, ()))
+    ]
+    read = b"".join(json.dumps(item).encode() for item in items if item)
+    return request.model.encode() + read
 
 
 def common(one: bytes, other: bytes) -> int:
@@ -36,5 +69,5 @@ def _items(found: object) -> list[object]:
 def _unmarked(found: object) -> object:
     if isinstance(found, dict):
         items = cast("dict[str, object]", found).items()
-        return {key: _unmarked(item) for key, item in items if key != "cache_control"}
+        return {key: _unmarked(item) for key, item in items if key not in UNREAD}
     return [_unmarked(item) for item in cast("list[object]", found)] if isinstance(found, list) else found

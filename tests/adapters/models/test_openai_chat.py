@@ -26,7 +26,7 @@ from agentrail.values.messages import AssistantMessage, Message, StopReason, Too
 from agentrail.values.stream import ModelRequest, Response, UsageChunk
 from agentrail.values.usage import Usage
 from tests.adapters.models import openai_chat_events as chat
-from tests.adapters.models.histories import PIXEL, TOOLS, call, user
+from tests.adapters.models.histories import PIXEL, TOOLS, call, result, user
 from tests.adapters.models.server import (
     Play,
     Reset,
@@ -290,6 +290,45 @@ def test_mistral_wants_ids_of_nine_letters_and_digits() -> None:
     assert isinstance(found, list)
     assert [item["id"] for item in found[1]["tool_calls"]] == ["Ab3456789", "c00000001"]
     assert [item.get("tool_call_id") for item in found[2:4]] == ["Ab3456789", "c00000001"]
+
+
+@pytest.mark.parametrize("provider", ["mistral", "openai-chat"])
+def test_mistral_wants_the_model_to_speak_between_a_result_and_the_user(provider: str) -> None:
+    asked = said(provider, calls=(call("c1", "attic", "Ab3456789"),))
+    request = ModelRequest("", (asked, result("c1", "dark"), user("rather the cellar")), sections=(("todos", "- tea"),))
+    alone = ModelRequest("", (asked, result("c1", "dark")), sections=(("todos", "- tea"),))
+    for each in (request, alone):
+        found = FORMAT.render(each, provider, "m", read_settings(EMPTY)).body["messages"]
+        assert isinstance(found, list)
+        roles = [message.get("role") for message in found if isinstance(message, dict)]
+        assert roles[-3:] == (["tool", "assistant", "user"] if provider == "mistral" else ["assistant", "tool", "user"])
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "bridged"),
+    [
+        ("openrouter", "mistralai/mistral-large-2512", True),
+        ("openrouter", "mistralai/mixtral-8x22b-instruct", True),
+        ("openrouter", "mistralai/codestral-2508", True),
+        ("openai-chat", "Magistral-Small-2509", True),
+        ("openai-chat", "mistralai/Ministral-8B-Instruct-2410", True),
+        ("vllm", "mistralai/Devstral-Small-2507", True),
+        ("together", "mistralai/Mistral-7B-Instruct-v0.3", True),
+        ("ollama", "mistral:7b", True),
+        ("lmstudio", "pixtral-12b", True),
+        ("mistral", "labs-of-tomorrow", True),
+        ("openrouter", "meta-llama/llama-3.3-70b-instruct", False),
+        ("openai-chat", "gpt-5.4", False),
+        ("xai", "grok-4.3", False),
+    ],
+)
+def test_a_model_of_mistral_is_known_by_its_name_at_any_server(provider: str, model: str, bridged: bool) -> None:
+    asked = said(provider, calls=(call("c1", "attic", "Ab3456789"),))
+    request = ModelRequest("", (user("look"), asked, result("c1", "dark"), user("rather the cellar")))
+    found = FORMAT.render(request, provider, model, read_settings(EMPTY)).body["messages"]
+    assert isinstance(found, list)
+    roles = [message.get("role") for message in found if isinstance(message, dict)]
+    assert roles == ["user", "assistant", "tool", *(["assistant"] if bridged else []), "user"]
 
 
 def test_a_tool_that_returns_only_an_image_says_so() -> None:

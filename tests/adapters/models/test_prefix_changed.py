@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Awaitable, Callable
-from typing import Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal, TypeAlias
 
 import pytest
 import trio
 from attrs import frozen
 
 from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, SetSection, open_supervisor
-from agentrail.hooks.actions import Intervene, ReplaceMessages
-from agentrail.hooks.moments import BeforePrompt, BeforeRequest
+from agentrail.adapters.models.settings import READERS
+from agentrail.core.prompt_prefix import CHOICE, UNREAD
+from agentrail.hooks.actions import AddContext, Intervene, ReplaceMessages, SwitchModel
+from agentrail.hooks.moments import BeforeCompaction, BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import AnyPlugin, Keyed
-from agentrail.ports.tool import Tool
-from agentrail.testing import ScriptedModel
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import Offer, Tool
+from agentrail.testing import ScriptedModel, call, overflow, say, transient
+from agentrail.testing.scripted import Element
+from agentrail.tools.builtin import compact_conversation
 from agentrail.values.content import Text
 from agentrail.values.events import Event
 from agentrail.values.events.context import PrefixChanged
-from agentrail.values.json import FrozenObject, JsonObject
-from agentrail.values.messages import Message, UserMessage
-from agentrail.values.stream import ModelRequest
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object
+from agentrail.values.messages import AskModel, Leaving, Message, UserMessage
+from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import ToolResult, ToolSpec, ok
 from tests.adapters.models.goldens import OWN
 from tests.adapters.models.prefixes import common, prompt_of
 from tests.profiles import CAMPAIGN
 
-EDITS = 200 if CAMPAIGN else 60
+EDITS = 1_000 if CAMPAIGN else 200
+SAME, OTHER = OWN["anthropic"], "other:one"
+FORM: Final[Mapping[str, Json]] = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}},
+    "required": ["answer"],
+}
 CLOSING = 16
 """The most bytes that end a prompt and are not there when it goes on: quotes and brackets."""
 
@@ -84,6 +96,64 @@ class Speaks(Plugin[None]):
         return Intervene("go on")
 
 
+class Adds(Plugin[None]):
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> AddContext[None]:
+        return AddContext(f"it is request {len(hook.messages)}")
+
+
+class Prunes(Plugin[None]):
+    def before_compact(self, hook: BeforeCompaction, state: None, ctx: Context) -> ReplaceMessages[None]:
+        return ReplaceMessages(tuple(hook.messages)[2:])
+
+
+@frozen
+class Switches(Plugin[int]):
+    """Switches the model before the request of one number."""
+
+    at: int
+    model: str
+    options: JsonObject = EMPTY
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_request(self, hook: BeforeRequest, state: int, ctx: Context) -> Continue[int] | SwitchModel[int]:
+        return Continue(state + 1) if state != self.at else SwitchModel(self.model, state + 1, self.options)
+
+
+class Formed:
+    """Plays a script, and takes the form of the answer itself, as the models of the providers do, unless it is not to.
+
+    One that does not is asked to give the answer by a tool.
+    """
+
+    def __init__(self, script: Sequence[Element], name: str, requests: list[ModelRequest], forms: bool) -> None:
+        self.name = name
+        self.forms_answers = forms
+        self._scripted = ScriptedModel(script, name=name)
+        self._scripted.requests = requests  # of both models: together they play one script
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        return await self._scripted.stream(request, emit)
+
+
+class Server:
+    """Source that offers one tool."""
+
+    name = "server"
+
+    def check(self) -> None:
+        """No-op: it always starts."""
+
+    async def supply(self, working_dir: str, offer: Offer) -> None:
+        await offer([tool("iron")])
+        await trio.sleep_forever()
+
+
+async def written(_leaving: Leaving, _ask: AskModel) -> str:
+    return "there was talk"
+
+
 @frozen
 class Fake:
     spec: ToolSpec
@@ -93,8 +163,8 @@ class Fake:
         return ok("done")
 
 
-def tool(name: str, about: str = LONG) -> Tool:
-    return Fake(ToolSpec(name, about, FrozenObject({"type": "object"})))
+def tool(name: str, about: str = LONG, *, deferred: bool = False) -> Tool:
+    return Fake(ToolSpec(name, about, FrozenObject({"type": "object"}), deferred=deferred))
 
 
 KNOWN: tuple[tuple[str, Layer], ...] = (
@@ -106,13 +176,44 @@ KNOWN: tuple[tuple[str, Layer], ...] = (
 )
 
 
+SPOKEN: Final = tuple(f'{{"answer": "{turn}. {LONG}"}}' for turn in range(3))
+"""Answers that fit `FORM`."""
+
+Turn = Callable[[SessionHandle, int], Awaitable[object]]
+
+
+async def asked(session: SessionHandle, turn: int) -> object:
+    return await session.ask(f"question {turn}. {LONG}")
+
+
+async def asked_in_form(session: SessionHandle, turn: int) -> object:
+    return await session.ask(f"question {turn}. {LONG}", returns=FORM)
+
+
 class Edit:
     """One edit before the third turn, and what is to be said of it: part, name, plugin; `None` if nothing is."""
 
-    def __init__(self, expected: Expected, *plugins: AnyPlugin, between: Between | None = None) -> None:
+    def __init__(
+        self,
+        expected: Expected,
+        *plugins: AnyPlugin,
+        between: Between | None = None,
+        turns: tuple[Turn, Turn, Turn] = (asked, asked, asked),
+        script: Sequence[Element] = SPOKEN,
+        passing: int = 0,
+        readers: Iterable[str] = OWN,
+        forms: bool = True,
+        **spec: object,
+    ) -> None:
         self.expected = expected
+        self.forms = forms
+        self.readers = readers  # providers of which it is to be true
+        self.passing = passing  # the most bytes that end a request and are of this request alone
         self.plugins = [Keyed(f"Editor{place}", plugin) for place, plugin in enumerate(plugins)]
         self.between = between
+        self.turns = turns
+        self.script = script
+        self.spec = spec
 
 
 def section_edit(chance: random.Random) -> Edit:
@@ -141,33 +242,39 @@ def section_edit(chance: random.Random) -> Edit:
 
 def tool_edit(chance: random.Random) -> Edit:
     name = chance.choice(("cut", "stitch", "press"))
+    late = chance.choice(("deferred0", "deferred3", "deferred7"))
 
-    async def change(session: SessionHandle) -> None:
-        await session.detach_tools(name)
-        await session.attach_tools(tool(name, "another thing"))
+    def changing(*attach: Tool, detach: str = "") -> Between:
+        async def change(session: SessionHandle) -> None:
+            if detach:
+                await session.detach_tools(detach)
+            await session.attach_tools(*attach)
 
-    async def add(session: SessionHandle) -> None:
-        await session.attach_tools(tool("iron"))
-
-    async def remove(session: SessionHandle) -> None:
-        await session.detach_tools(name)
-
-    async def renew(session: SessionHandle) -> None:
-        await session.detach_tools(name)
-        await session.attach_tools(tool(name))
+        return change
 
     async def come_and_go(session: SessionHandle) -> None:
         await session.attach_tools(tool("iron"))
         await session.detach_tools("iron")
 
+    async def supplied(session: SessionHandle) -> None:
+        await session.attach_tools(Server())
+
     own = ("tool", name, "")
     return chance.choice(
         (
-            Edit(own, between=change),
-            Edit(("tool", "iron", ""), between=add),
-            Edit(own, between=remove),
-            Edit(None if name == "press" else own, between=renew),
+            Edit(own, between=changing(tool(name, "another thing"), detach=name)),
+            Edit(("tool", "iron", ""), between=changing(tool("iron"))),
+            Edit(own, between=changing(detach=name)),
+            Edit(None if name == "press" else own, between=changing(tool(name), detach=name)),
             Edit(None, between=come_and_go),
+            Edit(("tool", "iron", "server"), between=supplied),
+            # Of deferred tools the model is told the names alone, in the description of a tool after all others.
+            Edit(("tool", "more", ""), between=changing(tool("more", deferred=True))),
+            Edit(("tool", late, ""), between=changing(detach=late)),
+            Edit(
+                None if late == "deferred7" else ("tool", late, ""),
+                between=changing(tool(late, "another thing", deferred=True), detach=late),
+            ),
         )
     )
 
@@ -178,58 +285,213 @@ def message_edit(chance: random.Random) -> Edit:
 
     place = chance.randrange(3)
     replaced = ("messages", "replaced", "Editor0")
+    long = ("a" * 30_000, "b" * 30_000, "c")
+    makes_room = say(calls=[call("compact_conversation")])
     return chance.choice(
         (
             Edit(replaced, Shows(2, place, "change")),
             Edit(replaced, Shows(2, place, "leave_out")),
             Edit(None, Shows(2, place, "add")),
             Edit(None, Speaks()),
-            Edit(("messages", "compaction", ""), between=compact),
+            Edit(None, Adds(), passing=60),
+            Edit(("messages", "compaction", "caller"), between=compact),
+            Edit(("messages", "compaction", "Editor0"), Prunes(), between=compact),
+            Edit(("messages", "compaction", "compact_conversation"), script=("a" * 9000, "b", makes_room, "c")),
+            Edit(
+                ("messages", "compaction", "compact_at"),
+                script=long,
+                compact_at=9000,
+                compact_to=2000,
+            ),
+            Edit(("messages", "compaction", "overflow"), script=("a" * 9000, "b" * 9000, overflow(), "c")),
+        )
+    )
+
+
+def head_edit(chance: random.Random) -> Edit:
+    effort = chance.choice(("low", "medium", "high"))
+    form: dict[str, object] = {"type": "object", "properties": {"a": {"type": chance.choice(("string", "number"))}}}
+    options: dict[str, Json] = chance.choice(
+        ({"reasoning_effort": effort}, {"response_format": freeze_object(form)})  # type: ignore[arg-type]  # JSON
+    )
+    name = next(iter(options))
+
+    def switching(model: str, **to: Json) -> Between:
+        async def switch(session: SessionHandle) -> None:
+            await session.switch_model(model, command=None, **to)
+
+        return switch
+
+    async def there_and_back(session: SessionHandle) -> None:
+        await session.switch_model(OTHER)
+        await session.switch_model(SAME)
+
+    late = f"deferred{chance.randrange(8)}"
+    demanding: dict[str, Json] = {"tool_choice": FrozenObject({"tool": late})}
+    returns = ("returns", "returns", "")
+    waits = transient(retry_after=100_000.0)
+    return chance.choice(
+        (
+            Edit(("model", OTHER, ""), between=switching(OTHER)),
+            Edit(("model", OTHER, ""), between=switching(OTHER, **options)),
+            Edit(("model", OTHER, "Editor0"), Switches(2, OTHER)),
+            Edit(("model", OTHER, "Editor1"), Switches(2, SAME), Switches(2, OTHER)),
+            Edit(None, Switches(2, OTHER), Switches(2, SAME)),
+            Edit(None, between=there_and_back),
+            Edit(("model", OTHER, ""), script=("a", "b", waits, "c"), model=(SAME, OTHER)),
+            Edit(("options", name, ""), between=switching(SAME, **options)),
+            Edit(("options", name, "Editor0"), Switches(2, SAME, freeze_object(options))),
+            Edit(("tool", late, ""), between=switching(SAME, **demanding)),
+            Edit(("tool", late, ""), between=switching(SAME), model_options=demanding),
+            Edit(None, between=switching(SAME, **demanding), model_options=demanding),
+            Edit(None, between=switching(SAME, max_tokens=chance.randrange(20_000, 30_000))),
+            Edit(None, between=switching(SAME, next_byte_timeout=chance.randrange(50, 90))),
+            Edit(returns, turns=(asked, asked, asked_in_form)),
+            Edit(returns, turns=(asked, asked_in_form, asked)),
+            Edit(None, turns=(asked, asked_in_form, asked_in_form)),
+            Edit(None, turns=(asked_in_form, asked_in_form, asked_in_form), returns=FORM),
+        )
+    )
+
+
+def choice_edit(chance: random.Random) -> Edit:
+    """Return an edit of what may be called: Anthropic alone reads messages again for it."""
+    elsewhere = chance.choice([provider for provider in OWN if provider != "anthropic"])
+    chosen: dict[str, Json] = {"tool_choice": chance.choice(("any", "none", FrozenObject({"tool": "cut"})))}
+    calls = say(calls=[call("cut")])
+    by_tool = [say(calls=[call("answer", json.loads(text))]) for text in SPOKEN]
+    in_form = (asked_in_form, asked_in_form, asked_in_form)
+    limit, option = ("tool_choice", "max_turns", ""), ("tool_choice", "tool_choice")
+
+    def switching(**to: Json) -> Between:
+        async def switch(session: SessionHandle) -> None:
+            await session.switch_model(session.inspect().model, command=None, **to)
+
+        return switch
+
+    def told(expected: Expected, *plugins: AnyPlugin, **given: object) -> Edit:
+        return Edit(expected, *plugins, readers=("anthropic",), **given)  # type: ignore[arg-type]  # of `Edit`
+
+    return chance.choice(
+        (
+            told(limit, max_turns=2, script=("a", "b", calls, "c")),
+            told(limit, max_turns=2, script=("a", calls, "b", "c")),
+            told(None, max_turns=2, script=("a", "b", transient(), "c")),
+            told(None, max_turns=3, script=("a", "b", calls, "c")),
+            told(limit, max_turns=2, script=(*SPOKEN[:2], calls, SPOKEN[2]), turns=in_form),
+            told(limit, max_turns=2, script=(*by_tool[:2], calls, by_tool[2]), turns=in_form, forms=False),
+            Edit(
+                None,
+                max_turns=2,
+                script=(*by_tool[:2], calls, by_tool[2]),
+                turns=in_form,
+                forms=False,
+                model=OWN[elsewhere],
+                readers=(elsewhere,),
+            ),
+            told(None, max_turns=1, between=switching(**chosen)),
+            told((*option, ""), between=switching(**chosen)),
+            told((*option, ""), between=switching(), model_options=chosen),
+            told((*option, "Editor0"), Switches(2, SAME, freeze_object(chosen))),
+            told(None, between=switching(tool_choice="auto")),
+            told(None, max_turns=2, script=("a", "b", calls, "c"), model_options={"tool_choice": "none"}),
+            Edit(None, max_turns=2, script=("a", "b", calls, "c"), model=OWN[elsewhere], readers=(elsewhere,)),
+            Edit(None, between=switching(**chosen), model=OWN[elsewhere], readers=(elsewhere,)),
         )
     )
 
 
 async def played(edit: Edit) -> tuple[list[ModelRequest], list[PrefixChanged]]:
     """Return the last two requests of a session with *edit* before its third turn, and what was told of prefixes."""
-    model = ScriptedModel([f"answer {turn}. {LONG}" for turn in range(3)], name=OWN["anthropic"])
+    requests: list[ModelRequest] = []
     known = [Keyed(key.partition(".")[0], Sets(0, key, f"{key}: {LONG}", layer)) for key, layer in KNOWN]
+    later = [tool(f"deferred{place}", LONG * 8, deferred=True) for place in range(8)]
     told: list[Event] = []
-    async with open_supervisor() as supervisor:
-        spec = SessionSpec(
-            model=model,
-            plugins=[*known, *edit.plugins],
-            tools=[tool("cut"), tool("stitch"), tool("press")],
-            system="Help.",
-            compact_to=0.3,
-        )
-        session = await supervisor.spawn(spec)
-        for turn in range(3):
-            if turn == 2 and edit.between is not None:
+    named: dict[str, Formed] = {
+        name: Formed(edit.script, name, requests, edit.forms) for name in (OTHER, *OWN.values())
+    }
+
+    def made(rest: str) -> Formed:
+        return next(one for name, one in named.items() if name.partition(":")[2] == rest)
+
+    async with open_supervisor(models={name.partition(":")[0]: made for name in named}) as supervisor:
+        given: dict[str, object] = {
+            "model": SAME,
+            "plugins": [*known, *edit.plugins],
+            "tools": [compact_conversation, tool("cut"), *later[:5], tool("stitch"), tool("press"), *later[5:]],
+            "system": "Help.",
+            "compact_to": 0.3,
+            "compactor": written,
+        }
+        session = await supervisor.spawn(SessionSpec(**{**given, **edit.spec}))  # type: ignore[arg-type]  # fields
+        for number, turn in enumerate(edit.turns):
+            if number == 2 and edit.between is not None:
                 await edit.between(session)
-            await session.ask(f"question {turn}. {LONG}")
+            await turn(session, number)
         async with session.subscribe(since=0) as events:
             async for envelope in events:
-                told.append(envelope.event)
+                if envelope.turn not in {1, 2}:
+                    told.append(envelope.event)
                 if envelope.seq >= session.inspect().seq:
                     break
-    return model.requests[-2:], [event for event in told if isinstance(event, PrefixChanged)]
+    return requests[-2:], [event for event in told if isinstance(event, PrefixChanged)]
 
 
-@pytest.mark.parametrize("kind", [section_edit, tool_edit, message_edit], ids=["sections", "tools", "messages"])
-async def test_each_edit_is_told_with_its_part_and_plugin_and_nothing_else_is(
-    kind: Callable[[random.Random], Edit],
-) -> None:
-    chance = random.Random(kind.__name__)
-    for number in range(EDITS // 3 + 1):
-        edit = kind(chance)
+EDITORS: Final = {
+    "sections": section_edit,
+    "tools": tool_edit,
+    "messages": message_edit,
+    "head": head_edit,
+    "choice": choice_edit,
+}
+
+
+@pytest.mark.parametrize("kind", EDITORS)
+async def test_each_edit_is_told_with_its_part_and_plugin_and_nothing_else_is(kind: str) -> None:
+    chance = random.Random(kind)
+    for number in range(EDITS // len(EDITORS)):
+        edit = EDITORS[kind](chance)
         requests, told = await played(edit)
         about = f"edit {number}: {edit.expected}"
         assert [(one.part, one.name, one.by) for one in told] == ([] if edit.expected is None else [edit.expected]), (
             about
         )
-        for provider in OWN:
+        for provider in edit.readers:
             before, after = (prompt_of(request.but(sections=()), provider) for request in requests)
             paid = len(before) - common(before, after)
-            assert (paid > CLOSING) == bool(told), (about, provider)
+            assert (paid > CLOSING + edit.passing) == bool(told), (about, provider)
             if told and told[0].name != "compaction":
-                assert abs(told[0].tokens * 4 - paid) < 600 + paid / 4, (about, provider, told, paid)
+                again = min(paid, len(after) - common(before, after))  # what is gone is not read again
+                assert abs(told[0].tokens * 4 - again) < 800 + again / 4, (about, provider, told, again)
+
+
+async def test_a_last_request_that_is_tried_again_is_told_once() -> None:
+    script = ("a", "b", say(calls=[call("cut")]), transient(), "c")
+    requests, told = await played(Edit(None, max_turns=2, script=script))
+    assert [request.may_call for request in requests] == [False, False]
+    assert [(one.part, one.name) for one in told] == [("tool_choice", "max_turns")]
+
+
+CHOSEN: Final[Mapping[str, Json]] = {
+    "max_tokens": 20_000,
+    "reasoning_effort": "high",
+    "tool_choice": "none",
+    "response_format": FrozenObject({"type": "object", "properties": EMPTY}),
+    "cache": False,
+    "next_byte_timeout": 50,
+}
+ELSEWHERE: Final = frozenset({"base_url", "extra", "tool_search"})
+"""Options that count as read, because another server, or fields that nobody knows, have another cache."""
+
+
+def test_only_options_that_no_provider_reads_are_left_out() -> None:
+    plain = ModelRequest(SAME, (UserMessage((Text("hello"),)),), tools=(tool("cut").spec,))
+    for name, option in CHOSEN.items():
+        read = [
+            prompt_of(plain.but(options=freeze_object({name: option})), provider) != prompt_of(plain, provider)
+            for provider in OWN
+        ]
+        assert any(read) == (name not in UNREAD), name
+        if name == CHOICE:
+            assert read == [provider == "anthropic" for provider in OWN]
+    assert set(READERS) - UNREAD - set(CHOSEN) == ELSEWHERE

@@ -12,7 +12,7 @@ import trio
 from anthropic.lib._parse._transform import transform_schema
 from jsonschema import Draft202012Validator
 
-from agentrail import Secret, SessionSpec, open_supervisor
+from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.anthropic.answer_form import strict_form
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.errors import AnswerUnfit, TurnAborted
@@ -53,7 +53,7 @@ def tools_in(asked: Asked) -> list[str]:
     found: Any = asked.json.get("tools", [])
     if found and "functionDeclarations" in found[0]:
         found = found[0]["functionDeclarations"]
-    return [one["function"]["name"] if "function" in one else one["name"] for one in found]
+    return [one["function"]["name"] if "function" in one else one.get("name", one.get("type")) for one in found]
 
 
 def form_in(asked: Asked) -> object:
@@ -115,6 +115,42 @@ async def test_a_schema_that_the_provider_refuses_is_asked_for_by_a_tool(provide
 
 
 @pytest.mark.parametrize("provider", WRITTEN)
+async def test_a_schema_that_was_refused_is_not_sent_again(provider: str) -> None:
+    good = answering(provider, GOOD)
+    async with serving(REFUSED, good) as server, open_supervisor(secrets={"KEY": KEYS["openai"]}.get) as supervisor:
+        session = await supervisor.spawn(spec_of(provider, server.url))
+        for _ in range(2):
+            assert await session.ask("go", returns=SCHEMA) == GOOD
+    assert [form_in(one) is None for one in server.asked] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("provider", "own_form"), [*((provider, False) for provider in WRITTEN), ("anthropic", True), ("openai", True)]
+)
+async def test_a_deferred_tool_that_tool_choice_demands_is_declared(provider: str, own_form: bool) -> None:
+    @tool(deferred=True)
+    async def late() -> str:
+        """Look late."""
+        return "nothing"
+
+    @tool(deferred=True)
+    async def later() -> str:
+        """Look later."""
+        return "nothing"
+
+    async with serving(answering(provider, "fine")) as server:
+        spec = spec_of(provider, server.url, tools=[late, later])
+        spec = spec.but(model_options={**spec.model_options, "tool_choice": {"tool": "late"}, "tool_search": own_form})
+        async with open_supervisor(secrets={"KEY": KEYS["openai"]}.get, seed=1) as supervisor:
+            await (await supervisor.spawn(spec)).ask("go")
+    body: Any = server.asked[0].json
+    names = [one.get("name") or one["function"]["name"] for one in body["tools"] if "name" in one or "function" in one]
+    names += [each["name"] for one in body["tools"] for each in one.get("functionDeclarations", ())]
+    assert ("late" in names, "later" in names) == (True, provider == "anthropic" and own_form)
+    assert all("defer_loading" not in one for one in body["tools"] if one.get("name") == "late")
+
+
+@pytest.mark.parametrize("provider", WRITTEN)
 async def test_what_the_provider_refuses_in_either_form_is_an_error(provider: str) -> None:
     async with serving(REFUSED) as server:
         with pytest.raises(TurnAborted, match="provider_error"):
@@ -161,6 +197,57 @@ async def test_an_option_that_forbids_tools_does_not_forbid_the_answer() -> None
         spec = spec.but(model_options={**spec.model_options, "tool_choice": "none"})
         assert await asked_of(spec, SCHEMA) == GOOD
     assert server.asked[0].json["tool_choice"] == "auto"
+
+
+DEMANDS: Final[Mapping[str, object]] = {
+    "anthropic": {"type": "tool", "name": "answer"},
+    "gemini": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["answer"]}},
+    "openai": {"type": "function", "name": "answer"},
+    "openai-chat": {"type": "function", "function": {"name": "answer"}},
+}
+
+
+@pytest.mark.parametrize("provider", WRITTEN)
+async def test_the_last_request_keeps_all_tools_and_demands_the_answer(provider: str) -> None:
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "nothing"
+
+    model = {"openai-chat": "mistral:mistral-large-latest"}.get(provider, "")
+    async with serving(REFUSED, answering(provider, GOOD)) as server:
+        spec = spec_of(provider, server.url, model, tools=(look,), max_turns=1)
+        assert await asked_of(spec, SCHEMA) == GOOD
+    body = server.asked[1].json
+    assert tools_in(server.asked[1]) == ["look", "answer"]
+    assert (body["toolConfig"] if provider == "gemini" else body["tool_choice"]) == DEMANDS[provider]
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "options"),
+    [
+        ("anthropic", "anthropic:claude-opus-5-5", {}),
+        ("anthropic", "", {"reasoning_effort": "high"}),
+        ("openai-chat", "ollama:qwen3", {}),
+    ],
+    ids=["never forced", "thinks", "of unknown heed"],
+)
+async def test_a_model_that_cannot_be_forced_is_told_that_no_other_tool_can_be_called(
+    provider: str, model: str, options: Mapping[str, Json]
+) -> None:
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "nothing"
+
+    async with serving(REFUSED, answering(provider, GOOD)) as server:
+        spec = spec_of(provider, server.url, model, tools=(look,), max_turns=1)
+        spec = spec.but(model_options={**spec.model_options, **options})
+        assert await asked_of(spec, SCHEMA) == GOOD
+    body = server.asked[1].json
+    assert tools_in(server.asked[1]) == ["look", "answer"]
+    assert body["tool_choice"] in ("auto", {"type": "auto"})
+    assert b"No other tool can be called" in server.asked[1].body
 
 
 # Anthropic's keywords

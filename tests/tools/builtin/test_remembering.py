@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import trio
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import Plugin, SessionSpec, open_supervisor, tool
 from agentrail.core.compaction import planned
+from agentrail.hooks.actions import Ask, CallService, Continue, ReplaceResponse
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterResponse
 from agentrail.journals import MemoryJournal
-from agentrail.ports.tool import PastMessage, ToolContext
+from agentrail.ports.journal import Record
+from agentrail.ports.tool import PLACES, PastMessage, ToolContext
 from agentrail.runtime.work import past
 from agentrail.runtime.work.past import StoredPast
-from agentrail.testing import ScriptedModel
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import CompactNow, Effect
 from agentrail.tools.builtin import compact_conversation, read_history
 from agentrail.values.content import Text, text_of
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
 from agentrail.values.tools import Err, Ok
+from tests.opcodes import counted_opcodes
+from tests.runtime.test_many_calls import Steps
 
 
 class Said:
@@ -30,7 +37,7 @@ class Said:
     async def messages(
         self, after: int, limit: int, wanted: Callable[[Message], bool] | None = None
     ) -> tuple[PastMessage, ...]:
-        found = [PastMessage(n, UserMessage((Text(text),))) for n, text in enumerate(self.texts, 1)]
+        found = [PastMessage(n * PLACES, UserMessage((Text(text),))) for n, text in enumerate(self.texts, 1)]
         return tuple([one for one in found if one.number > after and (wanted is None or wanted(one.message))][:limit])
 
 
@@ -42,11 +49,19 @@ async def read(*texts: str, **args: object) -> str:
 
 async def test_messages_are_shown_with_their_numbers() -> None:
     assert await read("one", "two") == "[1] user: one\n[2] user: two"
-    assert await read("one", "two", first=2) == "[2] user: two"
+    for first in ("2", "[2]", "1.1", " 2 "):
+        assert await read("one", "two", first=first) == "[2] user: two"
     assert await read("one", "two", search="TWO") == "[2] user: two"
     assert await read("one", search="none") == "no message has 'none' from there on"
-    assert await read("one", first=2) == "there are no messages from there on"
+    assert await read("one", first="2") == "there are no messages from there on"
     assert await read("one", "two", count=1) == "[1] user: one\n[there is more: go on with first=2]"
+
+
+@pytest.mark.parametrize("first", ["two", "1.2.3", "-1", "1" * 13])
+async def test_what_is_no_number_is_told(first: str) -> None:
+    result = await read_history.execute(freeze_object({"first": first}), ToolContext(past=Said("one")))
+    assert isinstance(result, Err)
+    assert "give one as it is shown in brackets" in text_of(result.content)
 
 
 async def test_outside_a_session_there_is_nothing_to_read() -> None:
@@ -87,14 +102,109 @@ def test_a_summary_may_have_so_many_characters(size: int) -> None:
     assert plan.room == min(size, 8_000)
 
 
+class Counting(MemoryJournal):
+    """A journal that counts the records that are read."""
+
+    def __init__(self) -> None:
+        super().__init__(encode=True)
+        self.given = 0
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        records = await super().read(session_id, after, limit)
+        self.given += len(records)
+        return records
+
+
+@tool(effect="pure")
+async def look(number: int) -> str:
+    """Look."""
+    return f"found {number}"
+
+
+async def conversation(journal: MemoryJournal, turns: int) -> None:
+    """Write a session "s" whose turns have a question, two calls with their results, and an answer."""
+    calls = [say(calls=[call("look", {"number": 2 * n}), call("look", {"number": 2 * n + 1})]) for n in range(turns)]
+    script = [element for asks in calls for element in (asks, "fine")]
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(script), tools=[look]), "s")
+        for number in range(turns):
+            await session.ask(f"question {number}")
+
+
+def texts(found: tuple[PastMessage, ...]) -> list[str]:
+    return [one.message.text for one in found]
+
+
 @pytest.mark.parametrize("page", [2, 3, 4, 100])
 async def test_a_page_of_records_makes_no_difference(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past, "PAGE", page)
     journal = MemoryJournal()
+    await conversation(journal, 3)
+    every = await StoredPast(journal, "s").messages(0, 100)
+    assert texts(every) == [
+        text for n in range(3) for text in (f"question {n}", "", f"found {2 * n}", f"found {2 * n + 1}", "fine")
+    ]
+    numbers = [one.number for one in every]
+    assert numbers == sorted(set(numbers))
+    for place, number in enumerate(numbers):
+        for limit in (1, 2, 4, 20):
+            assert await StoredPast(journal, "s").messages(number - 1, limit) == every[place : place + limit]
+
+
+async def test_a_range_is_read_from_the_records_that_have_it_however_many_there_are() -> None:
+    """What a call reads is bounded: it was all records from the first one on."""
+    taken: set[int] = set()
+    for turns in (50, 250):
+        journal = Counting()
+        await conversation(journal, turns)
+        every = await StoredPast(journal, "s").messages(0, 10**6)
+        journal.given = 0
+        for place in (0, len(every) // 2, len(every) - 60):
+            before = journal.given
+            assert await StoredPast(journal, "s").messages(every[place].number - 1, 51) == every[place : place + 51]
+            taken.add(journal.given - before)
+    assert max(taken) <= 200
+
+
+async def test_a_search_reads_on_in_pieces() -> None:
+    """A search may read all records, but other tasks run after each."""
+    journal = MemoryJournal(encode=True)
+    await conversation(journal, 100)
+    with counted_opcodes() as counted:
+        steps = Steps(counted)
+        trio.lowlevel.add_instrument(steps)
+        found = await StoredPast(journal, "s").messages(0, 10, lambda message: "question 99" in message.text)
+        trio.lowlevel.remove_instrument(steps)
+    assert texts(found) == ["question 99"]
+    assert steps.longest * 5 < counted[0]
+
+
+async def test_a_text_that_a_plugin_has_replaced_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands there was said, wherever the page ends, and however few messages are asked for."""
+
+    class Later(Plugin):
+        def after_response(
+            self, hook: AfterResponse, state: None, ctx: Context
+        ) -> Continue[None] | Ask[None] | ReplaceResponse[None]:
+            if hook.answer is None:
+                return Ask(CallService("wait"))
+            return ReplaceResponse(f"better than {hook.message.text}")
+
+    async def wait(_: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    journal = MemoryJournal(encode=True)
     async with open_supervisor(journal=journal) as supervisor:
-        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"], repeat_last=True)), "s")
-        for text in ("one", "two"):
-            await session.ask(text)
-        found = await StoredPast(journal, "s").messages(0, 100)
-        assert [(one.number, one.message.text) for one in found] == [(1, "one"), (2, "fine"), (3, "two"), (4, "fine")]
-        assert await StoredPast(journal, "s").messages(1, 2) == found[1:3]
+        model = ScriptedModel(["one", "two"])
+        spec = SessionSpec(model=model, plugins=[Later()], services={"wait": wait})
+        session = await supervisor.spawn(spec, "s")
+        await session.ask("first")
+        await session.ask("second")
+    wanted = ["first", "better than one", "second", "better than two"]
+    for page in (1, 2, 100):
+        monkeypatch.setattr(past, "PAGE", page)
+        every = await StoredPast(journal, "s").messages(0, 100)
+        assert texts(every) == wanted
+        for limit in (1, 2, 3, 4):
+            assert texts(await StoredPast(journal, "s").messages(0, limit)) == wanted[:limit]
+        assert texts(await StoredPast(journal, "s").messages(0, 9, lambda one: one.text == "one")) == []

@@ -79,30 +79,28 @@ class SqliteJournal:
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
-        claiming = partial(Writer.claim, session_id=session_id, holder=holder, lease=lease, take_over=take_over)
-        return await self._writing.do(claiming, session_id)
+        claiming = partial(Writer.claim, take_over=take_over)
+        return await self._writing.do(claiming, session_id, holder, lease, about=session_id)
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
         """Let the leases of *claims* last as *lease* says; return the claims that are lost."""
-        return await self._writing.do(lambda writer: writer.renew(claims, lease))
+        return await self._writing.do(Writer.renew, claims, lease)
 
     async def release(self, claims: Sequence[Claim]) -> None:
         """End the leases of *claims*, so that other holders may claim their sessions."""
-        await self._writing.do(lambda writer: writer.release(claims))
+        await self._writing.do(Writer.release, claims)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""
         check_numbers(claim, expected, records)
-        return await self._writing.do(lambda writer: writer.append(claim, expected, records), claim.session_id)
+        return await self._writing.do(Writer.append, claim, expected, records, about=claim.session_id)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*."""
         found: list[Record] = []
         while len(found) < limit:
             start, most = after + len(found), min(READ_AT_ONCE, limit - len(found))
-            piece = await self._reading.do(
-                partial(JournalReader.read, session_id=session_id, after=start, limit=most), session_id
-            )
+            piece = await self._reading.do(JournalReader.read, session_id, start, most, about=session_id)
             found.extend(piece)
             if len(piece) < most:
                 break
@@ -110,26 +108,26 @@ class SqliteJournal:
 
     async def place(self, session_id: str, seq: int) -> int:
         """Return the number of the record after which the durable events that follow event *seq* begin."""
-        return await self._reading.do(lambda reader: reader.place(session_id, seq), session_id)
+        return await self._reading.do(JournalReader.place, session_id, seq, about=session_id)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return the command and answer stored under a command id; `None` if the id was never used."""
-        return await self._reading.do(lambda reader: reader.answer(session_id, command), session_id)
+        return await self._reading.do(JournalReader.answer, session_id, command, about=session_id)
 
     async def sessions(
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* stored sessions with ids greater than *after*, sorted by id."""
-        return await self._reading.do(lambda reader: reader.sessions(wanted, after, limit))
+        return await self._reading.do(JournalReader.sessions, wanted, after, limit)
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""
-        await self._writing.do(lambda writer: writer.keep(claim, snapshot), claim.session_id)
+        await self._writing.do(Writer.keep, claim, snapshot, about=claim.session_id)
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
-        read = partial(JournalReader.latest, session_id=session_id, upto=upto, limit=min(limit, READ_AT_ONCE))
-        latest = await self._reading.do(read, session_id)
+        most = min(limit, READ_AT_ONCE)
+        latest = await self._reading.do(JournalReader.latest, session_id, upto, most, about=session_id)
         records = latest.records
         if len(records) < READ_AT_ONCE or limit == READ_AT_ONCE:
             return latest
@@ -144,7 +142,7 @@ class SqliteJournal:
         in its log. In between, others read and write. Raise `JournalFailed` if another program reads the file all the
         time, because the log cannot be emptied then; the next call goes on.
         """
-        mark, count = await self._writing.do(lambda writer: writer.mark(session_id, holder, at), session_id)
+        mark, count = await self._writing.do(Writer.mark, session_id, holder, at, about=session_id)
         await self._settled(session_id, mark)
         return count
 
@@ -155,10 +153,8 @@ class SqliteJournal:
         """
         count, following, mark = 0, max(first, 1), 0
         while not mark:
-            redacting = partial(
-                Writer.redact, session_id=session_id, first=following, last=last, note=note, holder=holder
-            )
-            some, following, mark = await self._writing.do(redacting, session_id)
+            given = session_id, following, last, note, holder
+            some, following, mark = await self._writing.do(Writer.redact, *given, about=session_id)
             count += some
         await self._settled(session_id, mark)
         return count
@@ -166,7 +162,7 @@ class SqliteJournal:
     async def _settled(self, session_id: str, mark: int) -> None:
         """Wait until the work that is marked with the number *mark* is done."""
         for _ in range(PATIENCE):
-            while (progress := await self._writing.do(lambda writer: writer.progress(mark))) is Progress.GOES_ON:
+            while (progress := await self._writing.do(Writer.progress, mark)) is Progress.GOES_ON:
                 pass
             if progress is Progress.DONE:
                 return

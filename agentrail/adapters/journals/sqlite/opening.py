@@ -16,7 +16,7 @@ from agentrail.adapters.journals.sqlite.ownership import Ownership, make_file
 from agentrail.adapters.journals.sqlite.tables import NO_TABLES, PAGE_SIZE, SCHEMA, TABLES, is_ours, pragma
 from agentrail.adapters.journals.sqlite.wal_file import check_log
 from agentrail.errors import JournalError, JournalUnusable
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 
 WAIT: Final = 2.0
 """The most seconds that SQLite waits for the lock of another connection; then the statement fails."""
@@ -93,7 +93,7 @@ def open_for_writing(
         ownership.enter(over=take_over)
         check_log(path)
         connection = connect(str(path), timeout=WAIT, isolation_level=None)
-        reach(Failpoint.FILE_OPENED)
+        reach("FILE_OPENED")
     except (OSError, *RAISED, JournalError) as error:
         ownership.release()
         raise (error if isinstance(error, JournalError) else not_opened(error, path)) from error
@@ -168,11 +168,11 @@ def _become_owner(
     with _in_one(connection):
         version = _check(connection, path)
         ownership.take(over=take_over)
-        reach(Failpoint.FILE_LOCKED)
+        reach("FILE_LOCKED")
         if version == NO_TABLES:
             for statement in TABLES:
                 connection.execute(statement)
         connection.execute("UPDATE journal SET generation = generation + 1")
         row: tuple[int, int] = connection.execute(_MINE).fetchone()
-    reach(Failpoint.FILE_OWNED)
+    reach("FILE_OWNED")
     return row

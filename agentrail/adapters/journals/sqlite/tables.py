@@ -16,6 +16,7 @@ used again, are numbered from there on.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -183,11 +184,11 @@ NOTHING: Final = frozenset[str]()
 LATEST: Final = 2**63 - 1
 """The latest `due` of a session that a column of SQLite can hold; a later one is stored as this."""
 
-STANDING: Final = slice(6, 9)
-"""Where these columns are in a `SessionRow`."""
-
-INDEXED_COLUMNS: Final = SessionRow._fields[STANDING]
+INDEXED_COLUMNS: Final = ("due", "at_work", "ended")
 """The columns of a session's row that are in an index: for each of them that is set, its index is written anew."""
+
+Standing: TypeAlias = tuple[int | None, int, int]
+"""The values of these columns."""
 
 
 class RecordRow(NamedTuple):
@@ -237,25 +238,32 @@ MOST_AT_ONCE: Final = 64
 """The most rows that one statement writes; more gain nothing, and older versions of SQLite take at most 999 values."""
 
 
+NULL: Final = math.nan
+"""Bound in place of `None`, and of `bytes` a `bytearray`: SQLite stores a NaN as `NULL`, and both as blobs.
+
+For each value of another class than `int`, `float`, `str` and `bytearray`, the module `sqlite3` looks for an adapter.
+That takes three times as long as to write the value.
+"""
+
+
 def write_records(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> None:
-    """Insert new records: *rows* have the fields of `RecordRow`, without `sealed`."""
+    """Insert new records: *rows* have the fields of `RecordRow` without `sealed`, as they are bound: see `NULL`."""
     _write(connection, "record", NEW_COLUMNS, rows)
 
 
-def restated_columns(before: SessionRow, row: SessionRow) -> frozenset[str]:
-    """Return the indexed columns in which *row* differs from the row *before*."""
-    if before[STANDING] == row[STANDING]:
-        return NOTHING
-    return frozenset(name for name in INDEXED_COLUMNS if getattr(before, name) != getattr(row, name))
+def restated_columns(before: Standing, now: Standing) -> frozenset[str]:
+    """Return the indexed columns that are not *now* what they were *before*."""
+    return frozenset(name for name, old, new in zip(INDEXED_COLUMNS, before, now, strict=True) if old != new)
 
 
 def write_sessions(
     connection: sqlite3.Connection, rows: Iterable[SessionRow], restated: Mapping[str, frozenset[str]]
 ) -> None:
     """Insert or replace the rows of sessions; existing rows keep the indexed columns that are not *restated*."""
-    alike: dict[frozenset[str], list[SessionRow]] = {}
-    for row in rows:
-        alike.setdefault(restated.get(row.id, NOTHING), []).append(row)
+    alike: dict[frozenset[str], list[tuple[object, ...]]] = {}
+    for session_id, epoch, owner, head, seq, check, due, at_work, ended, active, seal, slot in rows:
+        bound = (bytearray(check), NULL if due is None else due, at_work, ended, active, bytearray(seal), slot)
+        alike.setdefault(restated.get(session_id, NOTHING), []).append((session_id, epoch, owner, head, seq, *bound))
     for columns, those in alike.items():
         _write(connection, "session", COLUMNS, those, _renewing(columns))
 

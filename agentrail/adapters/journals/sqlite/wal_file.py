@@ -22,7 +22,7 @@ from agentrail.adapters.journals.sqlite.failures import in_checkpoint, in_mendin
 from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
 from agentrail.adapters.journals.sqlite.tables import pragma
 from agentrail.errors import CommitUnknown, JournalError, JournalUnusable
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 
 log = logging.getLogger("agentrail.journal")
 
@@ -213,7 +213,7 @@ class Checkpoints:
         """Run a checkpoint of *mode*; log an error, because the next checkpoint can repeat the work."""
         try:
             db.execute(f"PRAGMA wal_checkpoint({mode})")
-            reach(Failpoint.LOG_MOVED)
+            reach("LOG_MOVED")
         except sqlite3.Error as error:
             if not self.has_lost(error):
                 log.warning("the log of the journal `%s` could not be moved into it yet: %s", self._path, error)

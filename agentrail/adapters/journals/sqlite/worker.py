@@ -15,46 +15,49 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar, cast
+from typing import Final, Generic, Protocol, TypeVar, TypeVarTuple
 
 import trio
 
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.values.foreign import described
 
 log = logging.getLogger("agentrail.journal")
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Ts = TypeVarTuple("Ts")
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
 C_contra = TypeVar("C_contra", contravariant=True)
 
 
-class ThreadJob(Generic[C, T]):
+class ThreadJob(Generic[C, T_co]):
     """A function to run in the thread, and the task that waits for its result.
 
-    The function gets the resource that the thread owns: the reader or the writer of the journal.
+    The function gets the resource that the thread owns, the reader or the writer of the journal, and what was *given*.
     """
 
-    __slots__ = ("_run", "_value", "about", "error", "task", "token")
+    __slots__ = ("_given", "_run", "_value", "about", "error", "task", "token")
 
-    def __init__(self, run: Callable[[C], T], about: str = "") -> None:
-        self._run = run
+    def __init__(self, run: Callable[[C, *Ts], T_co], given: tuple[*Ts], about: str = "") -> None:
+        self._run: Callable[..., T_co] = run
+        self._given = given
         self.about = about
         self.task = trio.lowlevel.current_task()
         self.token = trio.lowlevel.current_trio_token()
         self.error: Exception | None = None
-        self._value: T | None = None
+        self._value: T_co | None = None
 
     def do(self, held: C) -> None:
         """Call the function with *held*, the resource of the thread, and keep its result."""
-        self._value = self._run(held)
+        self._value = self._run(held, *self._given)
 
-    def outcome(self) -> T:
+    def outcome(self) -> T_co:
         """Return the function's result, or raise its exception."""
         if self.error is not None:
             raise self.error
-        return self._value  # type: ignore[return-value]  # the job was done, so this is a T
+        return self._value  # type: ignore[return-value]  # the job was done, so this is a T_co
 
 
 class Job(Protocol[C_contra]):
@@ -120,10 +123,13 @@ class Worker(Generic[C]):
         """Whether the thread runs."""
         return self._alive
 
-    async def do(self, run: Callable[[C], T], about: str = "") -> T:
-        """Run the function *run* in the thread and return its result; *about* is the session that it concerns."""
+    async def do(self, run: Callable[[C, *Ts], T], *given: *Ts, about: str = "") -> T:
+        """Run the function *run* in the thread, with what is *given*, and return its result.
+
+        *about* is the session that it concerns.
+        """
         await trio.lowlevel.checkpoint_if_cancelled()
-        job = ThreadJob(run, about)
+        job = ThreadJob(run, given, about)
         self._give(job, self._jobs)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._jobs))
         return job.outcome()
@@ -133,14 +139,14 @@ class Worker(Generic[C]):
         with self._lock:
             if not self._alive:
                 return
-        job: ThreadJob[C, None] = ThreadJob(lambda _: None)
+        job: ThreadJob[C, None] = ThreadJob(lambda _: None, ())
         self._give(job, self._closing)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._closing))
         job.outcome()
 
-    def _give(self, job: ThreadJob[C, T], queue: list[ThreadJob[C, object]]) -> None:
+    def _give(self, job: ThreadJob[C, object], queue: list[ThreadJob[C, object]]) -> None:
         with self._lock:
-            queue.append(cast("ThreadJob[C, object]", job))
+            queue.append(job)
             if not self._alive:
                 self._alive = True
                 threading.Thread(target=self._run, name=self._name, daemon=True).start()
@@ -148,11 +154,13 @@ class Worker(Generic[C]):
                 self._mood = Mood.BUSY
                 self._bell.release()
 
-    def _take_back(self, job: ThreadJob[C, T], queue: list[ThreadJob[C, object]], _: object) -> trio.lowlevel.Abort:
+    def _take_back(
+        self, job: ThreadJob[C, object], queue: list[ThreadJob[C, object]], _: object
+    ) -> trio.lowlevel.Abort:
         with self._lock:
             if job not in queue:
                 return trio.lowlevel.Abort.FAILED
-            queue.remove(cast("ThreadJob[C, object]", job))
+            queue.remove(job)
         return trio.lowlevel.Abort.SUCCEEDED
 
     # Called in the event loop, where the thread schedules them; it calls `_go_on` itself too
@@ -187,7 +195,7 @@ class Worker(Generic[C]):
                 are_awaited = len(jobs) > 1
                 self._mood = Mood.PATIENT if are_awaited else Mood.BUSY
                 self._answer(jobs, are_awaited=are_awaited)
-                reach(Failpoint.JOBS_ANSWERED)
+                reach("JOBS_ANSWERED")
                 self._rest()
                 if are_awaited and not self._bell.acquire(timeout=LONGEST_PATIENCE):
                     self._go_on()
@@ -224,14 +232,15 @@ class Worker(Generic[C]):
         except Exception as error:  # noqa: BLE001 - no task waits for this work, and the next jobs need the thread
             log.error("the %s failed in work that it had postponed: %s", self._name, described(error))  # noqa: TRY400
 
-    def _answer(self, jobs: Sequence[ThreadJob[C, object]], *, are_awaited: bool) -> None:
-        """Wake the tasks that wait for *jobs*; those of one Trio run are woken by one callback.
+    def _answer(self, jobs: list[ThreadJob[C, object]], *, are_awaited: bool) -> None:
+        """Wake the tasks that wait for *jobs*, which is emptied; those of one Trio run are woken by one callback.
 
         With *are_awaited*, that callback rings the bell after the tasks have run.
         """
         by_run: dict[trio.lowlevel.TrioToken, list[trio.lowlevel.Task]] = {}
         for job in jobs:
             by_run.setdefault(job.token, []).append(job.task)
+        jobs.clear()  # so each job ends with its task, and the collector does not meet twice as many new objects
         for token, tasks in by_run.items():
             try:
                 token.run_sync_soon(self._wake, token, tasks, are_awaited)

@@ -24,6 +24,7 @@ from agentrail.adapters.journals.sqlite.tables import (
     FACTS,
     LATEST,
     NOTHING,
+    NULL,
     Facts,
     SessionRow,
     as_bytes,
@@ -37,7 +38,7 @@ from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord, Fenced, JournalError, NothingWritten, SessionBeingDeleted
 from agentrail.errors.branches import fresh
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, Holding, Lease, Record, Redaction, Snapshot, check_free, last_seq
 from agentrail.ports.session_summary import has_ended, parent_of, tells_about
 from agentrail.ports.snapshots import check_snapshot
@@ -146,7 +147,7 @@ class Writer:
         if self._log.to_mend:
             self._log.mend(db)
         db.execute("BEGIN IMMEDIATE")
-        reach(Failpoint.BEGUN)
+        reach("BEGUN")
         self._found, self._floor = self._db.execute("SELECT generation, epoch FROM journal").fetchone()
 
     def _do(self, job: Job[Writer]) -> None:
@@ -167,10 +168,10 @@ class Writer:
         self._about.write(self._db)
 
     def _commit(self, jobs: Sequence[Job[Writer]]) -> None:
-        reach(Failpoint.COMMIT)
+        reach("COMMIT")
         try:
             self._db.execute("COMMIT")
-            reach(Failpoint.COMMITTED)
+            reach("COMMITTED")
             self._leases.keep()
         except sqlite3.Error as error:
             meant = in_commit(error)
@@ -227,7 +228,7 @@ class Writer:
             check_free(session_id, known.held, holder, lease.at)
         self._change((session_id, row.epoch + 1, holder, *row[3:FACTS]), row.slot)
         self._leases[session_id] = HeldClaim(row.epoch + 1, Holding(holder, lease.until))
-        reach(Failpoint.EPOCH_RAISED)
+        reach("EPOCH_RAISED")
         return Claim(session_id, row.epoch + 1, row.head)
 
     def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
@@ -257,27 +258,30 @@ class Writer:
             raise Fenced(claim.session_id, row.epoch)
         if not records:
             return expected
-        seq, check, back, places, tells = row.seq, row.check, row.slot, self._places[row.id], False
-        for record, packed in zip(records, [pack(each, places) for each in records], strict=True):
-            names = self._write_blobs(row.id, packed) if packed.blobs else ""
+        session_id, epoch, owner, _, seq, check, _, _, _, _, _, back = row
+        places, tells = self._places[session_id], False
+        for record, packed in [(each, pack(each, places)) for each in records]:
+            number, command, body, form = record.number, record.command, packed.body, packed.format
+            names = self._write_blobs(session_id, packed) if packed.blobs else ""
             seq, tells = last_seq(record, seq), tells or tells_about(record)
-            beside = (row.id, record.number, row.epoch, seq, record.command, packed.format, names)
-            check = check_of(check, as_bytes(beside), packed.body)
-            self._slot += 1
-            self._records.append((self._slot, back, *beside, check, packed.body))
-            back = self._slot
-            self._logged += len(packed.body) + PAGE
-        parent, last, ended = parent_of(records[0]), records[-1], has_ended(records[-1])
+            check = check_of(check, as_bytes((session_id, number, epoch, seq, command, form, names)), body)
+            slot, bound = self._slot + 1, NULL if command is None else command
+            new = (slot, back, session_id, number, epoch, seq, bound, form, names, bytearray(check), bytearray(body))
+            self._records.append(new)
+            self._slot = back = slot
+            self._logged += len(body) + PAGE
+        last = records[-1]
+        parent, ended = parent_of(records[0]), has_ended(last)
         if parent is not None:
-            self._db.execute("INSERT OR REPLACE INTO child VALUES (?, ?)", (row.id, parent))
-        due = None if last.due is None else min(last.due, LATEST)
+            self._db.execute("INSERT OR REPLACE INTO child VALUES (?, ?)", (session_id, parent))
         if tells or ended:
             self._about.note(self._db, row, records, partial(first_record, self._db, row))
-        standing = (due, 1 if last.at_work else 0, 1 if ended else 0, last.arrival.at)
-        self._change((row.id, row.epoch, row.owner, last.number, seq, check, *standing), back)
-        restated = restated_columns(row, self._rows[row.id])
-        if restated:
-            self._restated[row.id] = restated | self._restated.get(row.id, NOTHING)
+        due = None if last.due is None else min(last.due, LATEST)
+        before, standing = (row.due, row.at_work, row.ended), (due, 1 if last.at_work else 0, 1 if ended else 0)
+        if standing != before:
+            known = self._restated.get(session_id, NOTHING)
+            self._restated[session_id] = known | restated_columns(before, standing)
+        self._change((session_id, epoch, owner, last.number, seq, check, *standing, last.arrival.at), back)
         return last.number
 
     def keep(self, claim: Claim, snapshot: Snapshot) -> None:
@@ -295,7 +299,7 @@ class Writer:
             (row.id, number, behind, packed.format, names, check, packed.body),
         )
         self._logged += len(packed.body) + PAGE
-        reach(Failpoint.SNAPSHOT_WRITTEN)
+        reach("SNAPSHOT_WRITTEN")
 
     def mark(self, session_id: str, holder: str, at: int) -> tuple[int, int]:
         """Mark a session and its sub-agents for deletion, or find the mark that an earlier call has left.
@@ -351,10 +355,10 @@ class Writer:
     def _claimed(self, claim: Claim) -> SessionRow:
         """Return the row of the claimed session; raise `Fenced` after a later claim, or if there is no such session."""
         self._check_generation(claim.session_id)
-        try:
-            row = self._row(claim.session_id)
-        except SessionBeingDeleted:
-            row = None
+        row = self._rows.get(claim.session_id)
+        if row is None:
+            with suppress(SessionBeingDeleted):
+                row = self._row(claim.session_id)
         if row is None or row.epoch != claim.epoch:
             raise Fenced(claim.session_id, 0 if row is None else row.epoch)
         return row
@@ -385,7 +389,7 @@ class Writer:
             self._db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (name, content))
             self._db.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (name, session_id))
             self._logged += len(content)
-            reach(Failpoint.BLOB_WRITTEN)
+            reach("BLOB_WRITTEN")
         return " ".join(packed.blobs)
 
 

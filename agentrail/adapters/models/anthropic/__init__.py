@@ -12,7 +12,9 @@ from agentrail.adapters.models.anthropic.answer_form import strict_form, takes_s
 from agentrail.adapters.models.anthropic.answers import MessageDecoder
 from agentrail.adapters.models.anthropic.faults import FAULTS
 from agentrail.adapters.models.anthropic.requests import TAKES, render
+from agentrail.adapters.models.anthropic.thinking import can_force
 from agentrail.adapters.models.provider_errors import Faults
+from agentrail.adapters.models.providers.unseen import seen_by
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire_format import Decoder, Rendered, Takes
 from agentrail.values.json import JsonObject
@@ -40,9 +42,13 @@ class Messages:
         """Return the schema of the answer as *model* takes it; `None` if the answer has to come by a tool."""
         return strict_form(request.returns) if takes_schema(model) else None
 
-    def takes(self, provider: str) -> Takes:  # noqa: ARG002 - others ask
-        """Return which files the API of *provider* takes."""
-        return TAKES
+    def demands(self, provider: str, model: str, settings: Settings) -> bool:  # noqa: ARG002 - others ask
+        """Whether a request can demand the call of one tool."""
+        return can_force(model, settings)
+
+    def takes(self, provider: str, model: str) -> Takes:
+        """Return which files and images *model* of *provider* takes."""
+        return seen_by(TAKES, provider, model)
 
     def decoder(self) -> Decoder:
         """Return a new decoder for the events of one answer."""

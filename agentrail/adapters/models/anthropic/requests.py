@@ -16,6 +16,7 @@ from agentrail.adapters.models.history import (
     turns_of,
     with_sections,
 )
+from agentrail.adapters.models.providers.unseen import seen_by
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import ToolSearch, tool_search
 from agentrail.adapters.models.wire_format import A_FILE, PDF, TEXTS, Rendered, Takes, text_in
@@ -56,7 +57,7 @@ NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON S
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
-    turns = with_sections(turns_of(request.messages, provider, TAKES), request)
+    turns = with_sections(turns_of(request.messages, provider, seen_by(TAKES, provider, model)), request)
     search = tool_search(request, settings)
     most = settings.max_tokens or _max_tokens(model)
     manner = manner_of(model, settings, most, turns)

@@ -121,6 +121,11 @@ def manner_of(model: str, settings: Settings, most: int, turns: Sequence[Turn]) 
     return Manner({"type": "adaptive", **shown, **(DROP if bound else {})}, _effort(model, effort))
 
 
+def can_force(model: str, settings: Settings) -> bool:
+    """Whether *model* can be forced to call a tool with *settings*."""
+    return not model.startswith(UNFORCED) and settings.reasoning_effort in {"", "none"}
+
+
 def temperature_of(settings: Settings) -> float | None:
     """Return the temperature to send, or `None` if it is the default. New models refuse the field, whatever it says."""
     return None if settings.temperature == USUAL_TEMPERATURE else settings.temperature

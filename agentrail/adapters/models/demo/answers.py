@@ -13,8 +13,8 @@ from agentrail.adapters.models.demo.tool_kinds import ABILITIES, PARAMETERS, Abi
 from agentrail.adapters.models.demo.wording import listed, quoted, shortened
 from agentrail.values.content import Data, Said, Text, Thinking, ToolCall
 from agentrail.values.json import EMPTY, Json, JsonObject, canonical, freeze_object
-from agentrail.values.messages import History, StopReason, ToolMessage, size_of
-from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.messages import StopReason, ToolMessage
+from agentrail.values.stream import ModelRequest, Response, read_tokens, tokens
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import Usage
 from agentrail.values.value import Value
@@ -188,18 +188,5 @@ def _response(request: ModelRequest, text: str, thought: str = "", call: ToolCal
         parts,
         calls,
         StopReason.TOOL_CALLS if calls else StopReason.END,
-        Usage(_tokens(_read(request)), _tokens(written), reasoning_tokens=_tokens(len(thought)), estimated=True),
+        Usage(read_tokens(request), tokens(written), reasoning_tokens=tokens(len(thought)), estimated=True),
     )
-
-
-def _read(request: ModelRequest) -> int:
-    """Return the number of characters of *request*: messages, system prompt, sections and tools."""
-    messages = request.messages
-    history = messages.size if isinstance(messages, History) else sum(map(size_of, messages))
-    sections = sum(len(name) + len(text) for name, text in (*request.background, *request.sections))
-    tools = sum(len(spec.name) + len(spec.description) + len(canonical(spec.parameters)) for spec in request.tools)
-    return history + len(request.system) + sections + tools
-
-
-def _tokens(characters: int) -> int:
-    return -(-characters // 4)

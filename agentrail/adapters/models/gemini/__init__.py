@@ -12,6 +12,7 @@ from agentrail.adapters.models.gemini.answers import ContentDecoder
 from agentrail.adapters.models.gemini.faults import FAULTS
 from agentrail.adapters.models.gemini.requests import OLDER, TAKES, render
 from agentrail.adapters.models.provider_errors import Faults
+from agentrail.adapters.models.providers.unseen import seen_by
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire_format import Decoder, Rendered, Takes
 from agentrail.values.json import JsonObject
@@ -39,9 +40,13 @@ class GenerateContent:
         """Return the schema of the answer as *model* takes it; `None` if the answer has to come by a tool."""
         return None if request.tools and model.startswith(OLDER) else request.returns
 
-    def takes(self, provider: str) -> Takes:  # noqa: ARG002 - others ask
-        """Return which files the API of *provider* takes."""
-        return TAKES
+    def demands(self, provider: str, model: str, settings: Settings) -> bool:  # noqa: ARG002 - others ask
+        """Whether a request can demand the call of one tool."""
+        return True
+
+    def takes(self, provider: str, model: str) -> Takes:
+        """Return which files and images *model* of *provider* takes."""
+        return seen_by(TAKES, provider, model)
 
     def decoder(self) -> Decoder:
         """Return a new decoder for the events of one answer."""

@@ -18,6 +18,7 @@ from agentrail.adapters.models.history import (
     turns_of,
     with_sections,
 )
+from agentrail.adapters.models.providers.unseen import seen_by
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import refuse_tool_search
 from agentrail.adapters.models.wire_format import ANY, Rendered, Takes
@@ -84,7 +85,7 @@ MODES: Final[Mapping[str, str]] = {"auto": "AUTO", "any": "ANY", "none": "NONE",
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
     refuse_tool_search(settings)
-    turns = with_sections(turns_of(request.messages, provider, TAKES), request)
+    turns = with_sections(turns_of(request.messages, provider, seen_by(TAKES, provider, model)), request)
     body: dict[str, Json] = {"contents": [_content(turn, model) for turn in turns]}
     system = system_of(request)
     if system:

@@ -20,6 +20,7 @@ from agentrail.adapters.models.history import (
     turns_of,
     with_sections,
 )
+from agentrail.adapters.models.providers.unseen import seen_by
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import NONE, ToolSearch, tool_search
 from agentrail.adapters.models.wire_format import ANY, Rendered, Takes
@@ -56,7 +57,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
     if settings.stop:
         raise BadModelOptions(NO_STOP)
-    turns = with_sections(turns_of(request.messages, provider, TAKES), request)
+    turns = with_sections(turns_of(request.messages, provider, seen_by(TAKES, provider, model)), request)
     search = tool_search(request, settings)
     if search.finder != FINDER:  # an answer could not say which other name is meant
         search = NONE

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from agentrail.adapters.models.openai.faults import FAULTS
 from agentrail.adapters.models.openai_chat.answers import ChatDecoder
-from agentrail.adapters.models.openai_chat.requests import render, takes, takes_schema
+from agentrail.adapters.models.openai_chat.requests import demands, render, takes, takes_schema
 from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire_format import Decoder, Rendered, Takes
@@ -40,9 +40,13 @@ class ChatCompletions:
         """Return the schema of the answer as *model* takes it; `None` if the answer has to come by a tool."""
         return request.returns if takes_schema(provider) else None
 
-    def takes(self, provider: str) -> Takes:
-        """Return which files the API of *provider* takes."""
-        return takes(provider)
+    def demands(self, provider: str, model: str, settings: Settings) -> bool:  # noqa: ARG002 - others ask
+        """Whether a request can demand the call of one tool."""
+        return demands(provider, settings)
+
+    def takes(self, provider: str, model: str) -> Takes:
+        """Return which files and images *model* of *provider* takes."""
+        return takes(provider, model)
 
     def decoder(self) -> Decoder:
         """Return a new decoder for the events of one answer."""

@@ -18,6 +18,7 @@ from agentrail.adapters.models.history import (
     with_sections,
 )
 from agentrail.adapters.models.openai.requests import NO_NAME, schema_of, text_of, url_of
+from agentrail.adapters.models.providers.unseen import seen_by
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.tool_search import refuse_tool_search
 from agentrail.adapters.models.wire_format import A_FILE, PDF, Rendered, Takes
@@ -48,6 +49,13 @@ FILE_OF: Final = "The file that `{name}` returned:"
 """The text before the files, or files and images, of the tool `name`."""
 
 
+BRIDGE: Final = "I have the results."
+"""What the model says between results and a message of the user, for models that want something there."""
+
+OF_MISTRAL: Final = re.compile("mistral|mixtral|codestral|magistral|ministral|devstral|pixtral", re.IGNORECASE)
+"""Names of Mistral's models, at any provider: their templates refuse a message of the user after a result."""
+
+
 class Dialect(Value, gc=True):
     """The points in which a server's API differs from the usual chat completions."""
 
@@ -69,6 +77,10 @@ class Dialect(Value, gc=True):
     """Whether the server takes a schema for the answer, beside tools and in a stream."""
     files: Takes = Takes()
     """The files that the server takes."""
+    bridges: bool = False
+    """Whether the server wants a message of the model between a result and the next message of the user."""
+    demands: bool = False
+    """Whether the server is known to heed the demand to call one tool; some refuse or overlook it."""
     tells_cost: bool = False
     """Whether the server tells the cost of an answer with its usage, if it is asked."""
 
@@ -76,7 +88,7 @@ class Dialect(Value, gc=True):
 USUAL: Final = Dialect()
 """The dialect of servers that are not in `DIALECTS`."""
 
-OWN: Final = Dialect(max_tokens="max_completion_tokens", files=Takes((PDF,), ids=True))
+OWN: Final = Dialect(max_tokens="max_completion_tokens", demands=True, files=Takes((PDF,), ids=True))
 """The dialect of OpenAI itself."""
 
 DIALECTS: Final = {
@@ -84,13 +96,13 @@ DIALECTS: Final = {
     "deepseek": Dialect(
         thoughts=True, empty_thoughts=True, no_effort={"thinking": {"type": "disabled"}}, schemas=False
     ),
-    "fireworks": Dialect(thoughts=True),
+    "fireworks": Dialect(thoughts=True, demands=True),
     "groq": OWN.but(schemas=False, files=Takes()),
     "llamacpp": Dialect(thoughts=True),
-    "mistral": Dialect(asks_usage=False, ids=re.compile(r"[a-zA-Z0-9]{9}")),
+    "mistral": Dialect(demands=True, asks_usage=False, ids=re.compile(r"[a-zA-Z0-9]{9}"), bridges=True),
     "ollama": Dialect(thoughts=True),
     "openrouter": Dialect(thoughts=True, effort="reasoning.effort", files=Takes((PDF,)), tells_cost=True),
-    "vllm": Dialect(thoughts=True),
+    "vllm": Dialect(thoughts=True, demands=True),
 }
 """The dialect of each provider; one that is not here has the dialect `USUAL`."""
 
@@ -99,6 +111,8 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     """Return *request* as an HTTP request (path, body, headers) for *model*."""
     refuse_tool_search(settings)
     dialect = _dialect(provider, settings)
+    bridges = dialect.bridges or OF_MISTRAL.search(model) is not None
+    dialect = dialect.but(files=seen_by(dialect.files, provider, model), bridges=bridges)
     body: dict[str, Json] = {"model": model, "stream": True}
     if dialect.asks_usage:
         body["stream_options"] = {"include_usage": True}
@@ -126,9 +140,14 @@ def takes_schema(provider: str) -> bool:
     return DIALECTS.get(provider, USUAL).schemas
 
 
-def takes(provider: str) -> Takes:
-    """Return which files the servers of *provider* take."""
-    return DIALECTS.get(provider, USUAL).files
+def demands(provider: str, settings: Settings) -> bool:
+    """Whether the servers of *provider* heed the demand to call one tool."""
+    return _dialect(provider, settings).demands
+
+
+def takes(provider: str, model: str) -> Takes:
+    """Return which files and images *model* takes at the servers of *provider*."""
+    return seen_by(DIALECTS.get(provider, USUAL).files, provider, model)
 
 
 def _dialect(provider: str, settings: Settings) -> Dialect:
@@ -174,6 +193,8 @@ def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Js
             case UserTurn(results=results, said=parts):
                 messages += map(_result, results)
                 said = (*_images(results), *parts)
+                if said and results and dialect.bridges:
+                    messages.append({"role": "assistant", "content": BRIDGE})
                 if said:
                     messages.append({"role": "user", "content": _content(said)})
             case ModelTurn():

@@ -15,7 +15,7 @@ from typing import Final
 
 from agentrail.adapters.journals.sqlite.summaries.about_table import erase_about
 from agentrail.errors import SessionBeingDeleted
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 
 MOST_RECORDS: Final = 64
 """The most records, or blobs, that are erased in one transaction."""
@@ -68,7 +68,7 @@ def mark(db: sqlite3.Connection, names: Sequence[str]) -> int:
         number = db.execute(query, (name,)).lastrowid or 0
         db.execute("DELETE FROM session WHERE id = ?", (name,))
     db.execute("UPDATE journal SET epoch = max(epoch, (SELECT max(epoch) FROM deleting))")
-    reach(Failpoint.DELETION_MARKED)
+    reach("DELETION_MARKED")
     return number
 
 
@@ -90,7 +90,7 @@ def erase_some(db: sqlite3.Connection) -> int | None:
         db.execute("DELETE FROM child WHERE session = ?", (session_id,))
         erase_about(db, session_id)
         db.execute("UPDATE deleting SET session = ?, slot = ? WHERE number = ?", (_digest(session_id), ERASED, number))
-    reach(Failpoint.ROWS_ERASED)
+    reach("ROWS_ERASED")
     return erased
 
 

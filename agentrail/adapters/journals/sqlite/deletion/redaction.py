@@ -14,7 +14,7 @@ from agentrail.adapters.journals.packing import check_of, pack
 from agentrail.adapters.journals.redacting import redacted
 from agentrail.adapters.journals.sqlite.deletion.erasing import ERASED, drop_unused_blobs
 from agentrail.adapters.journals.sqlite.tables import RecordRow, SessionRow
-from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Record, Redaction
 
 REDACTED: Final = "#redacted"
@@ -40,7 +40,7 @@ def redact_some(
         before = each.check
     db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))
     drop_unused_blobs(db, row.id, row.slot)
-    reach(Failpoint.TEXTS_REPLACED)
+    reach("TEXTS_REPLACED")
     return count
 
 

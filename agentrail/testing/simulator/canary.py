@@ -1,0 +1,78 @@
+"""The canary of a simulation: a word that everybody says in some runs, and that a plugin of every session screens out.
+
+It must be in no record, snapshot, event, delta or log line.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+from agentrail.testing.probes import CANARY
+from agentrail.testing.simulator.rules import RunVerdict
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.plugins import Gap
+from agentrail.values.events.response import MessageDelta, ThinkingDelta
+from agentrail.values.events.tools import ToolExecutionUpdate
+
+RULE: Final = "screened"
+LOGGER: Final = logging.getLogger("agentrail")
+
+
+class _Reader(logging.Handler):
+    """Looks for the canary in each log line, with its traceback."""
+
+    def __init__(self, verdict: RunVerdict) -> None:
+        super().__init__(logging.DEBUG)
+        self._verdict = verdict
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Check the line."""
+        line = self.format(record)
+        self._verdict.demand(CANARY not in line, RULE, f"`{record.name}` logs {line[-200:]!r}")
+
+
+@contextmanager
+def logs_read(verdict: RunVerdict) -> Generator[None]:
+    """While this is open, all log lines are looked through, and nobody else gets them."""
+    reader, level, passes_on = _Reader(verdict), LOGGER.level, LOGGER.propagate
+    others = LOGGER.handlers[:]
+    LOGGER.handlers[:] = [reader]
+    LOGGER.propagate = False
+    LOGGER.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        LOGGER.handlers[:] = others
+        LOGGER.propagate = passes_on
+        LOGGER.setLevel(level)
+
+
+class CanaryEar:
+    """Listens for the canary in events, and in the texts that the deltas of one subscriber add up to."""
+
+    def __init__(self) -> None:
+        self._told: dict[object, str] = {}
+
+    def hears(self, envelope: Envelope) -> bool:
+        """Return whether the canary is in an event, or in what it adds to those before it."""
+        event = envelope.event
+        match event:
+            case MessageDelta(delta=piece) | ThinkingDelta(delta=piece):
+                return self._adds(type(event), piece)
+            case ToolExecutionUpdate(call_id=call_id, update=piece):
+                return self._adds(call_id, piece)
+            case Gap():
+                self._told.clear()
+                return False
+            case _:
+                if envelope.n == 0:  # a durable event
+                    self._told.clear()
+                return CANARY in repr(event)
+
+    def _adds(self, to: object, piece: str) -> bool:
+        told = self._told.get(to, "") + piece
+        self._told[to] = told[-len(CANARY) :]
+        return CANARY in told

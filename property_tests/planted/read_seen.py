@@ -1,0 +1,106 @@
+"""What a reader has broken of what the model sees and says: screens, tools on demand, answers in a form."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.core import tools_on_demand
+from agentrail.core.machine import finding, prompts, responses
+from agentrail.hooks.plugin import Plugin
+from agentrail.runtime.actor import screened_inputs
+from agentrail.runtime.work.held_text import HeldText
+from agentrail.runtime.work.tool_call import RunningCall
+from property_tests.planted.change import Change
+
+# ruff: noqa: SLF001 - private parts are what is broken here
+
+CHANGES: Final = (
+    Change(
+        "thoughts_not_screened",
+        "thoughts are written as they come",
+        screened_inputs._screened,
+        "found = screen(text)",
+        "found = text",
+        "safety",
+    ),
+    Change(
+        "keys_not_screened",
+        "the keys of arguments and results are written as they come",
+        screened_inputs._text,
+        "screen(key)",
+        "key",
+        "safety",
+    ),
+    Change(
+        "files_not_screened",
+        "the names of files are written as they come",
+        screened_inputs._file,
+        "name=screen(file.name)",
+        "name=file.name",
+        "safety",
+    ),
+    Change(
+        "rest_of_a_response_not_screened",
+        "what is held of a response when it ends is told as it came",
+        HeldText.end,
+        "self._screen(text)",
+        "text",
+        "safety",
+    ),
+    Change(
+        "reports_screened_one_by_one",
+        "a secret that goes over two reports of a tool is told",
+        RunningCall._say,
+        "(update,) if self._held is None else self._held.reports(update)",
+        "(update,)",
+        "safety",
+    ),
+    Change(
+        "sub_agents_do_not_screen",
+        "a sub-agent inherits no plugin that screens",
+        Plugin.inherited,
+        "self if screens or",
+        "self if",
+        "safety",
+    ),
+    Change(
+        "deferred_tools_declared",
+        "a request declares the deferred tools too",
+        tools_on_demand.declared,
+        "*(tool for tool in tools if not tool.deferred)",
+        "*tools",
+        "world",
+    ),
+    Change(
+        "call_of_another_tool_not_resolved",
+        "a call through `call_tool` is taken for a direct one",
+        tools_on_demand.resolved,
+        '"" if name == finder else caller',
+        '""',
+        "world",
+    ),
+    Change(
+        "found_tools_not_told_again",
+        "after a compaction the model does not have the definitions of what it has found",
+        finding.tell_again,
+        "if there:",
+        "if not there:",
+        "world",
+    ),
+    Change(
+        "one_wrong_answer_too_many",
+        "an answer that does not fit goes back once more than allowed",
+        responses._takes_answer,
+        "turn.misfits >= options",
+        "turn.misfits > options",
+        "world",
+    ),
+    Change(
+        "queued_prompt_without_its_form",
+        "a prompt that waits in the queue forgets the form of its answer",
+        prompts.accept,
+        'Prompt(w.make_id("p"), parts, returns)',
+        'Prompt(w.make_id("p"), parts, EMPTY if s.turn else returns)',
+        "world",
+    ),
+)

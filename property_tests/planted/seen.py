@@ -1,0 +1,61 @@
+"""Bugs in what the model sees and says, that an author of the tests has invented."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import cast
+
+from agentrail.core.machine import finding, prompts, responses
+from agentrail.runtime.actor import screened_inputs
+from agentrail.runtime.work import model_stream
+from agentrail.runtime.work.compacting import RunningCompaction
+from property_tests.planted import Bed, Planting
+
+# ruff: noqa: SLF001 - private parts are what is broken here
+
+BED = Bed()
+
+
+def _function(found: object) -> FunctionType:
+    return cast("FunctionType", found)
+
+
+@BED.bug("what a service answers to a plugin is written as it came")
+def answers_of_services_not_screened(plant: Planting) -> None:
+    old, new = "changed = _value(given, ", "changed = given if hasattr(given, 'ask_id') else _value(given, "
+    plant.rewrite(_function(screened_inputs.screened), old, new)
+
+
+@BED.bug("what a summary says of the conversation is written as the model gave it")
+def summary_not_screened(plant: Planting) -> None:
+    old = "tuple([one if id(one) in known else _value(one, screens.text) for one in given.messages])"
+    plant.rewrite(_function(screened_inputs.screened), old, "given.messages if known else given.messages")
+
+
+@BED.bug("the log quotes what a model has raised")
+def words_of_models_logged(plant: Planting) -> None:
+    plant.rewrite(_function(model_stream.Stream._raised), "words=self._screens is None", "words=True")
+
+
+@BED.bug("the log quotes what a compactor has raised")
+def words_of_compactors_logged(plant: Planting) -> None:
+    plant.rewrite(_function(RunningCompaction._summary), "words=self._words", "words=True")
+
+
+@BED.bug("an answer that does not fit is taken", "world")
+def unfit_answer_taken(plant: Planting) -> None:
+    plant.rewrite(_function(responses._takes_answer), "if problem is None:", "if problem is None or turn.misfits:")
+
+
+@BED.bug("the tools that were found last push out those before", "world")
+def found_tools_forgotten(plant: Planting) -> None:
+    plant.rewrite(_function(finding.note_found), "[-MOST_FOUND:]", "[-1:]")
+
+
+@BED.bug("files of a prompt are left out when it starts a turn", "world")
+def files_of_a_prompt_lost(plant: Planting) -> None:
+    plant.rewrite(
+        _function(prompts.finish_before_prompt),
+        "_user_message(taken.parts)",
+        "_user_message(taken.parts[:1])",
+    )

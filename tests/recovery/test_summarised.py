@@ -1,0 +1,32 @@
+"""A process that is killed while the context of its session is compacted leaves a session that is whole."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.recovery.summarised import USED
+
+PLACES: Final = {"COMPACTION": 0, "asked": 1, "words": 1, "COMPACTED": 1}
+"""The places, and how many requests for the summary the process had made there."""
+
+
+def test_a_summary_is_made_again_once_and_nothing_is_lost(tmp_path: Path) -> None:
+    """Each kill costs at most one more summary; the session has counted the one whose text it has."""
+    command = [sys.executable, "-m", "tests.recovery.summarised", str(tmp_path), *PLACES]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
+    assert told.stdout.splitlines() == [f"{place} -9 0" for place in PLACES]
+    for place, asked in PLACES.items():
+        found = json.loads((tmp_path / place / "end").read_text())
+        assert found["unfit"] is None, place
+        assert found["ends"] == 3, "the turn has ended as the others have"
+        assert not found["compacting"]
+        interrupted, done = found["notes"]
+        assert interrupted == "the process ended"
+        assert done.endswith("were replaced by a summary")
+        assert any(text.startswith("[A summary of") for text in found["texts"])
+        assert found["texts"][-1] == "done"
+        paid = (tmp_path / place / "asked").read_text().splitlines()
+        assert paid == [*[place] * asked, "back"], "what is billed is at most two summaries"
+        assert USED.input_tokens <= found["used"] < 2 * USED.input_tokens

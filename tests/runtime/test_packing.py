@@ -1,0 +1,315 @@
+"""Parts of a session that hibernates are put away: it takes few bytes, and does all that it did before."""
+
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from types import FrameType
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, Supervisor, open_supervisor
+from agentrail.core.vocabulary.inputs import SessionWoke
+from agentrail.errors import JournalFull, SessionAsleep, SessionNotAlive
+from agentrail.plugins import HumanApproval
+from agentrail.ports.tool import ToolContext
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.inbox.mailbox import Mailbox
+from agentrail.runtime.resources import MOST_ALIKE, Alike
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.life import AgentEnd, SessionWoken
+from agentrail.values.events.plugins import Gap
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import Ok, ok
+from tests.runtime.families import agent
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import fake
+from tests.runtime.world import until
+
+LONG = 10.0
+
+
+def is_packed(session: SessionHandle) -> bool:
+    return session._session.is_packed  # noqa: SLF001 - what it is about
+
+
+async def asleep(supervisor: Supervisor, *script: Element, **spec: object) -> SessionHandle:
+    """Return a session that has had one turn and sleeps; it has no subscriber."""
+    whole = SessionSpec(model=ScriptedModel(["one", *script]), hibernate_after=10, **spec)  # type: ignore[arg-type]
+    session = await supervisor.spawn(whole, "s")
+    await session.ask("hi")
+    await trio.sleep(25)
+    assert is_packed(session)
+    return session
+
+
+async def test_a_look_at_one_that_sleeps_makes_no_parts() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"]), hibernate_after=10), "s")
+        await session.ask("hi")
+        before = session.status()
+        await trio.sleep(25)
+        assert session.status() == before
+        assert (session.queued(), session.tasks()) == ((), ())
+        assert repr(session) == "<SessionHandle 's' asleep>"
+        assert supervisor.sessions() == (supervisor.session("s"),) == (session,)
+        (child,) = supervisor.tree().children
+        assert (child.state, child.phase, child.mailbox, child.suspended) == ("asleep", "idle", (0, 0, 0), False)
+        assert is_packed(session)
+
+
+async def test_parts_that_were_needed_are_put_away_again() -> None:
+    async with open_supervisor() as supervisor:
+        session = await asleep(supervisor, "two")
+        session.subscribe()
+        with pytest.raises(SessionAsleep):
+            session.messages()
+        assert not is_packed(session)
+        await trio.sleep(5)
+        assert is_packed(session)
+        await _asked(session)
+
+
+async def _asked(session: SessionHandle) -> None:
+    assert (await session.ask("and?")).text == "two"
+
+
+async def _prompted(session: SessionHandle) -> None:
+    await session.prompt_nowait("and?", command="c")
+    await session.prompt("and?", command="c")
+    await until(lambda: session.status().turn == 2)
+
+
+async def _labelled(session: SessionHandle) -> None:
+    await session.label(add=["x"], title="new")
+    assert session.inspect().labels == ("x",)
+
+
+async def _woken(session: SessionHandle) -> None:
+    await session.wake()
+    assert [message.text for message in session.messages()] == ["hi", "one"]
+
+
+async def _suspended(session: SessionHandle) -> None:
+    await session.suspend()
+    assert session._session.mailbox.suspended  # noqa: SLF001 - it must be the mailbox that is read
+    await session.resume()
+    await _asked(session)
+
+
+async def _aborted(session: SessionHandle) -> None:
+    await session.abort()
+    await _asked(session)
+
+
+async def _forked(session: SessionHandle) -> None:
+    assert (await (await session.fork()).ask("and?")).text == "two"
+
+
+async def _monitored(session: SessionHandle) -> None:
+    async with session.monitor() as monitor, trio.open_nursery() as nursery:
+        nursery.start_soon(session.stop, "done")
+        assert (await monitor.wait()).reason == "done"
+
+
+async def _stopped(session: SessionHandle) -> None:
+    await session.stop("done")
+    assert session.status().phase == "ended"
+    with pytest.raises(SessionNotAlive):
+        await session.ask("and?")
+
+
+@pytest.mark.parametrize(
+    "use", [_asked, _prompted, _labelled, _woken, _suspended, _aborted, _forked, _monitored, _stopped]
+)
+async def test_whatever_is_asked_of_it_is_done(use: Callable[[SessionHandle], Awaitable[None]]) -> None:
+    async with open_supervisor() as supervisor:
+        await use(await asleep(supervisor, "two"))
+
+
+async def test_numbers_of_letters_go_on_so_that_crashes_on_one_message_are_told_apart() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"]), hibernate_after=10), "s")
+        await session.ask("hi")
+        number = session._session.mailbox.number  # noqa: SLF001 - it is in crash reports only
+        await trio.sleep(25)
+        assert is_packed(session)
+        await session.wake()
+        assert session._session.mailbox.number > number > 1  # noqa: SLF001
+
+
+async def test_what_other_code_holds_stays_part_of_the_session() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one", "two"]), hibernate_after=10), "s")
+        await session.ask("hi")
+        events, trace = session.subscribe(types=[SessionWoken, AgentEnd]), session.trace()
+        await trio.sleep(25)
+        assert is_packed(session)
+        async with events, trace:
+            with trio.fail_after(10):
+                assert isinstance((await anext(aiter(trace))).input, SessionWoke)
+                assert isinstance((await anext(aiter(events))).event, SessionWoken)
+                await session.ask("and?")
+                assert isinstance((await anext(aiter(events))).event, AgentEnd)
+
+
+async def test_a_subscriber_stays_while_it_sleeps() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one", "two"]), hibernate_after=10), "s")
+        async with session.subscribe(types=[AgentEnd]) as events:
+            for _ in range(2):
+                await session.ask("hi")
+                assert isinstance((await anext(aiter(events))).event, AgentEnd)
+                await trio.sleep(25)
+                assert is_packed(session)
+
+
+async def never(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+    raise AssertionError
+
+
+async def test_one_whose_parts_are_all_held_is_whole_when_it_wakes() -> None:
+    script: list[Element] = [say(calls=[call("write")]), "fine", "one"]
+    plugins = [HumanApproval(tools=frozenset({"write"}), timeout=100.0)]
+    async with open_supervisor(journal=TestJournal(commit=1.0)) as supervisor:
+        tools = [fake("write", never)]
+        agents = {"finder": agent(["found"])}  # so it has ties
+        spec = SessionSpec(model=ScriptedModel(script), tools=tools, plugins=plugins, agents=agents, hibernate_after=10)
+        session = await supervisor.spawn(spec, "s")
+        await session.attach_tools(fake("own", never))  # no specification has it, so the session keeps its code
+        async with session.subscribe():  # it holds the bus, and the timer of the held call holds the mailbox
+            assert (await session.ask("write")).held
+            await trio.sleep(40)
+            assert is_packed(session)
+            await until(lambda: supervisor.tree().children[0].state == "running")
+            await trio.sleep(0.5)  # its waking is being journaled
+            assert not is_packed(session)
+            await until(lambda: not session.status().turn_open)
+            assert session.messages()[-1].text == "fine"
+            await trio.sleep(40)
+            assert is_packed(session)
+            assert (await session.ask("hi")).text == "one"
+            assert not is_packed(session)
+
+
+async def test_a_call_that_waits_for_a_person_has_its_time_and_its_answer() -> None:
+    async def write(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("written")
+
+    script: list[Element] = [say(calls=[call("write")]), "fine", say(calls=[call("write")]), "late"]
+    plugins = [HumanApproval(tools=frozenset({"write"}), timeout=100.0)]
+    tools = [fake("write", write)]
+    async with open_supervisor() as supervisor:
+        spec = SessionSpec(model=ScriptedModel(script), tools=tools, plugins=plugins, hibernate_after=10)
+        session = await supervisor.spawn(spec, "s")
+        (held,) = (await session.ask("write")).held
+        await trio.sleep(25)
+        assert is_packed(session)
+        assert [waiting.id for waiting in session.status().held] == [held.id]
+        await session.approve(held.id)
+        await until(lambda: not session.status().turn_open)
+        assert session.messages()[-1].text == "fine"
+        assert (await session.ask("write")).held
+        await trio.sleep(25)
+        assert is_packed(session)
+        await trio.sleep(100)
+        assert session.status().held == ()
+        assert not session.status().turn_open
+
+
+async def _first_gap(session: SessionHandle) -> Event:
+    async with session.subscribe(since=0, types=[Gap]) as events:
+        return (await anext(aiter(events))).event
+
+
+async def test_deltas_of_the_time_before_are_a_gap_as_ever() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one two"]), hibernate_after=10), "s")
+        await session.ask("hi")
+        before = await _first_gap(session)
+        await trio.sleep(25)
+        assert is_packed(session)
+        assert await _first_gap(session) == before
+
+
+async def test_an_abort_returns_while_the_journal_cannot_write() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await asleep(supervisor)
+        journal.failing = lambda _: JournalFull("no space")
+        with trio.fail_after(0.01):
+            await session.abort()
+        journal.failing = None
+        await trio.sleep(2)
+        await session.wake()
+
+
+async def test_two_threads_that_look_at_it_make_its_parts_once() -> None:
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def stop_in_the_middle(frame: FrameType, _event: str, _arg: object) -> None:
+        if frame.f_code is Mailbox.__init__.__code__:
+            begun.set()
+            may_go_on.wait(LONG)
+
+    async with open_supervisor() as supervisor:
+        session = await asleep(supervisor, "two")
+
+        def look(*, slowly: bool) -> object:
+            sys.settrace(stop_in_the_middle if slowly else None)
+            assert session.status().phase == "idle"
+            mailbox = session._session.mailbox  # noqa: SLF001
+            sys.settrace(None)
+            return mailbox
+
+        with ThreadPoolExecutor() as threads:  # not with Trio's, as its clock of tests does not wait for threads
+            first = threads.submit(look, slowly=True)
+            assert begun.wait(LONG)
+            second = threads.submit(look, slowly=False)
+            wait([second], timeout=0.05)  # it waits for the first, and would have ended by now if it did not
+            may_go_on.set()
+            assert first.result() is second.result() is session._session.mailbox  # noqa: SLF001
+        await _asked(session)
+
+
+async def test_one_that_is_stopped_is_freed_at_once() -> None:
+    async with open_supervisor() as supervisor:
+        session = await asleep(supervisor)
+        gone = weakref.ref(session._session)  # noqa: SLF001
+        gc.disable()
+        try:
+            await session.stop()
+            await trio.sleep(5)
+            del session
+            assert gone() is None
+        finally:
+            gc.enable()
+
+
+async def test_setups_of_sessions_with_one_specification_are_kept_once() -> None:
+    spec = SessionSpec(model=ScriptedModel(["one"]), hibernate_after=10)
+    async with open_supervisor() as supervisor:
+        sessions = [await supervisor.spawn(spec) for _ in range(3)]
+        assert len({id(session.inspect().setup) for session in sessions}) == 3
+        await trio.sleep(25)
+        assert len({id(session._session.state.setup) for session in sessions}) == 1  # noqa: SLF001
+
+
+def test_of_equal_values_one_is_kept_and_of_so_many_others_none() -> None:
+    alike: Alike[str] = Alike()
+
+    def is_kept(text: str) -> bool:
+        again = "".join(list(text))  # an equal object, and not the same
+        return alike.one(again) is not again
+
+    texts = [f"text {number}" for number in range(MOST_ALIKE)]
+    for text in texts:
+        assert alike.one(text) is text
+    assert all(is_kept(text) for text in texts)
+    alike.one("one more")
+    assert not is_kept(texts[0])

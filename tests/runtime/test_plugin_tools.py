@@ -1,0 +1,290 @@
+"""Plugins attach and detach tools, and may write the summaries of compactions; all of it holds after a restart."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from attrs import frozen
+
+from agentrail import Ask, Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
+from agentrail.errors import BadPlugin, ToolExists
+from agentrail.hooks.actions import Answered, AskAnswer, BlockTool, ChangeTools, Failed
+from agentrail.hooks.moments import BeforePrompt, BeforeTool
+from agentrail.hooks.plugin import Attachable, Keyed
+from agentrail.journals import MemoryJournal
+from agentrail.models import AskModel, Compactor, Leaving
+from agentrail.ports.tool import Tool
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.content import text_of
+from agentrail.values.events import Event
+from agentrail.values.events.context import CompactEnd, PrefixChanged
+from agentrail.values.events.tools import ToolDetached, ToolsUpdated
+from agentrail.values.messages import ToolMessage, UserMessage
+from agentrail.values.tools import HasSpec
+from tests.runtime.tools import quick
+
+IRON: Final = ChangeTools(("iron",))
+NOT_ASKED: Final = Answered("not asked")
+
+
+@tool(effect="pure")
+async def iron(at: int = 1) -> str:
+    """Iron the cloth."""
+    return f"ironed at {at}"
+
+
+@tool(name="iron", effect="pure")
+async def hotter(at: int = 2) -> str:
+    """Iron the cloth, and hotter."""
+    return f"ironed hotter at {at}"
+
+
+@frozen
+class Brings(Plugin[tuple[AskAnswer, ...]]):
+    """Changes the tools at the prompts of some numbers, and remembers the answer of each prompt."""
+
+    asks: tuple[tuple[int, ChangeTools], ...] = ((0, IRON),)
+    how: str = "iron"
+
+    def init(self, ctx: Context) -> tuple[AskAnswer, ...]:
+        return ()
+
+    @property
+    def tools_brought(self) -> tuple[HasSpec, ...]:
+        return {"iron": (iron,), "hotter": (hotter,), "none": ()}[self.how]
+
+    def before_prompt(
+        self, hook: BeforePrompt, state: tuple[AskAnswer, ...], ctx: Context
+    ) -> Continue[tuple[AskAnswer, ...]] | Ask[tuple[AskAnswer, ...]]:
+        if hook.answer is not None:
+            return Continue((*state, hook.answer))
+        wanted = dict(self.asks).get(len(state))
+        return Continue((*state, NOT_ASKED)) if wanted is None else Ask(wanted)
+
+
+@frozen
+class Guard(Plugin[None]):
+    blocks: str = ""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:
+        return BlockTool("no irons") if hook.name == self.blocks else Continue()
+
+
+def spec(*plugins: Attachable, script: list[Element], tools: tuple[Tool, ...] = ()) -> SessionSpec:
+    return SessionSpec(model=ScriptedModel(script), plugins=list(plugins), tools=list(tools))
+
+
+def irons(text: str = "done") -> list[Element]:
+    return [say(calls=[call("iron")]), text]
+
+
+def results(session: SessionHandle) -> list[str]:
+    return [text_of(message.parts) for message in session.messages() if isinstance(message, ToolMessage)]
+
+
+async def told(session: SessionHandle) -> list[Event]:
+    found: list[Event] = []
+    async with session.subscribe(since=0) as events:
+        async for envelope in events:
+            found.append(envelope.event)
+            if envelope.seq >= session.inspect().seq:
+                break
+    return found
+
+
+async def test_a_plugin_attaches_a_tool_and_detaches_it() -> None:
+    asks = ((0, ChangeTools()), (1, IRON), (2, ChangeTools(detach=("iron", "cut"))))
+    given = spec(Brings(asks), script=["none", *irons(), *irons("gone")], tools=(quick("cut", "cut"),))
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(given)
+        for text in ("a", "b", "c"):
+            await session.ask(text)
+        assert results(session)[0] == "ironed at 1"
+        assert "iron" in results(session)[1]
+        assert "there is no tool" in results(session)[1] or "no tool" in results(session)[1]
+        events = await told(session)
+        assert [one for one in events if isinstance(one, ToolsUpdated)] == [
+            ToolsUpdated(("iron",), (), "Brings"),
+            ToolsUpdated((), ("iron", "cut"), "Brings"),
+        ]
+        changed = [(one.part, one.name, one.by) for one in events if isinstance(one, PrefixChanged)]
+        assert changed == [("tool", "iron", "Brings"), ("tool", "cut", "Brings")]
+        assert session.inspect().plugin_state("Brings") == (Answered(None),) * 3
+
+
+async def test_guards_see_a_tool_of_a_plugin_as_any_other() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec(Brings(), Guard("iron"), script=irons()))
+        await session.ask("a")
+        assert results(session) == ["blocked by Guard: no irons"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        (ChangeTools(("iron",), ("saw",)), "there is no tool `saw`"),
+        (ChangeTools(("iron", "saw")), "`Brings` brings no tool `saw`; name it in its `tools_brought`"),
+    ],
+)
+async def test_an_impossible_change_changes_nothing(wanted: ChangeTools, why: str) -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec(Brings(((0, wanted),)), script=["a"]))
+        await session.ask("a")
+        assert session.inspect().plugin_state("Brings") == (Failed(why),)
+        assert not session.inspect().tools
+
+
+async def test_a_tool_that_a_caller_attached_is_not_replaced() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec(Brings(), script=irons()))
+        await session.attach_tools(hotter)
+        await session.ask("a")
+        assert session.inspect().plugin_state("Brings") == (Failed("there is another tool `iron`"),)
+        assert results(session) == ["ironed hotter at 2"]
+
+
+async def test_two_tools_of_one_name_are_refused_at_spawn() -> None:
+    async with open_supervisor() as supervisor:
+        for given in (
+            spec(Brings(), script=[], tools=(hotter,)),
+            spec(Brings(), Keyed("Other", Brings(how="hotter")), script=[]),
+        ):
+            with pytest.raises(ToolExists):
+                await supervisor.spawn(given)
+
+
+async def test_what_is_no_tool_is_refused() -> None:
+    class Odd(Plugin[None]):
+        @property
+        def tools_brought(self) -> tuple[HasSpec, ...]:
+            return ("iron",)  # type: ignore[return-value]  # a lie
+
+    async with open_supervisor() as supervisor:
+        with pytest.raises(BadPlugin, match="tools_brought"):
+            await supervisor.spawn(spec(Odd(), script=[]))
+
+
+@pytest.mark.parametrize(
+    ("how", "result", "detached"), [("iron", "ironed at 1", 0), ("hotter", "ironed hotter at 2", 0), ("none", "", 1)]
+)
+async def test_the_tool_is_there_after_a_restart_with_the_code_of_now(how: str, result: str, detached: int) -> None:
+    """The tool was attached in the first process, and nobody asks for it again."""
+    journal = MemoryJournal(encode=True)
+    for start in range(2):
+        plugin = Brings(how=how if start else "iron")
+        given = spec(plugin, script=irons() if start else ["attached"])
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await (supervisor.resume("s", given) if start else supervisor.spawn(given, "s"))
+            await session.ask("go")
+            if start:
+                assert session.inspect().plugin_state("Brings") == (Answered(None), NOT_ASKED)
+                assert (results(session)[0] == result) == bool(result)
+                events = await told(session)
+                assert sum(isinstance(one, ToolDetached) for one in events) == detached
+                assert [tool.plugin for tool in session.inspect().tools.values()] == ["Brings"] * (1 - detached)
+
+
+async def test_a_fork_has_the_tool_too() -> None:
+    given = spec(Brings(), script=["attached", *irons()])
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(given)
+        await session.ask("go")
+        fork = await session.fork()
+        await fork.ask("iron it")
+        assert results(fork) == ["ironed at 1"]
+
+
+async def test_the_tools_go_with_their_plugin() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec(script=["attached", "gone"]))
+        await session.attach_plugin(Brings())
+        await session.ask("go")
+        assert list(session.inspect().tools) == ["iron"]
+        await session.detach_plugin(Brings)
+        assert not session.inspect().tools
+        assert (await told(session))[-1] == ToolsUpdated((), ("iron",), "Brings")
+
+
+async def test_new_options_bring_new_tools_which_are_attached_when_asked_for() -> None:
+    given = spec(Brings(((0, IRON), (1, IRON), (2, IRON))), script=[*irons(), *irons(), *irons()])
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(given)
+        await session.ask("go")
+        await session.update_plugin(Brings, how="hotter")
+        await session.ask("go")
+        assert results(session) == ["ironed at 1", "ironed hotter at 2"]
+
+
+# Compactors
+
+
+@frozen
+class Sums(Plugin[None]):
+    """Offers a compactor that writes one text."""
+
+    text: str
+
+    @property
+    def compactor(self) -> Compactor | None:
+        if self.text == "raises":
+            raise ValueError("oops")
+        return written if self.text == "written" else other if self.text else None
+
+
+async def written(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - as a compactor is called
+    return "written by a plugin"
+
+
+async def other(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - as a compactor is called
+    return "written by another"
+
+
+async def own(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - as a compactor is called
+    return "written by the specification"
+
+
+async def summary(*plugins: Attachable, compactor: Compactor | None = None) -> str:
+    """Return the text that replaces messages in a session with these plugins."""
+    model = ScriptedModel([*("word " * 2000 for _ in range(3)), "written by the model", "last"])
+    given = SessionSpec(model=model, plugins=list(plugins), compactor=compactor, compact_to=4000)
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(given)
+        for _ in range(3):
+            await session.ask("go on")
+        await session.compact()
+        await session.ask("and then?")
+        assert any(isinstance(one, CompactEnd) and one.removed for one in await told(session))
+        notices = [text_of(one.parts) for one in session.messages() if isinstance(one, UserMessage)]
+    return next(text.partition("\n")[2] for text in notices if text.startswith("["))
+
+
+@pytest.mark.parametrize(
+    ("plugins", "compactor", "expected"),
+    [
+        ((), None, "written by the model"),
+        (("",), None, "written by the model"),
+        (("written",), None, "written by a plugin"),
+        (("", "other", "written"), None, "written by another"),
+        (("written", "other"), own, "written by the specification"),
+    ],
+    ids=["model", "none", "plugin", "first", "specification"],
+)
+async def test_the_specification_s_compactor_goes_before_those_of_plugins_in_their_order(
+    plugins: tuple[str, ...], compactor: Compactor | None, expected: str
+) -> None:
+    keyed = [Keyed(f"P{place}", Sums(text)) for place, text in enumerate(plugins)]
+    assert await summary(*keyed, compactor=compactor) == expected
+
+
+async def test_a_compactor_that_is_no_function_is_refused() -> None:
+    class Odd(Plugin[None]):
+        @property
+        def compactor(self) -> Compactor | None:
+            return str  # type: ignore[return-value]  # a lie
+
+    async with open_supervisor() as supervisor:
+        for plugin in (Odd(), Sums("raises")):
+            with pytest.raises(BadPlugin, match="compactor"):
+                await supervisor.spawn(spec(plugin, script=[]))
