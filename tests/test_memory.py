@@ -49,6 +49,8 @@ def test_a_session_takes_few_bytes(
     monkeypatch.setattr(memory, "LOOSE", 0)  # with few sessions all records would be kept as they are
     journal = None if kept else Forgetful()
     found = trio.run(lambda: sizes(SESSIONS, turns, journal, asleep=asleep))
+    if found > ROOM * now:  # a table of the whole process has grown meanwhile, or it is true, and then it is true again
+        found = trio.run(lambda: sizes(SESSIONS, turns, journal, asleep=asleep))
     assert 0.8 * now < found <= ROOM * now
 
 

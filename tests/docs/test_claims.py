@@ -26,7 +26,7 @@ def test_the_property_of_the_readme_fails_without_the_guard(tmp_path: Path) -> N
 
 def test_the_property_of_the_tutorial_fails_without_the_priority(tmp_path: Path) -> None:
     test = "test_no_turn_runs_more_calls_than_its_limit"
-    said = _run_with("    priority = Priority.CORE\n", "", "docs/tutorial.md", test, tmp_path)
+    said = _run_with("    priority = Priority.SECURITY\n", "", "docs/tutorial.md", test, tmp_path)
     assert said is not None
     assert f"def {test}" in said or f"in {test}\n" in said
 
