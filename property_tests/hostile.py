@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from types import MappingProxyType, ModuleType
@@ -29,6 +29,7 @@ from agentrail.values.messages import AssistantMessage, StopReason, UserMessage
 from agentrail.values.stream import Response, TextChunk, UsageChunk
 from agentrail.values.tools import Effect, Ok, SetTodos, Todo
 from agentrail.values.usage import Usage
+from tests.codec.test_strictness import Endless
 
 Chance = random.Random
 Draw = Callable[[Chance], object]
@@ -144,22 +145,6 @@ class LyingList(list[object]):
 
     def __len__(self) -> int:
         return 1
-
-
-class Endless(Mapping[str, object]):
-    """A mapping that claims the length 1, and whose iterator never ends."""
-
-    def __getitem__(self, key: str) -> object:
-        return key
-
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[str]:
-        number = 0
-        while True:
-            yield str(number)
-            number += 1
 
 
 class Impostor:

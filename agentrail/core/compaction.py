@@ -74,21 +74,6 @@ class Plan(NamedTuple):
         return tuple([message for place, message in enumerate(left) if place not in others])
 
 
-def at_once(work: Slices[T]) -> T:
-    """Return the result of *work*, without a pause."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            found: T = end.value
-            return found
-
-
-def planned(messages: Sequence[Message], keep: int, limit: int | None = None) -> Plan:
-    """Plan how *messages* come to no more than *keep* characters, if they can: all that `planning` does, at once."""
-    return at_once(planning(messages, keep, limit))
-
-
 def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -> Slices[Plan]:
     """Plan how *messages* come to no more than *keep* characters, if they can; pause after each slice of the work.
 

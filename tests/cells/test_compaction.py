@@ -2,7 +2,6 @@
 
 import pytest
 
-from agentrail.core.compaction import planned
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
@@ -43,6 +42,7 @@ from tests.cells.scenes import (
     streaming,
     turn,
 )
+from tests.slices import planned
 
 
 def compacting() -> Bench:

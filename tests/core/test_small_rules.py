@@ -5,7 +5,6 @@ import re
 import pytest
 
 from agentrail.core.audit import Difference, differences
-from agentrail.core.compaction import planned
 from agentrail.core.machine.tool_results import limited
 from agentrail.core.vocabulary.commands import AbortSent, Refused, StopSent
 from agentrail.core.vocabulary.effects import ReportStart, StartCall
@@ -25,6 +24,7 @@ from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMes
 from agentrail.values.tools import Effect, SetTodos, Todo
 from tests.cells.bench import plug
 from tests.core.driving import answer, asked, call, events, hello, results, session
+from tests.slices import planned
 
 IMAGE = Image("image/png", "AAAA")
 

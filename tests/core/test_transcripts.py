@@ -2,12 +2,13 @@
 
 import pytest
 
-from agentrail.core.compaction import at_once, cut
+from agentrail.core.compaction import cut
 from agentrail.core.summary_request import OF_A_MESSAGE, lines_of, transcript
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from tests.opcodes import counted_opcodes
+from tests.slices import at_once
 
 MOST = 1_000_000
 

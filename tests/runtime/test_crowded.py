@@ -9,7 +9,6 @@ from typing import Final
 import pytest
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.core.compaction import planned
 from agentrail.errors import TurnAborted
 from agentrail.events import AgentAbort, CompactEnd
 from agentrail.models import ModelRequest
@@ -19,6 +18,7 @@ from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import EMPTY
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, size_of, why_unfit
 from tests.runtime.test_compaction import compactions, happened, is_summary
+from tests.slices import planned
 
 WINDOW: Final = 4_000
 TURNS: Final = 60

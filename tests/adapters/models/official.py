@@ -15,6 +15,7 @@ import anthropic
 import openai
 from google import genai
 from google.genai import types
+from openai.types.responses import ResponseOutputItemDoneEvent, ResponseToolSearchCall
 
 from tests.adapters.models.histories import LAMP
 from tests.adapters.models.stories import ANSWER, Answered, Asks, Move, Results, Says, Story
@@ -39,6 +40,20 @@ PATHS: Final = {"anthropic": "", "openai": "/v1", "openai-chat": "/v1", "gemini"
 """What stands behind the host in the address that each SDK is given."""
 HEADERS: Final = {"X-Team": "lamps", "x-gate": "gate-0123456789", "User-Agent": "lamps/1"}
 """Headers of one's own, the secret one too."""
+SEARCHED: Final = ResponseOutputItemDoneEvent(
+    item=ResponseToolSearchCall(
+        id="ts_1",
+        arguments={"query": "dim"},
+        call_id="call_1",
+        execution="client",
+        status="completed",
+        type="tool_search_call",
+    ),
+    output_index=0,
+    sequence_number=0,
+    type="response.output_item.done",
+)
+"""The event of OpenAI that says: the model searches for tools."""
 
 
 def plain(value: Mapping[str, object]) -> Body:

@@ -9,7 +9,7 @@ from typing import Final
 import openai
 import pytest
 import trio
-from openai.types.responses import ResponseOutputItemDoneEvent, ResponseToolSearchCall
+from openai.types.responses import ResponseOutputItemDoneEvent
 
 from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.http import Http
@@ -27,7 +27,7 @@ from agentrail.values.stream import ModelRequest, Response
 from tests.adapters.models.beside import differences, row_of
 from tests.adapters.models.goldens import SEARCHING
 from tests.adapters.models.histories import DIM, LAMP, LAMPS, PAINT, histories
-from tests.adapters.models.official import CLIENTS, KEYS, MODELS, PATHS, Body, plain
+from tests.adapters.models.official import CLIENTS, KEYS, MODELS, PATHS, SEARCHED, Body, plain
 from tests.adapters.models.server import Asked, refusing, serving, streaming
 from tests.runtime.journals import TestJournal
 
@@ -160,17 +160,8 @@ async def test_a_difference_is_noticed(provider: str) -> None:
 
 
 async def test_both_hear_a_search() -> None:
-    item = ResponseToolSearchCall(
-        id="ts_1",
-        arguments={"query": "dim"},
-        call_id="call_1",
-        execution="client",
-        status="completed",
-        type="tool_search_call",
-    )
-    done = ResponseOutputItemDoneEvent(item=item, output_index=0, sequence_number=0, type="response.output_item.done")
     ended = {"type": "response.completed", "sequence_number": 1, "response": {"status": "completed", "output": []}}
-    written = f"data: {done.model_dump_json()}\n\ndata: {json.dumps(ended)}\n\n".encode()
+    written = f"data: {SEARCHED.model_dump_json()}\n\ndata: {json.dumps(ended)}\n\n".encode()
 
     def theirs(url: str) -> list[object]:
         with openai.OpenAI(api_key=KEYS["openai"], base_url=url, max_retries=0) as client:
@@ -183,7 +174,7 @@ async def test_both_hear_a_search() -> None:
     async with serving(streaming(written, size=7)) as server:
         url = server.url + PATHS["openai"]
         with trio.fail_after(60):
-            assert await trio.to_thread.run_sync(theirs, url) == [item]
+            assert await trio.to_thread.run_sync(theirs, url) == [SEARCHED.item]
             heard = await ours("openai", url)
     assert heard.calls == (ToolCall("", FINDER, freeze_object({"query": "dim"}), "call_1"),)
 

@@ -8,7 +8,6 @@ from random import Random
 from typing import Final
 
 import pytest
-from openai.types.responses import ResponseOutputItemDoneEvent, ResponseToolSearchCall
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.providers import PROVIDERS, format_of
@@ -25,6 +24,7 @@ from agentrail.values.messages import AssistantMessage
 from agentrail.values.stream import ModelRequest, tokens
 from agentrail.values.tools import Ok, ToolSpec, ok
 from tests.adapters.models.goldens import OWN, SEARCHING
+from tests.adapters.models.official import SEARCHED
 
 VERBS: Final = ("create", "delete", "find", "list", "merge", "move", "read", "rename", "share", "update")
 NOUNS: Final = ("branch", "calendar", "card", "channel", "event", "file", "issue", "label", "mail", "project")
@@ -137,18 +137,9 @@ def test_300_tools_are_found_by_what_they_do() -> None:
 
 
 def test_a_call_in_the_form_of_openai_is_one_of_find_tools() -> None:
-    item = ResponseToolSearchCall(
-        id="ts_1",
-        arguments={"query": "dim"},
-        call_id="call_1",
-        execution="client",
-        status="completed",
-        type="tool_search_call",
-    )
-    done = ResponseOutputItemDoneEvent(item=item, output_index=0, sequence_number=1, type="response.output_item.done")
     decoder = format_of(PROVIDERS["openai"]).decoder()
     ended = 'data: {"type": "response.completed", "response": {"status": "completed"}}\n\n'
-    for event in EventReader().feed(f"data: {done.model_dump_json()}\n\n{ended}".encode()):
+    for event in EventReader().feed(f"data: {SEARCHED.model_dump_json()}\n\n{ended}".encode()):
         decoder.feed(event)
     assert decoder.response().calls == (ToolCall("", FINDER, freeze_object({"query": "dim"}), "call_1"),)
 

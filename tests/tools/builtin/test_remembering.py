@@ -8,7 +8,6 @@ import pytest
 import trio
 
 from agentrail import Plugin, SessionSpec, open_supervisor, tool
-from agentrail.core.compaction import planned
 from agentrail.hooks.actions import Ask, CallService, Continue, ReplaceResponse
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterResponse
@@ -26,6 +25,7 @@ from agentrail.values.messages import AssistantMessage, Message, UserMessage
 from agentrail.values.tools import Err, Ok
 from tests.opcodes import counted_opcodes
 from tests.runtime.test_many_calls import Steps
+from tests.slices import planned
 
 
 class Said:
