@@ -153,6 +153,7 @@ NOT_OURS: Final = (
 NEVER_WRITTEN: Final = frozenset(
     {
         "Answer",  # of a command, in a record: a journal passes it on
+        "Form",  # a class, or a JSON Schema
         "Said",  # text, or parts
         "Spare",  # a fallback model of a drawn world, which is given as a name
     }

@@ -65,10 +65,10 @@ class AnswerForm(Value, gc=True):
 
 
 class Askers(Protocol):
-    """Interface: the callers that wait for answers."""
+    """Interface: the callers that want answers as objects."""
 
     def readers(self, prompt: str) -> Sequence[ReadAnswer]:
-        """Return how the callers that wait for the answer to *prompt* make their objects; empty if none wants one."""
+        """Return how the callers of *prompt* make their objects; empty if none is known."""
         ...
 
 

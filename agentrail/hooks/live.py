@@ -319,8 +319,8 @@ class Live:
     def answer(self, schema: JsonObject, found: JsonObject, prompt: str | None) -> Ruling:
         """Check whether *found*, the answer of a turn, fits *schema*, and the class that was asked for if it is known.
 
-        The class is known while a caller waits for the answer to *prompt*, or if the specification of the session gave
-        it (*prompt* is `None`).
+        The class is known while a caller of *prompt* waits, or if it was sent by this process and its caller does not
+        wait; or if the specification of the session gave it (*prompt* is `None`).
         """
         problem = self._misfit(schema, found)
         if problem is None:

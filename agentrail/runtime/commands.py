@@ -187,6 +187,20 @@ def accepted(answer: Answer) -> Accepted:
     raise BrokenContractError(raised(answer))
 
 
+def prompt_of(text: object, returns: object) -> tuple[PromptSent, ReadAnswer | None]:
+    """Return the prompt with this text, or these parts, and the reader of its answer; `None` if it has no form.
+
+    Raise `BadReturns` if *returns* is neither a class with fields nor a JSON Schema.
+    """
+    parts = kept_parts(text)
+    if returns is None:
+        return PromptSent(parts), None
+    from agentrail.tools.answers import form_of  # noqa: PLC0415 - only needed if answers have a form
+
+    form = form_of(returns)
+    return PromptSent(parts, returns=form.schema), form.read
+
+
 async def reply_of(
     waiters: Waiters,
     mailbox: Mailbox,

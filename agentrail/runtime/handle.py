@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentrail.core.vocabulary.inputs import AnyInput
     from agentrail.core.vocabulary.state import Prompt, State
     from agentrail.hooks.attachments import AttachedPlugin
+    from agentrail.hooks.judge import ReadAnswer
     from agentrail.ports.agents import Task
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Tool
@@ -34,22 +35,20 @@ if TYPE_CHECKING:
     from agentrail.runtime.inbox.letter import Letter
     from agentrail.runtime.inbox.replies import Outcome, Reply
     from agentrail.runtime.status import Monitor, Status
-    from agentrail.tools import answers
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
 
     AsTool: TypeAlias = Callable[[object], Tool]
     Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], sent.SwitchModelSent]
     Prepare: TypeAlias = Callable[[], None]
+    Posted: TypeAlias = tuple[Letter, Slot[Answer]]
 else:  # modules that only a living session needs are imported at the first use
     sent = LazyModule("agentrail.core.vocabulary.commands")
     commands = LazyModule("agentrail.runtime.commands")
-    answers = LazyModule("agentrail.tools.answers")
 
 Said: TypeAlias = str | Iterable[Part]
+Form: TypeAlias = type[object] | Mapping[str, Json]
 T = TypeVar("T")
-
-WHEN = ("gap", "now")
 
 
 class SessionHandle:
@@ -78,13 +77,17 @@ class SessionHandle:
 
     # Talking
 
-    async def prompt(self, text: Said, *, command: str | None = None) -> Accepted:
-        """Send a prompt: it starts a turn, or is queued until the open one has ended."""
-        return commands.accepted(await self._user(sent.PromptSent(commands.kept_parts(text)), command))
+    async def prompt(self, text: Said, *, returns: Form | None = None, command: str | None = None) -> Accepted:
+        """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
+        given, read = commands.prompt_of(text, returns)
+        letter, slot = self._letter(given, command, read)
+        await self._session.mailbox.post_user(letter)
+        return commands.accepted(await slot.wait())
 
-    async def prompt_nowait(self, text: Said, *, command: str | None = None) -> Accepted:
+    async def prompt_nowait(self, text: Said, *, returns: Form | None = None, command: str | None = None) -> Accepted:
         """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
-        letter, slot = self._letter(sent.PromptSent(commands.kept_parts(text)), command)
+        given, read = commands.prompt_of(text, returns)
+        letter, slot = self._letter(given, command, read)
         self._session.mailbox.post_user_nowait(letter)
         return commands.accepted(await slot.wait())
 
@@ -99,11 +102,8 @@ class SessionHandle:
 
     async def ask(self, text: Said, *, returns: object = None, command: str | None = None) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
-        form = None if returns is None else answers.form_of(returns)
-        said = commands.kept_parts(text)
-        given = sent.PromptSent(said) if form is None else sent.PromptSent(said, returns=form.schema)
-        session, read = self._session, None if form is None else form.read
-        letter = self._letter(given, command)
+        given, read = commands.prompt_of(text, returns)
+        session, letter = self._session, self._letter(given, command)
         reply = await commands.reply_of(session.waiters, session.mailbox, self._past, *letter, read)
         return reply if read is None else commands.object_of(reply, read)
 
@@ -112,9 +112,11 @@ class SessionHandle:
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
-        if when not in WHEN:
-            raise BadChoice.among("when", when, WHEN)
-        return commands.accepted(await self._result(sent.SteerSent(text, when), command))
+        if when not in sent.WHENS:
+            raise BadChoice.among("when", when, sent.WHENS)
+        letter, slot = self._letter(sent.SteerSent(text, when), command)
+        self._session.mailbox.post_said(letter)
+        return commands.accepted(await slot.wait())
 
     async def abort(
         self,
@@ -198,8 +200,7 @@ class SessionHandle:
     async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model, with fallback models if a chain is given, from the next turn on."""
         await self._awake()
-        chosen = self._choose(self._session, model, freeze_object(provider_options))
-        await self._user(chosen, command)
+        await self._user(self._choose(self._session, model, freeze_object(provider_options)), command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, all or none; or a source of tools, such as an `McpServer`, and wait for its tools."""
@@ -378,7 +379,7 @@ class SessionHandle:
 
     # Posting
 
-    def _letter(self, given: AnyInput, command: str | None) -> tuple[Letter, Slot[Answer]]:
+    def _letter(self, given: AnyInput, command: str | None, read: ReadAnswer | None = None) -> Posted:
         commands.check_run(self.id, self._session.shared.home)
         if self._session.records.stuck is not None and not isinstance(given, commands.STOPPING):
             raise commands.fresh(self._session.records.stuck)
@@ -386,15 +387,13 @@ class SessionHandle:
             find = self._session.shared.model if self._session.sleeps else self._session.performer.model
             commands.refuse_untaken(given.parts, self._session.state.model, find)
         slot: Slot[Answer] = Slot()
-        return commands.letter(given, command, slot, self._by), slot
+        letter = commands.letter(given, command, slot, self._by)
+        if read is not None:
+            letter.watch = self._session.waiters.keeps(read, lambda: self._session.state)
+        return letter, slot
 
     async def _user(self, given: AnyInput, command: str | None, *, prepare: Prepare | None = None) -> Answer:
         letter, slot = self._letter(given, command)
         letter.prepare = prepare
         await self._session.mailbox.post_user(letter)
-        return commands.raised(await slot.wait())
-
-    async def _result(self, given: AnyInput, command: str | None) -> Answer:
-        letter, slot = self._letter(given, command)
-        self._session.mailbox.post_said(letter)
         return commands.raised(await slot.wait())

@@ -168,6 +168,69 @@ async def test_who_asks_again_after_a_hold_brings_the_class_again(world: World) 
     assert await session.ask("a number", returns=Even, command="one") == Even(4)
 
 
+# A caller who does not wait
+
+
+async def test_a_class_is_known_though_its_caller_does_not_wait(world: World) -> None:
+    session = await world.spawn([ODD, EVEN, ODD, EVEN])
+    await session.prompt("a number", returns=Even, command="one")
+    await session.prompt_nowait("another", returns=EvenData, command="two")
+    await until(lambda: session.inspect().turn is None)
+    assert rejected(world, session) == [REASON] * 2
+    assert not session._session.waiters  # noqa: SLF001 - what is kept there is the point
+    assert await session.ask("a number", returns=Even, command="one") == Even(4)
+    assert await session.ask("another", returns=EvenData, command="two") == EvenData(4)
+
+
+async def test_a_class_that_always_refuses_is_told_to_who_asks_later(world: World) -> None:
+    session = await world.spawn([ODD] * 3)
+    await session.prompt("a number", returns=Even, command="one")
+    await until(lambda: session.inspect().turn is None)
+    assert rejected(world, session) == [REASON] * 3
+    with pytest.raises(AnswerUnfit, match=REASON):
+        await session.ask("a number", returns=Even, command="one")
+
+
+async def test_a_prompt_that_waits_for_a_person_keeps_its_class(world: World) -> None:
+    plugins = [HumanApproval(tools=["look"], timeout=None)]
+    script: list[Element] = [say(calls=[call("look", {})]), ODD, EVEN]
+    session = await world.spawn(script, tools=[quick("look")], plugins=plugins, hibernate_after=1.0)
+    await session.prompt("a number", returns=Even, command="one")
+    await trio.sleep(10)
+    assert world.supervisor.tree().children[0].state == "asleep"
+    await session.wake()
+    (held,) = session.status().held
+    await session.approve(held.id)
+    await until(lambda: session.inspect().turn is None)
+    assert rejected(world, session) == [REASON]
+    assert await session.ask("a number", returns=Even, command="one") == Even(4)
+    assert not session._session.waiters  # noqa: SLF001 - what is kept there is the point
+
+
+@pytest.mark.parametrize("end", ["withdrawn", "dropped", "stopped"])
+async def test_a_prompt_whose_turn_never_comes_takes_its_class_along(world: World, end: str) -> None:
+    session = await world.spawn([say("slow", delay=100.0)])
+    await session.prompt("first")
+    queued = await session.prompt("a number", returns=Even)
+    assert session._session.waiters  # noqa: SLF001 - what is kept there is the point
+    match end:
+        case "withdrawn":
+            await session.withdraw(queued.ref)
+        case "dropped":
+            await session.abort(clear_queue=True)
+        case _:
+            await session.stop()
+    assert not session._session.waiters  # noqa: SLF001
+
+
+async def test_a_prompt_that_is_repeated_when_its_turn_is_over_keeps_nothing(world: World) -> None:
+    session = await world.spawn([EVEN])
+    first = await session.prompt("a number", returns=Even, command="one")
+    await until(lambda: session.inspect().turn is None)
+    assert await session.prompt("a number", returns=Even, command="one") == first
+    assert not session._session.waiters  # noqa: SLF001 - what is kept there is the point
+
+
 # What users' code may raise
 
 
@@ -269,6 +332,18 @@ async def test_a_crash_behind_any_record_gives_the_caller_the_typed_error() -> N
         assert isinstance(found, AnswerUnfit)
         assert REASON in str(found)
         assert count == 3
+
+
+async def test_a_prompt_that_is_repeated_after_a_crash_brings_the_class_again() -> None:
+    records = await recorded(speaks(ODD, EVEN), Even)
+    for cut in range(1, len(records) + 1):
+        journal = TestJournal()
+        await journal.append(await journal.claim("s", "before"), 0, records[:cut])
+        async with open_supervisor(journal=journal, seed=1) as supervisor:
+            session = await supervisor.resume("s", speaks(say(ODD, delay=1.0), EVEN))
+            await session.prompt("a number", returns=Even, command="one")
+            await trio.sleep(100)
+            assert await session.ask("a number", returns=Even, command="one") == Even(4)
 
 
 async def test_without_the_caller_after_a_crash_the_schema_decides() -> None:

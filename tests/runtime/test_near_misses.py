@@ -9,13 +9,12 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
-from agentrail.core.vocabulary.commands import KILLS, Kill, When
+from agentrail.core.vocabulary.commands import KILLS, WHENS, Kill, When
 from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, UnknownField, UnknownModel, UnknownPlugin
 from agentrail.hooks.plugin import Keyed
 from agentrail.plugins import BudgetGuard, SecurityGuard
 from agentrail.plugins.budget import Spent
 from agentrail.runtime.events.subscription import POLICIES, Policy
-from agentrail.runtime.handle import WHEN
 from agentrail.testing import call, say
 from agentrail.tools import NotStarted, Unknown
 from tests.runtime.tools import quick
@@ -73,7 +72,7 @@ async def test_a_mode_that_is_none_is_refused(world: World) -> None:
 
 
 def test_the_types_of_choices_are_the_choices() -> None:
-    assert (get_args(When), get_args(Kill), get_args(Policy)) == (WHEN, KILLS, POLICIES)
+    assert (get_args(When), get_args(Kill), get_args(Policy)) == (WHENS, KILLS, POLICIES)
     assert get_args(Strategy) == STRATEGIES
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, TypedDict, assert_type
 
 import attrs
@@ -11,8 +12,10 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.answers import DESCRIPTION, HINT, LAST_HINT
 from agentrail.core.machine.responses import CUT
+from agentrail.core.vocabulary.commands import Accepted
 from agentrail.errors import AnswerUnfit, BadReturns, BadSpec, CommandConflict, NoAnswer, TurnAborted
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
@@ -20,11 +23,12 @@ from agentrail.runtime.inbox.replies import Reply
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Range
 from agentrail.values.content import Text
+from agentrail.values.events.life import AgentEnd
 from agentrail.values.events.response import AnswerRejected
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import Json, JsonObject, freeze
 from agentrail.values.messages import AssistantMessage, StopReason
-from tests.runtime.journals import TestJournal
+from tests.runtime.journals import AwakeJournal, TestJournal
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle, until
 
@@ -42,6 +46,11 @@ class Invoice:
 class Room:
     name: str
     floor: int = 0
+
+
+@attrs.frozen
+class Kitchen:
+    room: str
 
 
 class Place(TypedDict):
@@ -158,6 +167,8 @@ async def test_what_is_no_form_is_refused_at_once(world: World, returns: object,
     session = await world.spawn([])
     with pytest.raises(BadReturns, match=problem):
         await session.ask("which room?", returns=returns)  # type: ignore[call-overload]
+    with pytest.raises(BadReturns, match=problem):
+        await session.prompt("which room?", returns=returns)  # type: ignore[arg-type]
     with pytest.raises(BadSpec, match="`returns` will not do"):
         await world.spawn([], returns=returns)
     assert not session.messages()
@@ -207,6 +218,33 @@ async def test_who_asks_again_with_the_same_command_waits_on_after_a_hold(world:
         await session.ask("where?", returns=Room, command="one")
 
 
+async def test_a_caller_who_does_not_wait_gets_the_answer_later(world: World) -> None:
+    session = await world.spawn(["no", BY_TOOL, "fine"])
+    first = await session.prompt("where?", returns=SCHEMA, command="one")
+    second = await session.prompt("thanks")
+    await until(lambda: world.heard(session).of(AgentEnd)[1:])
+    assert [(end.ref, end.fits) for end in world.heard(session).of(AgentEnd)] == [
+        (first.ref, True),
+        (second.ref, False),
+    ]
+    assert await session.ask("where?", returns=SCHEMA, command="one") == {"room": "kitchen"}
+    for returns in (None, Room):
+        with pytest.raises(CommandConflict):
+            await session.prompt("where?", returns=returns, command="one")
+
+
+async def test_the_answer_to_a_prompt_is_in_the_file_for_a_later_process(tmp_path: Path) -> None:
+    spec = SessionSpec(model=ScriptedModel(["no", GOOD], name="m"))
+    async with open_supervisor(journal=AwakeJournal(SqliteJournal(tmp_path / "agentrail.db"))) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        async with session.subscribe(types=[AgentEnd]) as ends:
+            await session.prompt("where?", returns=Kitchen, command="one")
+            assert (await anext(ends)).event.fits  # type: ignore[attr-defined]
+    async with open_supervisor(journal=AwakeJournal(SqliteJournal(tmp_path / "agentrail.db"))) as supervisor:
+        session = await supervisor.resume("s", spec.but(model=ScriptedModel([], name="m")))
+        assert await session.ask("where?", returns=Kitchen, command="one") == Kitchen("kitchen")
+
+
 async def test_an_abort_ends_the_attempts(world: World) -> None:
     session = await world.spawn(["no", say("no", delay=100.0)])
     async with trio.open_nursery() as nursery:
@@ -250,6 +288,9 @@ async def the_types_that_checkers_see(session: SessionHandle) -> None:
     assert_type(await session.ask("where?", returns=Room), Room)
     assert_type(await session.ask("where?", returns=Place), Place)
     assert_type(await session.ask("where?", returns=SCHEMA, command="one"), JsonObject)
+    assert_type(await session.prompt("where?", returns=Room), Accepted)
+    assert_type(await session.prompt_nowait("where?", returns=SCHEMA), Accepted)
+    await session.prompt("where?", returns="Room")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     await session.ask("where?", returns="Room")  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType]
     SessionSpec(returns=Invoice)
     SessionSpec(returns=Place)

@@ -91,6 +91,9 @@ When: TypeAlias = Literal["gap", "now"]
 Kill: TypeAlias = Literal["none", "killable", "all"]
 """Which running calls an abort cancels: none, those whose tool may be killed, or all."""
 
+WHENS: Final[tuple[When, ...]] = ("gap", "now")
+"""The values of `When`."""
+
 KILLS: Final[tuple[Kill, ...]] = ("none", "killable", "all")
 """The values of `Kill`, from the one that stops fewest calls to the one that stops most."""
 

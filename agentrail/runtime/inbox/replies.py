@@ -1,4 +1,4 @@
-"""Callers of `ask`, who wait for the end of a turn, and the `Reply` they get."""
+"""Callers of `ask`, who wait for the end of a turn, and the `Reply` they get; and classes that other callers gave."""
 
 from __future__ import annotations
 
@@ -114,16 +114,16 @@ def _asked(call: Call) -> tuple[str, str, tuple[str, ...]]:
 
 
 class Asker(NamedTuple):
-    """A caller that waits for a turn."""
+    """A caller of a prompt, who waits for its turn if there is a slot."""
 
-    slot: Slot[Outcome]
-    """Gets how the turn ended."""
+    slot: Slot[Outcome] | None
+    """Gets how the turn ended; `None` if the caller does not wait, but its class has to be known until then."""
     read: ReadAnswer | None
     """Makes the caller's object of the answer; `None` if the caller wants a `Reply`."""
 
 
 class Waiters:
-    """Callers that wait for a turn, by the id of its prompt."""
+    """Callers that wait for a turn, or whose class has to be known in it, by the id of its prompt."""
 
     __slots__ = ("__weakref__", "_askers")
 
@@ -135,7 +135,7 @@ class Waiters:
 
     @property
     def is_blank(self) -> bool:
-        """Whether no caller waits."""
+        """Whether no caller waits, and no class has to be known."""
         return not self._askers
 
     def watch(self, asker: Asker) -> Callable[[str], None]:
@@ -148,6 +148,19 @@ class Waiters:
 
         return watch
 
+    def keeps(self, read: ReadAnswer, state: Callable[[], State]) -> Callable[[str], None]:
+        """Return a function that keeps *read* until the turn of a prompt has ended, whose caller does not wait.
+
+        It is a no-op if that turn is over: its command id was answered before. *state* returns the session's state.
+        """
+        watch = self.watch(Asker(None, read))
+
+        def keep(ref: str) -> None:
+            if _is_open(state(), ref):
+                watch(ref)
+
+        return keep
+
     def leave(self, ref: str, asker: Asker) -> None:
         """Remove an *asker* that no longer waits."""
         waiting = (self._askers or {}).get(ref, [])
@@ -157,7 +170,7 @@ class Waiters:
                 del self._askers[ref]
 
     def readers(self, prompt: str) -> tuple[ReadAnswer, ...]:
-        """Return how the callers that wait for the answer to *prompt* make their objects, each way once."""
+        """Return how the callers of *prompt* make their objects, each way once."""
         waiting = (self._askers or {}).get(prompt, ())
         return tuple(dict.fromkeys(asker.read for asker in waiting if asker.read is not None))
 
@@ -170,19 +183,26 @@ class Waiters:
         if turn is not None and self._askers and turn.ref in self._askers:
             reply = resting(outcome.state, turn.ref, below)
             if reply is not None:
-                self._settle(reply.ref, reply)
+                self._settle(reply.ref, reply, rests=True)
 
     def close(self, error: AgentrailError) -> None:
         """Answer all callers: no turn will end any more."""
         askers, self._askers = self._askers or {}, None
         for waiting in askers.values():
             for asker in waiting:
-                asker.slot.settle(error)
+                if asker.slot is not None:
+                    asker.slot.settle(error)
 
-    def _settle(self, ref: str, outcome: Outcome) -> None:
-        for asker in (self._askers or {}).pop(ref, ()):
-            asker.slot.settle(outcome)
-        if not self._askers:
+    def _settle(self, ref: str, outcome: Outcome, *, rests: bool = False) -> None:
+        """Give *outcome* to the callers that wait; if the turn only *rests*, the classes of the others stay known."""
+        askers = {} if self._askers is None else self._askers
+        waiting = askers.pop(ref, ())
+        for asker in waiting:
+            if asker.slot is not None:
+                asker.slot.settle(outcome)
+        if rests and (kept := [asker for asker in waiting if asker.slot is None]):
+            askers[ref] = kept
+        if not askers:
             self._askers = None
 
 
