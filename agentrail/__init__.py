@@ -12,7 +12,8 @@ from agentrail.lazy import lazily
 if TYPE_CHECKING:
     from agentrail.app.process import run as run
     from agentrail.app.spec import SessionSpec as SessionSpec
-    from agentrail.app.supervisor import Specs as Specs
+    from agentrail.app.spec_builders import Specs as Specs
+    from agentrail.app.spec_builders import SpecWanted as SpecWanted
     from agentrail.app.supervisor import Supervisor as Supervisor
     from agentrail.app.supervisor import open_supervisor as open_supervisor
     from agentrail.core.vocabulary.commands import Accepted as Accepted
@@ -90,7 +91,8 @@ _HOMES = {
     "SessionSpec": "agentrail.app.spec",
     "SetSection": "agentrail.hooks.actions",
     "Skip": "agentrail.hooks.actions",
-    "Specs": "agentrail.app.supervisor",
+    "SpecWanted": "agentrail.app.spec_builders",
+    "Specs": "agentrail.app.spec_builders",
     "State": "agentrail.core.vocabulary.state",
     "Status": "agentrail.runtime.status",
     "Subscription": "agentrail.runtime.events.subscription",

@@ -12,6 +12,7 @@ import trio
 
 from agentrail.app.shutdown_time import check_time, ending
 from agentrail.app.spec import SessionSpec
+from agentrail.app.spec_builders import Specs, check_spec
 from agentrail.errors import (
     BadChoice,
     NoTrioRun,
@@ -51,9 +52,6 @@ else:  # imported at the first use, so that importing this module is quick
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
 
 
-Specs: TypeAlias = Mapping[str, Callable[[], SessionSpec]]
-"""Functions that build specifications, by the name of the specification."""
-
 Restart: TypeAlias = Literal["permanent", "transient", "temporary"]
 """When a child that has ended is started again: always, only after a crash, or never."""
 
@@ -92,7 +90,7 @@ class Supervisor:
         After a crash, a `transient` session is started again from its records; a `temporary` one is not. `stored`
         finds sessions by *tenant*, *owner* and *labels*; title and labels can be changed by `session.label`.
         """
-        wiring.check_spec(spec)
+        check_spec(spec)
         if not isinstance(cast("object", id), str | None):
             raise WrongType.of("id", id, ID_WANTED)
         _check_choice("restart", restart, RESTARTS[1:])
@@ -124,7 +122,7 @@ class Supervisor:
         """
         _check_text("id", id)
         if spec is not None:
-            wiring.check_spec(spec)
+            check_spec(spec)
         _check_choice("restart", restart, RESTARTS[1:])
         _check_choice("recovery", recovery, RECOVERIES)
         if spec is not None:
@@ -176,7 +174,7 @@ class Supervisor:
         if id is not None:
             _check_text("id", id)
         if spec is not None:
-            wiring.check_spec(spec)
+            check_spec(spec)
             await bringing.bring_beside(spec)
         elif origin in self._sessions.tree.sessions:
             return await self.session(origin).fork(at, id)
@@ -314,8 +312,9 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     colon, for all sessions together and for each API key: a request over a limit waits, and sessions take turns.
 
     With a *journal*, sessions that still run when the supervisor ends are parked in it, and `resume` goes on
-    with them, in this process or another. *specs* are functions that build specifications, by name. With them, stored
-    sessions that had work under way are resumed at once, and those that wait for a timer when it is due.
+    with them, in this process or another. *specs* are functions that build specifications, by name; they may be async,
+    and one that takes an argument is told of the session (`SpecWanted`). With them, stored sessions that had work under
+    way are resumed at once, and those that wait for a timer when it is due.
 
     *retain* says which sessions are deleted from the journal, by when they ended and by a label: at once and then each
     hour, at most ten a second, in the background. Without it, none is.

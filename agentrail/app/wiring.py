@@ -10,7 +10,7 @@ import os
 import random
 import secrets as random_texts
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 import trio
@@ -31,11 +31,12 @@ from agentrail.app.session_code import (
     tools_of,
 )
 from agentrail.app.spec import SessionSpec, schema_of
+from agentrail.app.spec_builders import SPECS_WANTED, Specs, built, check_builder
 from agentrail.app.subagent_code import recipes
 from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Setup, State
-from agentrail.errors import BadChoice, BadSupervisor, SpecMissing, WrongType
+from agentrail.errors import BadChoice, BadSupervisor, WrongType
 from agentrail.hooks.attachments import in_order, seat_for
 from agentrail.hooks.contract import ASYNC, indirect
 from agentrail.ports.implementing import why_unfit, why_unfit_call
@@ -57,12 +58,10 @@ from agentrail.values.foreign import named, number, seconds, shown
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.usage import Limit
 
-SPEC_WANTED: Final = "a `SessionSpec`"
 JOURNAL_WANTED: Final = "an object with the methods of `agentrail.journals.Journal`, such as `SqliteJournal(path)`"
 MODELS_WANTED: Final = "a plain function, or a class, that takes the text after the colon and returns a `Model`"
 SECRETS_WANTED: Final = "a plain function of the name of a secret, which returns it or None"
 SERVICE_WANTED: Final = "an `async def` without arguments, or with `*, task_status` alone"
-SPECS_WANTED: Final = "a plain function without arguments that returns a `SessionSpec`"
 
 MOST_RESTARTS: Final = 2**31
 """The largest number of restarts, and of sessions admitted at once; larger arguments are cut to it."""
@@ -86,15 +85,17 @@ def check_secrets(found: object) -> None:
 
 def check_models(found: object) -> None:
     """Raise `WrongType` if *found* is neither `None` nor a mapping from parts of names to factories of models."""
-    _check_functions("models", found, MODELS_WANTED)
-    for name in cast("Mapping[str, object]", found or {}):
+    for name, factory in _named("models", found, MODELS_WANTED):
+        if not _is_plain(factory):
+            raise WrongType("models", f"{_described(factory)} under {name!r}", MODELS_WANTED)
         if ":" in name:
             raise WrongType("models", f"the name {name!r}", "the part of the models' names before the colon")
 
 
 def check_specs(found: object) -> None:
     """Raise `WrongType` if *found* is neither `None` nor a mapping from names to builders of specifications."""
-    _check_functions("specs", found, SPECS_WANTED)
+    for name, build in _named("specs", found, SPECS_WANTED):
+        check_builder(name, build)
 
 
 def check_retain(found: object) -> None:
@@ -124,7 +125,8 @@ async def _with_status(*, task_status: object) -> None:
     """Example of a service function that reports when it is ready, with which a given one is compared."""
 
 
-def _check_functions(argument: str, found: object, wanted: str) -> None:
+def _named(argument: str, found: object, wanted: str) -> Iterator[tuple[str, object]]:
+    """Yield the names of the mapping *found* with what they stand for; raise `WrongType` if it is no such mapping."""
     if found is None:
         return
     if not isinstance(found, Mapping):
@@ -132,8 +134,7 @@ def _check_functions(argument: str, found: object, wanted: str) -> None:
     for name, one in cast("Mapping[object, object]", found).items():
         if not isinstance(name, str):
             raise WrongType(argument, f"the name {name!r}", "a text as the name")
-        if not _is_plain(one):
-            raise WrongType(argument, f"{_described(one)} under {name!r}", wanted)
+        yield name, one
 
 
 def _is_plain(found: object) -> bool:
@@ -265,7 +266,7 @@ class Builder:
         """Return a function that finds the code of a stored session from *spec*."""
         from agentrail.app.resuming import reunited  # noqa: PLC0415 - it imports the codec, which only resumed sessions need
 
-        def found(stored: State, records: int) -> Found:
+        async def found(stored: State, records: int) -> Found:
             return reunited(stored, records, spec, self._known, self, pause=False)
 
         return found
@@ -339,39 +340,16 @@ class StoredCode:
 
     __slots__ = ("__weakref__", "_pause", "_sessions", "_specs", "spec")
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        specs: Mapping[str, Callable[[], SessionSpec]],
-        spec: SessionSpec | None,
-        *,
-        pause: bool = False,
-    ) -> None:
+    def __init__(self, sessions: Sessions, specs: Specs, spec: SessionSpec | None, *, pause: bool = False) -> None:
         self._sessions = sessions
         self._specs = specs
         self.spec = spec
         self._pause = pause
 
-    def __call__(self, stored: State, records: int) -> Found:
+    async def __call__(self, stored: State, records: int) -> Found:
         """Return the stored state with its code; see `FindCode`."""
-        spec = self._built(stored) if self.spec is None else self.spec
+        spec = await built(self._specs, stored) if self.spec is None else self.spec
         known = self._sessions.shared.model
         from agentrail.app.resuming import reunited  # noqa: PLC0415 - it imports the codec
 
         return reunited(stored, records, spec, known, Builder(known), pause=self._pause)
-
-    def _built(self, stored: State) -> SessionSpec:
-        """Return the specification of a stored session, built from its name; raise `SpecMissing` if none has it."""
-        build = self._specs.get(stored.setup.spec)
-        if build is None:
-            raise SpecMissing(stored.session_id, stored.setup.spec)
-        spec = build()
-        check_spec(spec)
-        return spec
-
-
-def check_spec(spec: object) -> None:
-    """Raise `WrongType` unless *spec* is a specification, and what it says of itself if it is not whole."""
-    if not isinstance(spec, SessionSpec):
-        raise WrongType.of("spec", spec, SPEC_WANTED)
-    spec.check()

@@ -62,13 +62,22 @@ async def build() -> SessionSpec:
     return SessionSpec(model="demo")
 
 
+async def several() -> AsyncIterator[SessionSpec]:
+    yield SessionSpec(model="demo")
+
+
+def both(model: str, name: str) -> SessionSpec:
+    return SessionSpec(model=model, name=name)
+
+
 async def secret(_: str) -> str:
     return "x"
 
 
 ARGUMENTS: dict[str, tuple[dict[str, object], str]] = {
     "a specification": ({"specs": {"a": SessionSpec(model="demo")}}, "a `SessionSpec` under 'a' as `specs`"),
-    "an async builder": ({"specs": {"a": build}}, "a function that is async under 'a' as `specs`"),
+    "a builder that yields": ({"specs": {"a": several}}, "a function that is a generator under 'a' as `specs`"),
+    "a builder of two": ({"specs": {"a": both}}, "a function that needs other arguments under 'a' as `specs`"),
     "a list of builders": ({"specs": [build]}, "a `list` as `specs`; give a mapping"),
     "a number for a name": ({"specs": {5: SessionSpec}}, "the name 5 as `specs`"),
     "a model": ({"models": {"a": ScriptedModel([])}}, "a `ScriptedModel` under 'a' as `models`"),

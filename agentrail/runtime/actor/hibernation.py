@@ -48,10 +48,10 @@ class Sleep:
         self._own = None if code.revision == self.revision else code
         return husk(state), self._own
 
-    def end(self, state: State, records: int) -> tuple[State, SessionCode]:
+    async def end(self, state: State, records: int) -> tuple[State, SessionCode]:
         """End the sleep: return *state*, which was rebuilt from the journal, fitted to the code, and the code."""
         if self._own is None:
-            state, code, _ = self.find_code(state, records)
+            state, code, _ = await self.find_code(state, records)
             self.revision = code.revision
         else:
             state, code = _with_plugins_of(self._own, state), self._own

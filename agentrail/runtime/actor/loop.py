@@ -302,7 +302,7 @@ class Session(Parts):
 
     async def _wake(self) -> None:
         """Rebuild state and code of a hibernating session, because a letter came, and report that it woke."""
-        self.state, self._code = self.sleep.end(await self._stored(), self.records.head)
+        self.state, self._code = await self.sleep.end(await self._stored(), self.records.head)
         self._code.judge.askers = self.waiters
         self._performer = Performer(self.state, self.shared, self._code, self.bus, self.mailbox, self.ties)
         await self._take(Letter(inputs.SessionWoke()))

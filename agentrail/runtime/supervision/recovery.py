@@ -45,7 +45,7 @@ async def brought_back(
         raise SessionNotAlive(session_id, state.stopping or "stopped")
     if state.crashed is not None:
         raise SessionCrashed(session_id, state.crashed)
-    state, code, returned = find_code(state, number)
+    state, code, returned = await find_code(state, number)
     reach("CODE_FOUND")
     session = Session(state, claim, shared, code, find_code, returned=True)
     session.records.stem = stem
@@ -73,7 +73,7 @@ async def forked(
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
     left = await _left_behind(shared.journal, origin, number, state)
-    state, code, now = find_code(branch(state, session_id), number)
+    state, code, now = await find_code(branch(state, session_id), number)
     return (
         state,
         code,

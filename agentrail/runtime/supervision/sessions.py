@@ -250,8 +250,9 @@ class Sessions:
         recipe = parent.code.agents[task.agent]
         state, code = recipe.make(task, path, parent.state, parent.code, now)
 
-        def find_code(stored: State, records: int) -> Found:  # used by forks only: a sub-agent never hibernates
-            return recipe.found(task, parent.state, parent.code, self.shared.clock.now_ms())(stored, records)
+        async def find_code(stored: State, records: int) -> Found:  # used by forks only: a sub-agent never hibernates
+            found = recipe.found(task, parent.state, parent.code, self.shared.clock.now_ms())
+            return await found(stored, records)
 
         await self.start(node, state, code, find_code, "temporary", link)
         return self._child(task.child)
