@@ -27,6 +27,7 @@ AREAS: Final[Mapping[str, str]] = MappingProxyType(
         "supervision": "Supervisors and ends",
         "speed": "Speed, memory and the watchdog",
         "terminal": "The command and the terminal",
+        "host": "The host",
         "tests": "The kit for tests, and our own tests",
         "code": "The code and its docs",
     }

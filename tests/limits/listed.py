@@ -756,6 +756,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "how much of a name or an error is shown to a person": (
         "core.tools_on_demand.answer[:100]",
+        "errors.serving.LONGEST_SHOWN",
         "adapters.journals.sqlite.ownership.LONGEST_NAME",
         "adapters.models.demo.answers.answer.shortened(60)",
         "tools.builtin.shell.shell_output.shown(200)",
@@ -791,6 +792,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "testing.": "the kit: how much it tries, and how much it prints",
     "cli.": "the console: how things look, exit codes, and how soon a key counts",
     "catalog.": "how the tables of the reference look",
+    "wire.": "what a host takes from the network, and statuses of HTTP: tests/wire, tests/host",
     "core.windows.ByHand(": "figures of providers: tests/adapters/test_windows.py",
 }
 """Packages, and tables, without limits on what a session takes in, keeps or starts."""

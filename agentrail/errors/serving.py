@@ -1,0 +1,212 @@
+"""Errors in requests to a host, and refusals of a host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from agentrail.errors.branches import InfrastructureError, OutsideError, RefusedError, UsageError, listed, meant
+
+LONGEST_SHOWN: Final = 80
+"""The most characters of what a client sent that an error repeats."""
+
+
+def _cut(found: str) -> str:
+    return found if len(found) <= LONGEST_SHOWN else f"{found[: LONGEST_SHOWN - 1]}…"
+
+
+class BadName(UsageError):
+    """A tenant, a user or a session cannot have this name."""
+
+    wording = "cannot use {1!r} as the name of a {0}: {2}"
+
+    def __init__(self, what: str, found: str, problem: str) -> None:
+        super().__init__(what, _cut(found), problem)
+
+
+class UnknownRoute(UsageError):
+    """The host has nothing at this path."""
+
+    wording = "there is nothing at {0!r}; `/openapi.json` lists what there is"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(_cut(path))
+
+
+class MethodRefused(UsageError):
+    """The host does not take this method at this path."""
+
+    wording = "`{0}` is not taken at {1!r}; use {2}"
+
+    def __init__(self, method: str, path: str, allowed: tuple[str, ...]) -> None:
+        super().__init__(_cut(method), _cut(path), ", ".join(allowed))
+
+    @property
+    def allowed(self) -> str:
+        """The methods that are taken, for the header `Allow`."""
+        return str(self.args[2])
+
+
+class BodyTooLarge(UsageError):
+    """A body has more bytes than it may."""
+
+    wording = "the body has more than {0} bytes; send less at once"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+
+
+class WrongMedia(UsageError):
+    """A body is of a media type that the call does not take."""
+
+    wording = "the body is `{0}`; send `{1}`"
+
+    def __init__(self, found: str, wanted: str) -> None:
+        super().__init__(_cut(found), wanted)
+
+
+class BadBody(UsageError):
+    """A body is JSON, but not what the call takes."""
+
+    wording = "the body of `{0}` does not fit: {1} {2}; `/openapi.json` has its schema"
+
+    def __init__(self, call: str, at: str, problem: str) -> None:
+        super().__init__(call, at, problem)
+
+
+class BadQuery(UsageError):
+    """The query of an address, or a header that says the same, is not what the call takes."""
+
+    wording = "the query of `{0}` does not fit: {1} {2}; `/openapi.json` says what it takes"
+
+    def __init__(self, call: str, at: str, problem: str) -> None:
+        super().__init__(call, at, problem)
+
+
+class UnknownAgent(UsageError):
+    """The host has no profile of this name."""
+
+    wording = "there is no agent {0!r} here; {1}"
+
+    def __init__(self, agent: str, advice: str) -> None:
+        super().__init__(_cut(agent), advice)
+
+    @classmethod
+    def among(cls, agent: str, known: Iterable[str]) -> UnknownAgent:
+        """Return an error that names the nearest of the *known* agents, or all."""
+        return cls(agent, meant(agent, known, "there are"))
+
+
+class NotRegistered(UsageError):
+    """Nothing is registered under a name that stands for code: a tool, a plugin or a model."""
+
+    wording = "no {0} is registered as {1!r}; registered are {2}"
+
+    def __init__(self, kind: str, name: str, known: str) -> None:
+        super().__init__(kind, _cut(name), known)
+
+    @classmethod
+    def among(cls, kind: str, name: str, known: Iterable[str]) -> NotRegistered:
+        """Return an error that lists the *known* names."""
+        return cls(kind, name, listed(sorted(known)))
+
+
+class UnknownFile(UsageError):
+    """No file of this name was uploaded to the session."""
+
+    wording = "the session has no uploaded file {0!r}; upload it first, and give the name that comes back"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(_cut(name))
+
+
+class NotAuthenticated(RefusedError):
+    """The request does not say by a valid key who sends it."""
+
+    wording = "{0}; send a key of this host in the header `Authorization: Bearer …`"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+
+
+class ScopeMissing(RefusedError):
+    """The key does not allow the call."""
+
+    wording = "the key has no scope `{1}`, which `{0}` needs; ask the operator of the host for a key with it"
+
+    def __init__(self, call: str, scope: str) -> None:
+        super().__init__(call, scope)
+
+
+class OwnDecision(RefusedError):
+    """Who asked for something may not decide about it, because the host wants four eyes."""
+
+    wording = "`{0}` waits because of your own prompt; another person has to decide"
+
+    def __init__(self, approval: str) -> None:
+        super().__init__(approval)
+
+
+class OriginRefused(RefusedError):
+    """A page of this origin, or a request to this host name, may not use the host."""
+
+    wording = "requests of {0!r} are refused; name it in the host's list of origins"
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(_cut(origin))
+
+
+class TooManyRequests(RefusedError):
+    """The tenant sends requests faster than it may."""
+
+    wording = "more than {0} requests a second came from this tenant; wait {1} s"
+
+    def __init__(self, limit: float, retry_after: float) -> None:
+        super().__init__(limit, retry_after)
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds after which the next request is taken."""
+        return float(self.args[1])
+
+
+class TooManySessions(RefusedError):
+    """The tenant has as many sessions as it may."""
+
+    wording = "the tenant has {0} sessions, which is all it may have; delete one, or wait until one ends"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+
+
+class TooManyStreams(RefusedError):
+    """The tenant has as many streams of events open as it may."""
+
+    wording = "the tenant has {0} streams of events open, which is all it may have; close one"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+
+
+class FilesTooLarge(RefusedError):
+    """The files of a session take as much space as they may."""
+
+    wording = "the files of the session would have more than {0} bytes; go on in another session"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+
+
+class PluginFailed(OutsideError):
+    """A critical plugin of the host failed or was too late, so the request was not carried out."""
+
+    wording = "the plugin `{0}` of the host could not be asked; try again later"
+
+    def __init__(self, plugin: str) -> None:
+        super().__init__(plugin)
+
+
+class HostClosing(InfrastructureError):
+    """The host is about to stop, and takes no new work."""
+
+    wording = "the host is stopping; try again later"

@@ -1,0 +1,91 @@
+"""`HostLimits`: every limit of a host with its default."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.errors import WrongType
+from agentrail.values.foreign import number, shown
+from agentrail.values.value import Authored, defaults_of
+
+LIMIT_WANTED: Final = "a number above 0"
+COUNT_WANTED: Final = "a whole number from 1 on"
+
+
+class HostLimits(Authored, kw_only=True):
+    """Limits of a host: on what it reads, on how long it waits, and on what each tenant may have at once."""
+
+    # Of one request
+
+    target_chars: int = 8 * 1024
+    """The most characters of a request's path and query."""
+    header_count: int = 100
+    """The most headers of a request."""
+    header_bytes: int = 16 * 1024
+    """The most bytes of a request's line and headers together."""
+    body_bytes: int = 1024 * 1024
+    """The most bytes of a request's body; `file_bytes` holds for an uploaded file."""
+    json_depth: int = 64
+    """The most levels of JSON in a body."""
+    file_bytes: int = 20 * 1024 * 1024
+    """The most bytes of one uploaded file."""
+    session_files_bytes: int = 100 * 1024 * 1024
+    """The most bytes of all files that were uploaded to one session."""
+    prompt_files: int = 16
+    """The most uploaded files that one prompt may name."""
+
+    # Of the server
+
+    connections: int = 1_000
+    """The most open connections; further ones wait to be accepted."""
+    header_seconds: float = 10.0
+    """Within how many seconds the line and the headers of a request have to arrive."""
+    body_seconds: float = 30.0
+    """The most seconds between two pieces of a body."""
+    idle_seconds: float = 75.0
+    """After how many seconds without a request a connection is closed."""
+    write_seconds: float = 30.0
+    """After how many seconds in which a client takes nothing its connection is closed."""
+    heartbeat_seconds: float = 15.0
+    """After how many seconds without an event a stream of events gets a heartbeat."""
+    drain_seconds: float = 30.0
+    """How many seconds open turns have to end when the host is told to stop."""
+
+    # Of one tenant
+
+    sessions: int = 100
+    """The most sessions of one tenant that have not ended."""
+    requests_per_second: float = 20.0
+    """How many requests a second one tenant may make in the long run."""
+    burst: int = 40
+    """How many requests one tenant may make at once, after a pause."""
+    streams: int = 100
+    """The most streams of events that one tenant may have open."""
+
+    # Of lists, plugins and health
+
+    page: int = 100
+    """How many items a page of a list has, unless the caller says."""
+    most_page: int = 1_000
+    """The most items of a page."""
+    hook_seconds: float = 10.0
+    """How many seconds each hook of a host plugin may take."""
+    check_seconds: float = 2.0
+    """How many seconds each check of `/readyz` may take."""
+    metric_tenants: int = 200
+    """How many tenants `/metrics` counts by name; the others are counted together."""
+
+    def __post_init__(self) -> None:
+        """Raise `WrongType` for a figure that is no limit."""
+        counts = defaults_of(type(self))
+        for name in self.__struct_fields__:
+            found: object = getattr(self, name)
+            plain = number(found)
+            if type(counts[name]) is int and type(plain) is not int:
+                raise WrongType(name, shown(found), COUNT_WANTED)
+            if plain is None or plain <= 0:
+                raise WrongType(name, shown(found), LIMIT_WANTED)
+
+
+DEFAULTS: Final = HostLimits()
+"""The limits of a host that names none."""

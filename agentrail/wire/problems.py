@@ -1,0 +1,121 @@
+"""Problem documents (RFC 9457): what a client is told of an error; `ROWS` has each class of error.
+
+A document repeats no paths, addresses or exceptions of the host. Its words are for clients over HTTP, so most rows have
+their own advice: the advice in the error is for programs in Python.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+import msgspec
+
+from agentrail.errors import AgentrailError, MethodRefused, NotAuthenticated
+from agentrail.values.value import Value
+from agentrail.wire.problem_rows import ROWS, Row
+from agentrail.wire.public_ids import without_tenant
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+TYPES: Final = "urn:agentrail:problem:"
+"""Beginning of the `type` of each document; what follows is `Problem.type`."""
+
+MAX_FOUND: Final = 2_000
+"""The most characters of a document that tell what was found."""
+
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Problem(Value):
+    """One error in terms of HTTP."""
+
+    status: int
+    """Status of the response."""
+    type: str
+    """Short name of the kind of error, such as `queue-full`; it never changes for a kind."""
+    title: str
+    """The kind of error in words."""
+    attempted: str
+    """What the request was to do."""
+    found: str
+    """What stood in the way."""
+    to_do: str
+    """What the client can do about it."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Headers of the response, beside its type and length: `retry-after`, `allow`, `www-authenticate`."""
+
+    @property
+    def content(self) -> bytes:
+        """The document, as JSON."""
+        return _encode(
+            {
+                "type": f"{TYPES}{self.type}",
+                "title": self.title,
+                "status": self.status,
+                "detail": f"cannot {self.attempted}: {self.found}; {self.to_do}",
+                "attempted": self.attempted,
+                "found": self.found,
+                "to_do": self.to_do,
+            }
+        )
+
+
+def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Problem:
+    """Return what a client of *tenant* is told of *error*, at a request that was to do what *attempted* says."""
+    cls = next((cls for cls in type(error).__mro__ if cls in ROWS), None)
+    if cls is None or not isinstance(error, AgentrailError):
+        return INTERNAL.but(attempted=attempted)
+    row = ROWS[cls]
+    found, to_do = _said(error, row)
+    if tenant:
+        found, to_do = without_tenant(found, tenant), without_tenant(to_do, tenant)
+    kind = row.told_as or cls
+    return Problem(row.status, slug(kind), title_of(kind), attempted, found, to_do, _headers(error, row))
+
+
+def _said(error: AgentrailError, row: Row) -> tuple[str, str]:
+    """Return what was found and what to do, from the row or from the two halves of the error's wording."""
+    found, _, advice = error.wording.partition("; ")
+    told = (found if row.found is None else row.found).format(*error.args)
+    return _shortened(told) or title_of(type(error)), row.to_do or _shortened(
+        advice.format(*error.args)
+    ) or "try another request"
+
+
+def _shortened(text: str) -> str:
+    sent = text.encode(errors="replace").decode()  # half a surrogate pair cannot be sent
+    return sent if len(sent) <= MAX_FOUND else f"{sent[: MAX_FOUND - 1]}…"
+
+
+def _headers(error: AgentrailError, row: Row) -> tuple[tuple[str, str], ...]:
+    if isinstance(error, MethodRefused):
+        return (("allow", error.allowed),)
+    if isinstance(error, NotAuthenticated):
+        return (("www-authenticate", "Bearer"),)
+    asked: object = getattr(error, "retry_after", None)
+    wait = asked if isinstance(asked, int | float) and math.isfinite(asked) and asked >= 0 else row.retry_after
+    return () if wait is None or row.retry_after is None else (("retry-after", str(max(1, math.ceil(wait)))),)
+
+
+def slug(cls: type[AgentrailError]) -> str:
+    """Return the short name of a class of errors: `QueueFull` is `queue-full`."""
+    return _CAPITAL.sub("-", cls.__name__).lower()
+
+
+def title_of(cls: type[AgentrailError]) -> str:
+    """Return the first sentence of what a class of errors says of itself."""
+    return (cls.__doc__ or slug(cls)).partition("\n")[0].removesuffix(".")
+
+
+INTERNAL: Final = Problem(
+    500,
+    "internal-error",
+    "The host has a fault",
+    "answer the request",
+    "an error that is no fault of the request",
+    "tell the operator of the host; its log has the error",
+)
+"""What a client is told of an exception that is none of agentrail's."""

@@ -1,0 +1,119 @@
+"""Ids of a host's sessions: made of tenant, user and a name, so that no other tenant's session can be named.
+
+The journal has the id `h.TENANT.USER.NAME`. A client sees `USER.NAME`, and its tenant comes from its key. To its own
+sessions it may say `NAME` alone. In tenant and user, each byte other than a letter, a digit or a dash is written as `_`
+and two hexadecimal digits, so a dot always separates. The id of a sub-agent is that of its parent, a dot and more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from agentrail.errors import BadName, UnknownSession
+
+MAX_TENANT: Final = 32
+"""The most characters of a tenant as it is written in an id."""
+
+MAX_USER: Final = 40
+"""The most characters of a user as it is written in an id."""
+
+MAX_NAME: Final = 36
+"""The most characters of a session's own name."""
+
+MAX_INTERNAL: Final = 128
+"""The most characters of a whole id, those of sub-agents included: see `agentrail.runtime.shared.ids`."""
+
+MARK: Final = "h"
+"""First part of the id of each session of a host."""
+
+_NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_NAME - 1}}}", re.ASCII)
+_BELOW: Final = re.compile(r"[A-Za-z0-9._-]*", re.ASCII)
+_PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-")
+_WRITTEN: Final = re.compile(r"(?:[A-Za-z0-9-]|_[0-9a-f]{2})+", re.ASCII)
+_NAME_WANTED: Final = f"give 1 to {MAX_NAME} letters, digits, `_` and `-`, beginning with a letter or digit"
+
+
+class SessionName(NamedTuple):
+    """Whose a session is, and its name there; of a sub-agent, the name goes on after a dot."""
+
+    tenant: str
+    """The tenant, as its key says."""
+    user: str
+    """The user, as the key says."""
+    name: str
+    """The name that the user has given, or the host."""
+
+    @property
+    def internal(self) -> str:
+        """The id in the journal."""
+        return f"{MARK}.{escaped(self.tenant)}.{escaped(self.user)}.{self.name}"
+
+    @property
+    def visible(self) -> str:
+        """The id that clients of the tenant see."""
+        return f"{escaped(self.user)}.{self.name}"
+
+
+def new_name(tenant: str, user: str, name: str) -> SessionName:
+    """Return the id of a session to be opened; raise `BadName` for parts that break the grammar."""
+    check_owner(tenant, user)
+    if not _NAME.fullmatch(name):
+        raise BadName("session", name, _NAME_WANTED)
+    return SessionName(tenant, user, name)
+
+
+def check_owner(tenant: str, user: str) -> None:
+    """Raise `BadName` if no session can be of this tenant and user."""
+    for what, found, most in (("tenant", tenant, MAX_TENANT), ("user", user, MAX_USER)):
+        if not found or not found.isprintable():
+            raise BadName(what, found, "give a text that can be printed")
+        if len(escaped(found)) > most:
+            problem = f"it is too long; have at most {most} characters, of which others than A-Z a-z 0-9 - count thrice"
+            raise BadName(what, found, f"{problem} for each byte")
+
+
+def named(tenant: str, user: str, visible: str) -> SessionName:
+    """Return the id that a *user* of *tenant* means by *visible*.
+
+    What is no id raises `UnknownSession`, as an id of which there is no session does.
+    """
+    owner, dot, name = visible.partition(".")
+    found = SessionName(tenant, user, visible) if not dot else SessionName(tenant, _plain(owner) or "", name)
+    own, _, below = found.name.partition(".")
+    fits = found.user and _NAME.fullmatch(own) and _BELOW.fullmatch(below) and not found.name.endswith(".")
+    if not fits or len(found.internal) > MAX_INTERNAL:
+        raise UnknownSession(visible)
+    return found
+
+
+def read_internal(internal: str) -> SessionName | None:
+    """Return whose session this is, by its id in the journal; `None` if no host has made the id."""
+    mark, *parts = internal.split(".", 3)
+    if mark != MARK or len(parts) != len(SessionName._fields):
+        return None
+    tenant, user = _plain(parts[0]), _plain(parts[1])
+    return SessionName(tenant, user, parts[2]) if tenant and user and parts[2] else None
+
+
+def without_tenant(text: str, tenant: str) -> str:
+    """Return *text* with the ids of the tenant's sessions as clients of the tenant see them."""
+    return re.sub(rf"(?<![A-Za-z0-9._-]){MARK}\.{re.escape(escaped(tenant))}\.(?=[A-Za-z0-9_-])", "", text)
+
+
+def escaped(part: str) -> str:
+    """Return a tenant or a user as it is written in an id."""
+    found = part.encode(errors="surrogatepass")
+    return "".join([chr(byte) if byte in _PLAIN else f"_{byte:02x}" for byte in found])
+
+
+def _plain(written: str) -> str | None:
+    """Return the tenant or user that was *written* so; `None` if none is."""
+    if not _WRITTEN.fullmatch(written):
+        return None
+    head, *rest = written.split("_")
+    try:
+        part = b"".join([head.encode(), *[bytes([int(each[:2], 16)]) + each[2:].encode() for each in rest]]).decode()
+    except UnicodeDecodeError:
+        return None
+    return part if escaped(part) == written else None

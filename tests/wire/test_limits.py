@@ -1,0 +1,19 @@
+"""The limits of a host are positive figures."""
+
+import pytest
+
+from agentrail.errors import WrongType
+from agentrail.wire.limits import DEFAULTS, HostLimits
+
+
+@pytest.mark.parametrize("name", HostLimits.__struct_fields__)
+@pytest.mark.parametrize("figure", [0, -1, float("nan"), float("inf"), True, "5", None])
+def test_what_is_no_limit_is_refused(name: str, figure: object) -> None:
+    with pytest.raises(WrongType, match=f"as `{name}`; give a "):
+        DEFAULTS.but(**{name: figure})
+
+
+def test_a_count_is_a_whole_number_and_a_time_need_not_be() -> None:
+    with pytest.raises(WrongType, match="a whole number from 1 on"):
+        HostLimits(sessions=1.5)  # type: ignore[arg-type]  # what is refused
+    assert HostLimits(hook_seconds=1, burst=1).hook_seconds == 1

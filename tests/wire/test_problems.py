@@ -1,0 +1,165 @@
+"""Every class of error has a row, and what a document tells is for clients alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from agentrail import errors
+from agentrail.errors import (
+    AgentrailError,
+    BrokenContractError,
+    InfrastructureError,
+    OutsideError,
+    RefusedError,
+    UsageError,
+)
+from agentrail.wire.problem_rows import BROKEN, INFRASTRUCTURE, OUTSIDE, REFUSED, ROWS, USAGE
+from agentrail.wire.problems import INTERNAL, Problem, problem_of, slug
+from agentrail.wire.public_ids import new_name
+
+FACT = 7_171_717
+"""A fact of an error, which is in no other word."""
+
+BRANCHES = (
+    (UsageError, USAGE, {400, 404, 405, 409, 413, 415, 422, 500}),
+    (RefusedError, REFUSED, {401, 403, 409, 429}),
+    (OutsideError, OUTSIDE, {502, 503}),
+    (InfrastructureError, INFRASTRUCTURE, {503, 507}),
+    (BrokenContractError, BROKEN, {500}),
+)
+
+
+def classes(top: type[AgentrailError]) -> Iterator[type[AgentrailError]]:
+    yield top
+    for cls in top.__subclasses__():
+        if cls.__module__.startswith("agentrail.errors."):
+            yield from classes(cls)
+
+
+def example(cls: type[AgentrailError]) -> AgentrailError:
+    """Return an error of the class whose facts are told apart from all other words."""
+    error = cls.__new__(cls)
+    error.args = (FACT,) * 6
+    return error
+
+
+def test_each_class_of_error_has_a_row_and_no_other_has_one() -> None:
+    assert set(ROWS) == set(classes(AgentrailError))
+    assert set(ROWS) >= {getattr(errors, name) for name in errors.__all__}
+
+
+@pytest.mark.parametrize(("branch", "rows", "statuses"), BRANCHES, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_branch_has_the_statuses_that_say_who_has_to_act(
+    branch: type[AgentrailError], rows: dict[type[AgentrailError], object], statuses: set[int]
+) -> None:
+    assert set(rows) == set(classes(branch))
+    assert {ROWS[cls].status for cls in rows} == statuses
+
+
+def test_who_is_to_come_back_is_told_when() -> None:
+    for cls, row in ROWS.items():
+        assert (row.retry_after is not None) == (row.status in {429, 503, 507}), cls
+
+
+def test_each_kind_has_a_name_of_its_own() -> None:
+    kinds = [slug(cls) for cls in ROWS]
+    assert len(kinds) == len(set(kinds))
+    assert slug(errors.PluginFailed) == "plugin-failed"
+
+
+@pytest.mark.parametrize("cls", ROWS, ids=lambda cls: cls.__name__)
+def test_what_is_of_the_hosts_alone_is_not_told(cls: type[AgentrailError]) -> None:
+    if ROWS[cls].status in {500, 507} or issubclass(cls, InfrastructureError):
+        assert str(FACT).encode() not in problem_of(example(cls), "talk").content
+
+
+@pytest.mark.parametrize("cls", ROWS, ids=lambda cls: cls.__name__)
+def test_no_words_are_for_programs_in_python(cls: type[AgentrailError]) -> None:
+    problem = problem_of(example(cls), "talk")
+    told = f"{problem.found}; {problem.to_do}"
+    assert problem.found
+    assert problem.to_do
+    assert [word for word in ("supervisor", "await", "()", "journal=", "`Model`", "session_") if word in told] == []
+
+
+def test_the_facts_of_an_error_are_not_taken_for_its_advice() -> None:
+    problem = problem_of(errors.PromptWasRejected("p1", "too long; be brief"), "talk")
+    assert (problem.found, problem.to_do) == ("prompt `p1` was rejected: too long; be brief", "say it differently")
+
+
+def test_a_document_says_what_was_attempted_what_was_found_and_what_to_do() -> None:
+    problem = problem_of(errors.QueueFull(8), "prompt a session")
+    assert problem == Problem(
+        429,
+        "queue-full",
+        "The prompt queue is full",
+        "prompt a session",
+        "the prompt queue is full (8)",
+        "wait for a turn to end",
+        (("retry-after", "5"),),
+    )
+    assert json.loads(problem.content) == {
+        "type": "urn:agentrail:problem:queue-full",
+        "title": "The prompt queue is full",
+        "status": 429,
+        "detail": "cannot prompt a session: the prompt queue is full (8); wait for a turn to end",
+        "attempted": "prompt a session",
+        "found": "the prompt queue is full (8)",
+        "to_do": "wait for a turn to end",
+    }
+
+
+def test_what_is_missing_foreign_or_no_id_has_one_document() -> None:
+    told = {
+        (problem.content, problem.status, problem.headers)
+        for problem in (
+            problem_of(error, "prompt a session", "acme")
+            for error in (
+                errors.UnknownSession("h.acme.bob.main"),
+                errors.UnknownSession("h.other.bob.main"),
+                errors.SessionNotStored("h.acme.alice.gone"),
+                errors.SessionForgotten("h.acme.alice.gone"),
+                errors.UnknownSession("../../etc"),
+            )
+        )
+    }
+    assert len(told) == 1
+
+
+def test_an_error_that_says_when_to_come_back_is_believed() -> None:
+    assert problem_of(errors.TooManyRequests(20.0, 0.2), "talk").headers == (("retry-after", "1"),)
+    assert problem_of(errors.TooManyRequests(20.0, 7.2), "talk").headers == (("retry-after", "8"),)
+    assert problem_of(errors.RateLimited("slow down", 12.5), "talk").headers == (("retry-after", "13"),)
+    assert problem_of(errors.RateLimited("slow down", float("inf")), "talk").headers == (("retry-after", "5"),)
+
+
+def test_the_headers_that_a_status_demands_are_there() -> None:
+    refused = errors.MethodRefused("PUT", "/v1/chat", ("POST",))
+    assert problem_of(refused, "answer").headers == (("allow", "POST"),)
+    assert problem_of(errors.NotAuthenticated("no key"), "answer").headers == (("www-authenticate", "Bearer"),)
+
+
+def test_nothing_of_a_foreign_exception_is_told() -> None:
+    assert problem_of(ValueError("secret"), "prompt a session") == INTERNAL.but(attempted="prompt a session")
+
+
+def test_a_class_of_a_programs_own_has_the_row_of_its_base() -> None:
+    class Downstairs(errors.ToolError):
+        """It is downstairs."""
+
+    problem = problem_of(Downstairs("the shop is closed"), "prompt a session")
+    assert (problem.status, problem.type, problem.found) == (502, "tool-error", "the shop is closed")
+
+
+def test_ids_are_told_as_clients_of_the_tenant_see_them() -> None:
+    held = new_name("acme", "al.ice", "main").internal
+    told = problem_of(errors.SessionNotAlive(held, "it was stopped"), "prompt a session", "acme").found
+    assert told == "session `al_2eice.main` has ended (it was stopped)"
+
+
+def test_a_text_that_cannot_be_sent_is_sent_with_a_mark() -> None:
+    told = json.loads(problem_of(errors.ToolError("half \ud800 a pair"), "talk").content)
+    assert told["found"] == "half ? a pair"
