@@ -1,0 +1,1 @@
+"""The host: sessions served to people and programs."""
