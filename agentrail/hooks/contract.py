@@ -93,6 +93,7 @@ _PLAIN_KINDS: Final = frozenset({bool, float, int, str, bytes, tuple, list, set,
 """Classes of values that are checked in the class; any other value may be a descriptor, or declare a field."""
 LIKE: Final = 0.85
 """Similarity (0 to 1) from which a method name counts as a misspelt hook."""
+AT_ONCE: Final = "it must answer at once: write a plain `def`, and return `Ask(…)` for what takes time"
 ASYNC: Final = "async"
 """What `indirect` returns for an `async def`."""
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -113,7 +114,7 @@ def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
         annotated = cast("Mapping[str, object]", vars(owner).get("__annotations__", {}))
         for name, member in vars(owner).items():
             if name in methods:
-                _check_method(cls, name, member, methods[name])
+                check_method(cls, name, member, methods[name])
                 if name in seen:
                     problem = (
                         f"the `{name}` of its base `{owner.__name__}` is never called: name that base before `Plugin`"
@@ -165,8 +166,8 @@ def check_attributes(plugin: object) -> None:
         _check_value(whose, name, found)
 
 
-def _check_method(cls: type, name: str, member: object, wanted: tuple[str, ...]) -> None:
-    """Raise `BadPlugin` if *member* cannot be the method *name*."""
+def check_method(cls: type, name: str, member: object, wanted: tuple[str, ...], *, may_be_async: bool = False) -> None:
+    """Raise `BadPlugin` if *member* cannot be the method *name*, which is called with the arguments *wanted*."""
     bound: tuple[object, ...] = wanted
     named = type(member).__name__
     function: object = member
@@ -183,8 +184,8 @@ def _check_method(cls: type, name: str, member: object, wanted: tuple[str, ...])
         kind = "a property" if isinstance(member, property) else f"a `{named}`"
         raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; write `{_written(name, wanted)}`")
     kind = indirect(function)
-    if kind:
-        told = "it must answer at once: write a plain `def`, and return `Ask(…)` for what takes time"
+    if kind and not (may_be_async and kind == ASYNC):
+        told = "it must answer by `return`" if may_be_async else AT_ONCE
         raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; {told}")
     _check_arguments(cls, name, function, bound, wanted)
 

@@ -1,0 +1,116 @@
+"""Checks what hooks of host plugins return: each function returns the value that the host uses, or raises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, cast
+
+from agentrail.host.plugins.vocabulary import Allow, Answer, Deny
+from agentrail.values.content import Text
+from agentrail.values.fitting import fit_result
+from agentrail.values.foreign import mended, number, plain_text, shown
+from agentrail.values.json import freeze, freeze_object
+from agentrail.values.messages import Message, UserMessage
+from agentrail.values.tools import Err, Ok
+
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f]")
+LOWEST: Final = 200
+HIGHEST: Final = 599
+"""The statuses that a plugin may answer with."""
+
+
+class UnfitAnswerError(TypeError):
+    """A hook returned a value that its member of the contract does not have."""
+
+    def __init__(self, found: object, wanted: str) -> None:
+        none = found is None
+        super().__init__(f"it returned {'nothing' if none else shown(found)}; it must return {wanted}")
+
+
+def nothing(found: object) -> None:
+    """Return `None`; raise if *found* is anything else."""
+    if found is not None:
+        raise UnfitAnswerError(found, "nothing")
+
+
+def text_or_nothing(found: object) -> str | None:
+    """Return *found*, a text or `None`."""
+    plain = plain_text(found)
+    if plain is None and found is not None:
+        raise UnfitAnswerError(found, "a text or None")
+    return None if plain is None else mended(plain)
+
+
+def answer_of(found: object) -> Answer | None:
+    """Return *found*, an `Answer` or `None`, with its body frozen."""
+    if found is None:
+        return None
+    if not isinstance(found, Answer):
+        raise UnfitAnswerError(found, "an `Answer` or None")
+    status = number(found.status)
+    if type(status) is not int or not LOWEST <= status <= HIGHEST:
+        raise UnfitAnswerError(found.status, f"a status from {LOWEST} to {HIGHEST}")
+    return Answer(status, freeze(found.body), _headers(found.headers))
+
+
+def _headers(found: object) -> Mapping[str, str]:
+    if not isinstance(found, Mapping):
+        raise UnfitAnswerError(found, "headers as a mapping of texts")
+    headers = dict[str, str]()
+    for name, value in cast("Mapping[object, object]", found).items():
+        named, valued = plain_text(name), plain_text(value)
+        if named is None or _NAME.fullmatch(named) is None:
+            raise UnfitAnswerError(name, "names of headers of letters, digits and `-`")
+        if valued is None or _FORBIDDEN.search(valued) or not valued.isascii():
+            raise UnfitAnswerError(value, "values of headers of printable ASCII characters")
+        headers[named] = valued
+    return headers
+
+
+def ruling_of(found: object) -> Allow | Deny:
+    """Return *found*, an `Allow` or a `Deny`, with its arguments frozen."""
+    match found:
+        case Allow(input=None):
+            return found
+        case Allow(input=given):
+            return Allow(freeze_object(given))
+        case Deny(reason=reason):
+            plain = plain_text(reason)
+            if plain is None:
+                raise UnfitAnswerError(reason, "a reason that is a text")
+            return Deny(mended(plain))
+        case _:
+            raise UnfitAnswerError(found, "`Allow(…)` or `Deny(…)`")
+
+
+def result_of(found: object) -> Ok | Err | None:
+    """Return *found*, an `Ok`, an `Err` or `None`."""
+    fitted = None if found is None else fit_result(found)
+    if fitted is not None and not isinstance(fitted, Ok | Err):
+        raise UnfitAnswerError(found, "an `Ok`, an `Err` or None")
+    return fitted
+
+
+def additions_to(messages: Sequence[Message]) -> Callable[[object], tuple[str, ...]]:
+    """Return the function that reads what a context provider adds; *messages* are those that it was shown."""
+    return partial(_additions, messages)
+
+
+def _additions(messages: Sequence[Message], found: object) -> tuple[str, ...]:
+    if not isinstance(found, list | tuple):
+        raise UnfitAnswerError(found, "a list of texts and messages")
+    return tuple(_addition(messages, each) for each in cast("Sequence[object]", found))
+
+
+def _addition(messages: Sequence[Message], found: object) -> str:
+    plain = plain_text(found)
+    if plain is not None:
+        return mended(plain)
+    if found in messages:
+        raise UnfitAnswerError(found, "additions only; its list holds a message that it was shown")
+    if isinstance(found, UserMessage) and all(isinstance(part, Text) for part in found.parts):
+        return mended(found.text)
+    raise UnfitAnswerError(found, "texts, and messages of texts")

@@ -1,0 +1,243 @@
+"""`HostPlugin`, the base class of host plugins, and its contract as a table.
+
+A host plugin is an ordinary object: it may keep things and do I/O. Its hooks may be plain functions or async ones.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Protocol, TypeAlias, cast
+
+from agentrail.errors import BadPlugin
+from agentrail.errors.branches import nearest
+from agentrail.hooks.contract import LIKE, MOST_SAID, check_method
+from agentrail.host.plugins.vocabulary import (
+    AfterToolCall,
+    Allow,
+    Answer,
+    Attachment,
+    BeforeToolCall,
+    ContextProvider,
+    Deny,
+    Request,
+    RequestContext,
+    RequestEnd,
+)
+from agentrail.values.foreign import number, plain_text, seconds, shown
+from agentrail.values.tools import Err, Ok
+from agentrail.values.value import Value
+
+DEADLINE: Final = 10.0
+"""Seconds that each hook of a plugin may take, if the plugin says nothing else."""
+
+Nothing: TypeAlias = Awaitable[None] | None
+
+
+class PluginTasks(Protocol):
+    """Interface: the host, as `start` of a plugin gets it."""
+
+    def start_task(self, function: Callable[..., Awaitable[object]], *args: object) -> None:
+        """Run the async *function* beside the host, until it returns or the plugin was stopped."""
+        ...
+
+
+class HostPlugin:
+    """Base class of host plugins: subclass it, and define the members that you need."""
+
+    name: str = ""
+    """Name of the plugin, unique in the host; if empty, the name of its class."""
+    version: str = ""
+    """Version of the plugin, for diagnostics."""
+    priority: int = 0
+    """Plugins with higher numbers come first, at `start` and at all hooks of requests."""
+    critical: bool = False
+    """Whether a request or a tool call is refused if the plugin that is to rule on it fails."""
+    deadline: float = DEADLINE
+    """Seconds that each hook of the plugin may take."""
+    context_providers: Sequence[ContextProvider] = ()
+    """Functions that add context to each turn."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        """Raise `BadPlugin` for a class with a misspelt member, or with one that cannot be called."""
+        super().__init_subclass__(**options)
+        _check_class(cls)
+
+    def start(self, host: PluginTasks) -> Nothing:
+        """Called when the host starts."""
+
+    def stop(self) -> Nothing:
+        """Called when the host ends, if `start` had succeeded."""
+
+    def intercept(self, request: Request) -> Awaitable[Answer | None] | Answer | None:
+        """Called before the session of a request is looked up; an `Answer` is sent, and the first one counts."""
+
+    def attachment_handler(self, files: Sequence[Attachment]) -> Awaitable[str | None] | str | None:
+        """Called if files came with the request; the text is put in front of the user's message."""
+
+    def on_request_start(self, context: RequestContext) -> Nothing:
+        """Called first of all for each request."""
+
+    def on_request_end(self, context: RequestEnd) -> Nothing:
+        """Called last of all for each request for which `on_request_start` was."""
+
+    def before_tool_call(self, event: BeforeToolCall) -> Awaitable[Allow | Deny] | Allow | Deny:
+        """Called before a tool call runs, after the session's own plugins; the first `Deny` counts."""
+        return Allow()
+
+    def after_tool_call(self, event: AfterToolCall) -> Awaitable[Ok | Err | None] | Ok | Err | None:
+        """Called when a tool call has run; a result that is returned replaces that of the call."""
+
+    def on_turn_persisted(self, context: RequestContext) -> Nothing:
+        """Called when the turn of a request is over and durable in the journal."""
+
+
+class Member(Value):
+    """What the contract says about one member, a sentence for each case; `None` if there is no such case."""
+
+    arguments: tuple[str, ...] | None
+    """Names of its arguments; `None` if it is read and never called."""
+    order: str | None
+    """In which order plugins come."""
+    error: str | None
+    """What an exception does."""
+    deadline: str | None
+    """What happens when its time is over."""
+    critical: str | None
+    """What else the failure of a critical plugin does."""
+    wrong: str
+    """What a value of a wrong kind does."""
+
+
+FIRST: Final = "higher priority first; equal: in the order of registration"
+NEXT: Final = "reported; the next plugin runs"
+IGNORED: Final = "nothing else"
+REFUSED: Final = "refused when the plugin is given to the host"
+LATE: Final = "cancelled; as an exception"
+AS_ERROR: Final = "as an exception"
+_TELLS: Final = Member(("context",), FIRST, NEXT, LATE, IGNORED, AS_ERROR)
+_READ: Final = Member(None, None, None, None, None, REFUSED)
+
+CONTRACT: Final[Mapping[str, Member]] = MappingProxyType(
+    {
+        "name": _READ,
+        "version": _READ,
+        "priority": Member(None, FIRST, None, None, None, REFUSED),
+        "critical": _READ,
+        "start": Member(
+            ("host",),
+            FIRST,
+            "reported; what had started is stopped in reverse, and the start of the host fails",
+            LATE,
+            IGNORED,
+            AS_ERROR,
+        ),
+        "stop": Member((), "the exact reverse of `start`", "reported; the rest still stop", LATE, IGNORED, AS_ERROR),
+        "intercept": Member(
+            ("request",),
+            f"{FIRST}; the first answer counts",
+            NEXT,
+            LATE,
+            "the request is refused: 503, `plugin-failed`",
+            AS_ERROR,
+        ),
+        "context_providers": Member(
+            None, f"the host's own, the profile's, then: {FIRST}", NEXT, LATE, IGNORED, AS_ERROR
+        ),
+        "attachment_handler": Member(
+            ("files",), f"{FIRST}; texts are joined by a blank line", NEXT, LATE, IGNORED, AS_ERROR
+        ),
+        "on_request_start": _TELLS,
+        "on_request_end": _TELLS,
+        "before_tool_call": Member(
+            ("event",), f"{FIRST}; the first `Deny` counts", NEXT, LATE, "the call is refused", AS_ERROR
+        ),
+        "after_tool_call": Member(("event",), FIRST, NEXT, LATE, "the result is withheld", AS_ERROR),
+        "on_turn_persisted": _TELLS,
+    }
+)
+"""The members of a host plugin, and what the host does with each."""
+
+HOOKS: Final = tuple(name for name, member in CONTRACT.items() if member.arguments is not None)
+"""Names of the members that are called."""
+
+HOOK_LIKE: Final = ("after_", "before_", "intercept_", "on_")
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def _is_whole(found: object) -> bool:
+    plain = number(found)
+    return type(plain) is int and abs(plain) <= MOST_SAID
+
+
+def _are_functions(found: object) -> bool:
+    return isinstance(found, (list, tuple)) and all(map(callable, cast("Sequence[object]", found)))
+
+
+_ATTRIBUTES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = MappingProxyType(
+    {
+        "name": (lambda found: plain_text(found) is not None, "a text"),
+        "version": (lambda found: plain_text(found) is not None, "a text"),
+        "priority": (_is_whole, "a whole number"),
+        "critical": (lambda found: type(found) is bool, "True or False"),
+        "deadline": (lambda found: (seconds(found) or 0) > 0, "a number of seconds above 0"),
+        "context_providers": (_are_functions, "a list of functions"),
+    }
+)
+
+
+def _check_class(cls: type[HostPlugin]) -> None:
+    for owner in cls.__mro__:
+        if owner.__module__ in {__name__, "builtins"}:
+            continue
+        for name, found in vars(owner).items():
+            arguments = CONTRACT[name].arguments if name in CONTRACT else None
+            if arguments is not None:
+                check_method(cls, name, found, arguments, may_be_async=True)
+            elif name in _ATTRIBUTES:
+                if inspect.isroutine(found):
+                    problem = f"its `{name}` is a method, but is read and never called; write `{name} = …` in the class"
+                    raise BadPlugin(cls.__name__, problem)
+            elif not name.startswith("_"):
+                _check_name(cls, name)
+
+
+def _check_name(cls: type[HostPlugin], name: str) -> None:
+    plain = _CAPITAL.sub("_", name).lower()
+    if plain.startswith(HOOK_LIKE):
+        raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(HOOKS)}")
+    near = nearest(plain, (*CONTRACT, "deadline"), LIKE)
+    if near is not None:
+        problem = f"it has no `{name}`; if you mean `{near}`, write that, else begin the name with `_`"
+        raise BadPlugin(cls.__name__, problem)
+
+
+def name_of(plugin: HostPlugin) -> str:
+    """Return the name of *plugin*; the name of its class if it gives none."""
+    return plugin.name or type(plugin).__name__
+
+
+def has(plugin: HostPlugin, hook: str) -> bool:
+    """Whether *plugin* defines *hook*."""
+    return getattr(type(plugin), hook) is not getattr(HostPlugin, hook)
+
+
+def check_plugins(plugins: Sequence[HostPlugin]) -> None:
+    """Raise `BadPlugin` if one of *plugins* is not one, has an invalid value, or has the name of another."""
+    names = set[str]()
+    for plugin in cast("Sequence[object]", plugins):
+        if not isinstance(plugin, HostPlugin):
+            raise BadPlugin(type(plugin).__name__, f"{shown(plugin)} is no `HostPlugin`; give an object of a subclass")
+        whose = type(plugin).__name__
+        for attribute, (fits, wanted) in _ATTRIBUTES.items():
+            found: object = getattr(plugin, attribute)
+            if not fits(found):
+                raise BadPlugin(whose, f"its `{attribute}` is {shown(found)}; it must be {wanted}")
+        for hook in HOOKS:
+            if hook in vars(plugin):
+                raise BadPlugin(whose, f"its `{hook}` is set on the object; define it in the class")
+        if name_of(plugin) in names:
+            raise BadPlugin(whose, f"there are two plugins called `{name_of(plugin)}`; give each a `name` of its own")
+        names.add(name_of(plugin))
