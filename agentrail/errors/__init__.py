@@ -97,9 +97,7 @@ from agentrail.errors.refused import (
 )
 from agentrail.errors.serving import (
     BadBody,
-    BadKeys,
     BadName,
-    BadProfile,
     BadQuery,
     BodyTooLarge,
     FilesTooLarge,
@@ -116,7 +114,6 @@ from agentrail.errors.serving import (
     TooManyStreams,
     UnknownAgent,
     UnknownFile,
-    UnknownKey,
     UnknownRoute,
     WrongMedia,
 )
@@ -199,7 +196,6 @@ __all__ = [
     "BadEdit",
     "BadId",
     "BadJournal",
-    "BadKeys",
     "BadMcpServer",
     "BadMessage",
     "BadModelOptions",
@@ -207,7 +203,6 @@ __all__ = [
     "BadOptions",
     "BadPattern",
     "BadPlugin",
-    "BadProfile",
     "BadQuery",
     "BadRecord",
     "BadResponse",
@@ -339,7 +334,6 @@ __all__ = [
     "UnknownCursor",
     "UnknownField",
     "UnknownFile",
-    "UnknownKey",
     "UnknownModel",
     "UnknownPlugin",
     "UnknownPrompt",

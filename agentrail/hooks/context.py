@@ -85,6 +85,8 @@ class Context(Authored):
     """Pairs of tool and command family that a person approved for always."""
     now_ms: int = 0
     """Time of the input that is being handled, in milliseconds since 1970."""
+    path: tuple[str, ...] = ()
+    """Ids of the sessions above this sub-agent, the outermost first; empty if it is no sub-agent."""
     parent: str | None = None
     """Id of the parent session; `None` if this is no sub-agent."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from agentrail.hooks.actions import AskAnswer, AskRequest
-from agentrail.values.json import JsonObject
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
 from agentrail.values.tools import Err, Ok
 from agentrail.values.usage import Usage
@@ -151,6 +151,10 @@ class AfterTool(Hook):
     """Id of the call."""
     result: Ok | Err
     """Result that would go into the history."""
+    args: JsonObject = EMPTY
+    """Arguments with which the call ran."""
+    duration_ms: int = 0
+    """Time since the call was started first, in milliseconds."""
 
 
 class AfterToolBatch(Hook):

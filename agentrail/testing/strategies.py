@@ -143,6 +143,7 @@ def contexts() -> st.SearchStrategy[Context]:
         approved_always=st.frozensets(st.tuples(NAMES, WORDS), max_size=2),
         now_ms=MOMENTS,
         parent=st.none() | st.just("parent"),
+        path=st.just(()) | st.just(("parent",)),
     )
 
 
@@ -191,7 +192,13 @@ HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrate
             "final": st.booleans(),
         },
         OnToolError: lambda: {"name": NAMES, "call_id": st.just("c1"), "error": WORDS, "attempt": st.integers(1, 3)},
-        AfterTool: lambda: {"name": NAMES, "call_id": st.just("c1"), "result": _results()},
+        AfterTool: lambda: {
+            "name": NAMES,
+            "call_id": st.just("c1"),
+            "result": _results(),
+            "args": json_objects(),
+            "duration_ms": st.integers(0, 9_999),
+        },
         AfterToolBatch: lambda: {"results": st.lists(tool_results(), max_size=3).map(tuple)},
         BeforeFinish: dict,
         BeforeCompaction: lambda: {"messages": messages(), "reason": WORDS},

@@ -277,6 +277,7 @@ class StepDraft:
             last_assistant_reply=s.last_reply,
             approved_always=s.approved_always,
             now_ms=self.at,
+            path=s.setup.path[::2],
             parent=s.setup.path[-2] if s.setup.path else None,
         )
 

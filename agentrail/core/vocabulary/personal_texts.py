@@ -17,6 +17,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "AfterTurn": "abort_reason",
         "AgentAbort": "reason",
         "Answered": "value",
+        "AfterTool": "args",
         "AnswerRejected": "reason",
         "ApprovalRequired": "args hint",
         "ApprovalResolved": "reason",

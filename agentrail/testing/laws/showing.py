@@ -120,7 +120,7 @@ def _before_tool(caller: Caller) -> BeforeTool:
 
 def _after_tool(caller: Caller) -> AfterTool:
     drawn, result = _result(caller)
-    return AfterTool(drawn.name, "c1", result)
+    return AfterTool(drawn.name, "c1", result, drawn.args, 40)
 
 
 def _results(caller: Caller) -> AfterToolBatch:
