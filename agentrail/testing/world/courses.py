@@ -47,7 +47,7 @@ class Course:
         for effect in seen.step.effects:
             if isinstance(effect, StartCall | ProbeCall):
                 key = self._keys.setdefault(effect.call_id, effect.key)
-                demand(key == effect.key, f"{effect} runs under another key than before: {key}")
+                demand(key == effect.key, "{} runs under another key than before: {}", effect, key)
         demand(len(set(self._keys.values())) == len(self._keys), "two calls run under one key")
 
     def _deaf(self, seen: Seen) -> None:
@@ -61,7 +61,7 @@ class Course:
             elif isinstance(event, PluginError) and event.hook == "on_event":
                 self._failures[event.plugin] += 1
         often = {plugin: count for plugin, count in self._failures.items() if count > MAX_FAILURES}
-        demand(not often, f"plugins have broken at events, and hear more: {often}")
+        demand(not often, "plugins have broken at events, and hear more: {}", often)
 
     def _loops(self, seen: Seen) -> None:
         """Check that a `LoopDetected` event counts a call no more often than the same call was really made."""
@@ -73,12 +73,12 @@ class Course:
         for event in seen.events:
             if isinstance(event, LoopDetected) and event.kind == "repeat_pattern":
                 most = max((count for (name, _), count in self._calls.items() if name == event.name), default=0)
-                demand(event.count <= most, f"{event}, and the same call was made {most} times")
+                demand(event.count <= most, "{}, and the same call was made {} times", event, most)
 
     def _overflows(self, seen: Seen) -> None:
         """Check that the turn is aborted if the context is too long for the second time in one round."""
         if any(isinstance(event, ContextOverflow) for event in seen.events):
             now = (seen.before.turns, seen.before.round)
             ends = any(isinstance(event, AgentAbort) for event in seen.events)
-            demand(now != self._overflow or ends, f"the context is too long again in round {now[1]}")
+            demand(now != self._overflow or ends, "the context is too long again in round {}", now[1])
             self._overflow = now

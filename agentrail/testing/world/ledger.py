@@ -105,14 +105,14 @@ class Ledger:
                     agreed = call.hold.args if given.args is None else given.args
                     self.consents[call.call_id] = canonical(agreed)
         for envelope in step.events:
-            demand(not self.ended, f"{envelope.event} comes after the end")
+            demand(not self.ended, "{} comes after the end", envelope.event)
             if not _of_a_subagent(envelope):
                 self._hears(envelope.event)
 
     def _hears(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case per kind of event
         match event:
             case AgentStart(ref=ref):
-                demand(self.open_turn is None, f"{event} starts inside another turn")
+                demand(self.open_turn is None, "{} starts inside another turn", event)
                 self.open_turn = ref
             case AgentEnd() | AgentAbort():
                 self._closes(event)
@@ -128,7 +128,7 @@ class Ledger:
             case AskStarted(ask_id=ask_id):
                 self.asks.add(ask_id)
             case AskAnswered(ask_id=ask_id):
-                demand(ask_id in self.asks, f"{event} answers nothing")
+                demand(ask_id in self.asks, "{} answers nothing", event)
                 self.asks.discard(ask_id)
             case CompactStart():
                 self.compacting += 1
@@ -142,26 +142,26 @@ class Ledger:
     def _hears_of_people(self, event: Event) -> None:
         match event:
             case ApprovalRequired(call_id=call_id, approval_id=approval_id):
-                demand(call_id not in self.held, f"{call_id} is held twice")
+                demand(call_id not in self.held, "{} is held twice", call_id)
                 self.held[call_id] = approval_id
                 self.ever_held.add(call_id)
                 self.consents.pop(call_id, None)
             case ApprovalResolved(call_id=call_id, approval_id=approval_id):
-                demand(self.held.pop(call_id, None) == approval_id, f"{event} resolves what is not held")
+                demand(self.held.pop(call_id, None) == approval_id, "{} resolves what is not held", event)
             case AskUser(ref=ref, call_id=call_id):
-                demand(call_id not in self.held, f"{call_id} waits for a person twice")
+                demand(call_id not in self.held, "{} waits for a person twice", call_id)
                 self.held[call_id] = ref
             case UserResponded(ref=ref):
-                demand(ref in self.held.values(), f"{event} answers what was not asked")
+                demand(ref in self.held.values(), "{} answers what was not asked", event)
                 self.held = {call_id: other for call_id, other in self.held.items() if other != ref}
             case _:
                 pass
 
     def _closes(self, event: AgentEnd | AgentAbort) -> None:
         if event.ref is None:
-            demand(self.open_turn is None, f"{event} does not name the open turn")
+            demand(self.open_turn is None, "{} does not name the open turn", event)
             return
-        demand(event.ref == self.open_turn, f"{event} closes a turn that is not open")
+        demand(event.ref == self.open_turn, "{} closes a turn that is not open", event)
         self.open_turn = None
         self.outcomes.append("finished" if isinstance(event, AgentEnd) else "aborted")
 
@@ -173,14 +173,17 @@ class Ledger:
         for seat, remembered in zip(after.seats, after.plugin_states, strict=False):
             if seat.key == RECORDER:
                 demand(
-                    remembered == tuple(self.outcomes), f"after_turn ran for {remembered}, turns ended {self.outcomes}"
+                    remembered == tuple(self.outcomes),
+                    "after_turn ran for {}, turns ended {}",
+                    remembered,
+                    self.outcomes,
                 )
 
     def _prompts(self, after: State) -> None:
         there = {prompt.ref for prompt in after.queue} | {text.ref for text in after.steering}
         if after.taking is not None:
             there.add(after.taking.ref)
-        demand(self.waiting == there, f"accepted and not settled: {self.waiting}; waiting: {there}")
+        demand(self.waiting == there, "accepted and not settled: {}; waiting: {}", self.waiting, there)
         demand(self.asks == {waiting.ask_id for waiting in after.suspended}, "asks and events differ")
         running = after.compaction is not None and after.compaction.running
         demand(self.compacting == int(running), "compactions and events differ")
@@ -192,32 +195,32 @@ class Ledger:
         for call in after.batch.calls:
             if call.spec is not None:
                 self.effects[call.call_id] = call.spec.effect
-            demand((call.status is CallStatus.DONE) == (call.result is not None), f"{call} is done and has no result")
-            demand(call.status is not CallStatus.SETTLING or bool(after.paused), f"{call} is not settled")
-            demand((call.call_id in self.held) == (call.status in WAITS_FOR_PERSON), f"{call} and its events differ")
+            demand((call.status is CallStatus.DONE) == (call.result is not None), "{} is done and has no result", call)
+            demand(call.status is not CallStatus.SETTLING or bool(after.paused), "{} is not settled", call)
+            demand((call.call_id in self.held) == (call.status in WAITS_FOR_PERSON), "{} and its events differ", call)
 
     def _starts(self, start: StartCall, before: State, after: State) -> None:
         call_id = start.call_id
-        demand(call_id not in self.blocked, f"the blocked call {call_id} runs")
+        demand(call_id not in self.blocked, "the blocked call {} runs", call_id)
         if call_id in self.ever_held:
-            demand(self.consents.get(call_id) == canonical(start.args), f"{start} runs without consent to just this")
+            demand(self.consents.get(call_id) == canonical(start.args), "{} runs without consent to just this", start)
         self.attempts[call_id] += 1
-        demand(self.attempts[call_id] == start.attempt, f"{start} is attempt {self.attempts[call_id]}")
+        demand(self.attempts[call_id] == start.attempt, "{} is attempt {}", start, self.attempts[call_id])
         if start.attempt > 1:
             waits = any(agent.call_id == call_id for agent in after.subagents)  # a resumed sub-agent restarts its call
-            demand(waits or self.effects.get(call_id) in CAN_RUN_AGAIN, f"{start} runs again, which is not safe")
-        demand(start.name in after.tools, f"{start} runs a tool that is not there")
-        demand(after.tools[start.name].revision == start.revision, f"{start} runs a form of its tool that is gone")
+            demand(waits or self.effects.get(call_id) in CAN_RUN_AGAIN, "{} runs again, which is not safe", start)
+        demand(start.name in after.tools, "{} runs a tool that is not there", start)
+        demand(after.tools[start.name].revision == start.revision, "{} runs a form of its tool that is gone", start)
         seats = (before.seats, after.seats)  # one that joins in this step, after the turn has ended, was not asked
         guarded = all(any(seat.plugin.endswith(":Guard") for seat in row) for row in seats)
-        demand(not guarded or start.args.get("path") != "secret", f"{start} runs past a guard")
+        demand(not guarded or start.args.get("path") != "secret", "{} runs past a guard", start)
 
     def _new_calls(self, before: State, arrival: Arrival, after: State) -> None:
         if after.history is before.history or isinstance(arrival.input, CompactionEnded):
             return
         for message in after.history[len(before.history) :]:
             for call in message.calls if isinstance(message, AssistantMessage) else ():
-                demand(call.call_id not in self.call_ids, f"the id {call.call_id} is used twice")
+                demand(call.call_id not in self.call_ids, "the id {} is used twice", call.call_id)
                 self.call_ids.add(call.call_id)
 
 
@@ -235,13 +238,13 @@ def _of_a_subagent(envelope: Envelope) -> bool:
 def _subagents(after: State, out: Outstanding) -> None:
     """Check that the sub-agents in the state are those outstanding, as last reported; an ended session has none."""
     if after.phase is Phase.ENDED:
-        demand(not after.subagents, f"the session has ended before {after.subagents}")
+        demand(not after.subagents, "the session has ended before {}", after.subagents)
         return
     here = [one for one in after.subagents if not one.rests]
     demand(bool(after.paused) or len(here) == len(after.subagents), "a sub-agent rests, and its turn does not")
     known = {one.child: (one.call_id, one.background, one.heard, one.used, one.waits) for one in here}
     there = {child: (one.call_id, one.background, one.heard, one.used, one.waits) for child, one in out.agents.items()}
-    demand(known == there, f"sub-agents {known}, outstanding {there}")
+    demand(known == there, "sub-agents {}, outstanding {}", known, there)
     demand(
         after.stopping is None or all(one.cancelled for one in out.agents.values()), "it stops, and a sub-agent goes on"
     )
@@ -253,7 +256,7 @@ def _clock(after: State) -> None:
     if turn is None or turn.ended is not None or after.setup.options.max_turn_seconds is None:
         return
     ticks = any(name == TURN_TIMER for name, _ in after.timers)
-    demand(ticks != after.waits, f"the time of the turn {'runs' if ticks else 'stands still'}, waits: {after.waits}")
+    demand(ticks != after.waits, "the time of the turn {}, waits: {}", "runs" if ticks else "stands still", after.waits)
 
 
 def _starts_all(after: State) -> None:
@@ -266,34 +269,37 @@ def _starts_all(after: State) -> None:
     writers = any(stray.writes and not stray.reported for stray in after.quarantined)
     for call in batch.calls:
         if call.status is CallStatus.READY and call.spec is not None and not (writers and touches_files(call.spec)):
-            demand(full or (not call.spec.parallel and busy > 0), f"{call} could run and does not")
+            demand(full or (not call.spec.parallel and busy > 0), "{} could run and does not", call)
             return
 
 
 def _fit(messages: Sequence[Message]) -> None:
     problem = why_unfit(messages)
-    demand(problem is None, f"a request is not valid: {problem}")
+    demand(problem is None, "a request is not valid: {}", problem)
     demand(bool(messages) and not isinstance(messages[-1], AssistantMessage), "a request asks for nothing")
 
 
 def _numbers(before: State, step: Step) -> None:
     numbers = [envelope.seq for envelope in step.events]
     demand(
-        numbers == list(range(before.seq + 1, before.seq + 1 + len(numbers))), f"numbers {numbers} after {before.seq}"
+        numbers == list(range(before.seq + 1, before.seq + 1 + len(numbers))),
+        "numbers {} after {}",
+        numbers,
+        before.seq,
     )
     demand(step.state.seq == before.seq + len(numbers), "the state does not know its last number")
 
 
 def _usage(before: Usage, after: Usage) -> None:
     falls = after.input_tokens < before.input_tokens or after.output_tokens < before.output_tokens
-    demand(not falls, f"usage fell from {before} to {after}")
+    demand(not falls, "usage fell from {} to {}", before, after)
 
 
 def _history(before: State, after: State) -> None:
     if after.history is before.history and after.batch is before.batch:
         return
     problem = why_unfit(after.history, open_end=after.batch is not None)
-    demand(problem is None, f"the history is not valid: {problem}")
+    demand(problem is None, "the history is not valid: {}", problem)
     if after.batch is not None:
         last = after.history[-1]
         demand(isinstance(last, AssistantMessage), "the open batch belongs to no response")
@@ -305,15 +311,17 @@ def _history(before: State, after: State) -> None:
 def _idle(after: State) -> None:
     if after.phase not in (Phase.IDLE, Phase.ENDED):
         return
-    demand(after.request is None and after.taking is None, f"{after.phase} with a request or a prompt in hand")
+    demand(after.request is None and after.taking is None, "{} with a request or a prompt in hand", after.phase)
     if after.paused:
         demand(not after.due and after.turn is not None, "what rests since it came back is no turn")
         return
-    demand(not after.due and not after.suspended, f"{after.phase} with something due: {after.due} {after.suspended}")
-    demand(after.compaction is None, f"{after.phase} with something running")
+    demand(
+        not after.due and not after.suspended, "{} with something due: {} {}", after.phase, after.due, after.suspended
+    )
+    demand(after.compaction is None, "{} with something running", after.phase)
     if after.turn is None:
         waits = after.queue or after.steering or after.changes
-        demand(not waits and after.batch is None, f"{after.phase} and not settled")
+        demand(not waits and after.batch is None, "{} and not settled", after.phase)
     else:
         demand(after.phase is Phase.IDLE and after.batch is not None, "a turn rests for nothing")
         waiting = [call for call in after.batch.calls if not call.done] if after.batch is not None else []
@@ -321,21 +329,21 @@ def _idle(after: State) -> None:
 
 
 def _outstanding(after: State, out: Outstanding) -> None:
-    demand(dict(after.timers) == out.timers, f"timers {after.timers}, outstanding {out.timers}")
+    demand(dict(after.timers) == out.timers, "timers {}, outstanding {}", after.timers, out.timers)
     requests = [after.request.request_id] if after.request is not None else []
-    demand(requests == out.live_requests, f"request {requests}, outstanding {out.live_requests}")
+    demand(requests == out.live_requests, "request {}, outstanding {}", requests, out.live_requests)
     asks = {waiting.ask_id for waiting in after.suspended if waiting.asked}
     demand(asks == set(out.live_asks), "asks and outstanding ones differ")
     running = after.compaction is not None and after.compaction.running
     demand(running == bool(out.live_compactions), "compaction and outstanding ones differ")
     calls = [] if after.batch is None else [c.call_id for c in after.batch.calls if c.status is CallStatus.RUNNING]
     calls += [stray.call_id for stray in after.lingering]
-    demand(set(calls) == set(out.live_calls), f"calls {calls}, outstanding {out.live_calls}")
-    demand(len(calls) <= after.setup.options.max_parallel_tools, f"{len(calls)} calls run at once")
+    demand(set(calls) == set(out.live_calls), "calls {}, outstanding {}", calls, out.live_calls)
+    demand(len(calls) <= after.setup.options.max_parallel_tools, "{} calls run at once", len(calls))
     if after.phase is not Phase.ENDED:
         strays = {stray.call_id for stray in after.quarantined}
         ending = set(out.calls) - set(out.live_calls)
-        demand(strays == ending, f"quarantined {strays}, outstanding {ending}")
+        demand(strays == ending, "quarantined {}, outstanding {}", strays, ending)
     else:
         demand(not out.live_calls and not out.timers and out.closed, "the session has ended and something runs")
         demand(len(out.reports) == 1, "the start of the session was not reported, or twice")
@@ -353,4 +361,4 @@ def _outstanding(after: State, out: Outstanding) -> None:
         or any(name == "retry" for name, _ in after.timers)
     )
     waits = "grace" in out.timers and after.phase is Phase.EXECUTING_TOOLS
-    demand(not moving or bool(alive) or waits, f"{after.phase} and nothing can move it")
+    demand(not moving or bool(alive) or waits, "{} and nothing can move it", after.phase)

@@ -57,10 +57,13 @@ class InvariantBrokenError(AssertionError):
     """A step of a session broke an invariant."""
 
 
-def demand(holds: bool, what: str) -> None:
-    """Raise `InvariantBrokenError` with the text *what*, unless *holds* is true."""
+def demand(holds: bool, what: str, *about: object) -> None:
+    """Raise `InvariantBrokenError` with the text *what*, unless *holds* is true; each `{}` in it tells one of *about*.
+
+    To write out what holds would take a fifth of the time of a drawn session.
+    """
     if not holds:
-        raise InvariantBrokenError(what)
+        raise InvariantBrokenError(what.format(*about) if about else what)
 
 
 @attrs.define
@@ -156,9 +159,9 @@ class Outstanding:
             case SetTimer() | ClearTimer():
                 self._keep_time(effect, now)
             case OpenStream(request_id=request_id):
-                demand(request_id in self.live_requests, f"{effect} opens nothing")
+                demand(request_id in self.live_requests, "{} opens nothing", effect)
                 out = self.requests[request_id]
-                demand(out.began and not out.opened, f"{effect} comes too early or twice")
+                demand(out.began and not out.opened, "{} comes too early or twice", effect)
                 out.opened = True
             case ReportStart():
                 demand(not self.reports, "the start was reported twice")
@@ -208,10 +211,10 @@ class Outstanding:
                 demand(not self.live_requests, "a second request is out")
                 self.requests[request.request_id] = RequestOut(request)
             case StartCall(call_id=call_id) | ProbeCall(call_id=call_id):
-                demand(call_id not in self.calls, f"{effect} starts a call that runs")
+                demand(call_id not in self.calls, "{} starts a call that runs", effect)
                 self.calls[call_id] = CallOut(effect)
             case CarryOut(ask_id=ask_id):
-                demand(ask_id not in self.asks, f"{effect} is asked for twice")
+                demand(ask_id not in self.asks, "{} is asked for twice", effect)
                 self.asks[ask_id] = AskOut(effect)
             case StartCompaction(compaction_id=compaction_id):
                 demand(not self.live_compactions, "a second compaction runs")
@@ -221,7 +224,7 @@ class Outstanding:
 
     def _stop_subagents(self, children: tuple[str, ...]) -> None:
         for child in children:
-            demand(child in self.agents, f"the sub-agent {child} is stopped and does not run")
+            demand(child in self.agents, "the sub-agent {} is stopped and does not run", child)
             self.agents[child].cancelled = True
 
     def _cancel_calls(self, call_ids: tuple[str, ...]) -> None:
@@ -229,7 +232,7 @@ class Outstanding:
             out = self.calls.get(call_id)
             if out is None and call_id in self.ended_at_once:
                 continue
-            demand(out is not None and not out.cancelled, f"the call {call_id} is cancelled and does not run")
+            demand(out is not None and not out.cancelled, "the call {} is cancelled and does not run", call_id)
             if out is not None:
                 out.cancelled = True
 
@@ -241,7 +244,7 @@ class Outstanding:
         if isinstance(effect, SetTimer):
             self.timers[name] = effect.at
         else:
-            demand(due is not None, f"{effect} clears nothing")
+            demand(due is not None, "{} clears nothing", effect)
 
     def back(self, agents: tuple[Subagent, ...], effects: Sequence[AnyEffect]) -> None:
         """Note those of *agents* that *effects* resume, after a restart of the process."""
@@ -279,7 +282,7 @@ class Outstanding:
 def _cancel(
     those: dict[str, RequestOut] | dict[str, AskOut] | dict[str, CompactionOut], name: str, live: list[str]
 ) -> None:
-    demand(name in live, f"{name} is cancelled and is not out")
+    demand(name in live, "{} is cancelled and is not out", name)
     those[name].cancelled = True
     late = [other for other, out in those.items() if out.cancelled]
     for other in late[:-MOST_LATE]:

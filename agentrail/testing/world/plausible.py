@@ -216,7 +216,7 @@ class World:
             step(self.state, Arrival(given, self.now), self.judge)
         except IllegalInput:
             return
-        demand(False, f"an ended session took {given}")
+        demand(False, "an ended session took {}", given)
 
     def _comes(self, given: AnyInput) -> None:
         """Note that the input *given* comes: what it ends is no longer outstanding, and its tools are known."""
@@ -250,7 +250,7 @@ class World:
         for record in self.records[:upto]:
             before, state = state, fold(state, record.change)
             found = differences(before, state, record)
-            demand(not found, f"the audit of record {record.number} finds {found}")
+            demand(not found, "the audit of record {} finds {}", record.number, found)
         return state
 
     def check_replay(self) -> None:

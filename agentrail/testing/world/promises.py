@@ -39,7 +39,7 @@ def _rules(seen: Seen) -> None:
     for ruling in seen.step.rulings:
         if ruling.verdict in (Verdict.ABORT, Verdict.BLOCK):
             left = ruling.gathered.but(emits=())
-            demand(left == NOTHING_GATHERED, f"{ruling.hook} ends with {ruling.verdict}, and keeps {left}")
+            demand(left == NOTHING_GATHERED, "{} ends with {}, and keeps {}", ruling.hook, ruling.verdict, left)
     if before.seats is after.seats and all(r.hook in HOOK_NAMES | {"on_event", "check"} for r in seen.step.rulings):
         states = list(before.plugin_states)
         for ruling in seen.step.rulings:
@@ -47,9 +47,9 @@ def _rules(seen: Seen) -> None:
                 states[seat] = state
         demand(tuple(states) == after.plugin_states, "what a plugin remembers is not what it has said")
     row, old = ([seat.priority for seat in seats] for seats in (after.seats, before.seats))
-    demand(old != sorted(old) or row == sorted(row), f"plugins stand in the order {row}")
+    demand(old != sorted(old) or row == sorted(row), "plugins stand in the order {}", row)
     updates = [change.key for change in after.changes if change.kind == "update"]
-    demand(len(updates) == len(set(updates)), f"of {updates} more than the last one waits")
+    demand(len(updates) == len(set(updates)), "of {} more than the last one waits", updates)
     asks = [count for waiting in after.suspended for _, count in waiting.gathered.asks]
     demand(max(asks, default=0) <= MAX_ASKS, "a plugin asks too often")
 
@@ -62,7 +62,7 @@ def _keeps_time(seen: Seen) -> None:
     before, after, given = seen.before, seen.after, seen.given
     if isinstance(given, TimerFired):
         due = dict(before.timers).get(given.timer)
-        demand((due is not None and due <= seen.at) or after == before, f"{given} counts, and is due {due}")
+        demand((due is not None and due <= seen.at) or after == before, "{} counts, and is due {}", given, due)
     parts = ("timers", "batch", "subagents", "request", "turn", "phase")
     if after.phase is Phase.ENDED or all(getattr(after, part) is getattr(before, part) for part in parts):
         return
@@ -72,12 +72,12 @@ def _keeps_time(seen: Seen) -> None:
     held = {c.hold.approval_id: c.hold.expires_at for c in calls if c.hold is not None}
     timers = {name for name, _ in after.timers}
     missing = {call_timer(call_id) for call_id in run} - timers
-    demand(not missing, f"{missing} are not set, and the calls run")
+    demand(not missing, "{} are not set, and the calls run", missing)
     wanted = {hold_timer(ref) for ref, until in held.items() if until is not None}
     there = {name for name in timers if name.startswith(hold_timer(""))}
-    demand(there == wanted, f"of holds the timers {there} are set, and {wanted} are wanted")
+    demand(there == wanted, "of holds the timers {} are set, and {} are wanted", there, wanted)
     late = {name for name in timers if name in map(call_timer, waits)}
-    demand(not late, f"{late} go on, and the sub-agents wait for a person")
+    demand(not late, "{} go on, and the sub-agents wait for a person", late)
     demand(RETRY_TIMER not in timers or after.request is None, "a retry waits beside a request")
     demand(TURN_TIMER not in timers or after.turn is not None, "the time of no turn is kept")
 
@@ -87,7 +87,7 @@ def _sleeps(seen: Seen) -> None:
     before, after = seen.before, seen.after
     if after.asleep and not before.asleep:
         lives = (before.quarantined, before.lingering, before.subagents, before.queue, before.suspended)
-        demand(not any(lives), f"it falls asleep beside {[one for one in lives if one]}")
+        demand(not any(lives), "it falls asleep beside {}", [one for one in lives if one])
 
 
 def _tells_of_people(seen: Seen) -> None:
@@ -97,7 +97,7 @@ def _tells_of_people(seen: Seen) -> None:
         for event in given.events:
             if isinstance(event, ApprovalRequired | ApprovalResolved | AskUser | UserResponded):
                 found = next(agent for agent in seen.before.subagents if agent.child == given.child)
-                demand(given.heard < found.heard or event in seen.events, f"{event} of a sub-agent is not told")
+                demand(given.heard < found.heard or event in seen.events, "{} of a sub-agent is not told", event)
 
 
 PROMISES: Final[tuple[Callable[[Seen], None], ...]] = (

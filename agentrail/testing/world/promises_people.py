@@ -48,20 +48,20 @@ def _aborts(seen: Seen) -> None:
     if not given.clear_queue and before.stopping is None:
         queued = {prompt.ref for prompt in before.queue}
         dropped = {event.ref for event in seen.events if isinstance(event, PromptDropped)}
-        demand(not queued & dropped, f"{queued & dropped} are dropped by an abort that is to leave the queue")
+        demand(not queued & dropped, "{} are dropped by an abort that is to leave the queue", queued & dropped)
     told = {event.ref for event in seen.events if isinstance(event, SteeringReceived) and event.status == "dropped"}
     kept = {text.ref for text in before.steering} - told
-    demand(not kept, f"steering {kept} outlives an abort")
+    demand(not kept, "steering {} outlives an abort", kept)
     if not seen.in_turn:
         return
     lingers = {stray.call_id for stray in after.lingering}
     for call in seen.running:
         immune = call.spec is not None and call.spec.immune
         wanted = given.kill_tools == "none" or (given.kill_tools == "killable" and immune)
-        demand(wanted == (call.call_id in lingers), f"{call} goes on: {not wanted}, after {given}")
+        demand(wanted == (call.call_id in lingers), "{} goes on: {}, after {}", call, not wanted, given)
     if before.request is not None and given.partial.text:
         texts = [message.text for message in after.history if isinstance(message, AssistantMessage)]
-        demand(given.partial.text in texts, f"{given.partial.text!r} had come and is not kept")
+        demand(given.partial.text in texts, "{!r} had come and is not kept", given.partial.text)
 
 
 def _steers(seen: Seen) -> None:
@@ -70,12 +70,12 @@ def _steers(seen: Seen) -> None:
     Steering texts that become prompts come before the prompts that wait.
     """
     before, after = seen.before, seen.after
-    demand(len(after.steering) <= after.setup.options.max_steering_queue, f"{len(after.steering)} steering texts wait")
+    demand(len(after.steering) <= after.setup.options.max_steering_queue, "{} steering texts wait", len(after.steering))
     if isinstance(seen.given, SteerSent):
         skipped = {event.call_id for event in seen.events if isinstance(event, ToolSkippedForSteering)}
         for call in seen.running:
             immune = call.spec is not None and call.spec.immune
-            demand(not (immune and call.call_id in skipped), f"{call} is immune and skipped for steering")
+            demand(not (immune and call.call_id in skipped), "{} is immune and skipped for steering", call)
     if not before.steering:
         return
     refs = tuple(text.ref for text in before.steering)
@@ -83,13 +83,13 @@ def _steers(seen: Seen) -> None:
     for event in seen.events:
         if isinstance(event, SteeringApplied) and set(event.refs) == set(refs):
             said = [m.text for m in after.history if isinstance(m, UserMessage) and m.origin is Origin.STEERING]
-            demand(event.refs == refs and text in said, f"{refs} were applied as {event.refs}: {said[-1:]}")
+            demand(event.refs == refs and text in said, "{} were applied as {}: {}", refs, event.refs, said[-1:])
     taken = [event.ref for event in seen.events if isinstance(event, PromptReceived | PromptRejected)]
     taken += [after.taking.ref] if after.taking is not None else []
     order = [*taken, *(prompt.ref for prompt in after.queue)]
     behind = {prompt.ref for prompt in before.queue}
     first = next((place for place, ref in enumerate(order) if ref in behind), len(order))
-    demand(not set(order[first:]) & set(refs), f"steering {refs} comes after the prompts that wait: {order}")
+    demand(not set(order[first:]) & set(refs), "steering {} comes after the prompts that wait: {}", refs, order)
 
 
 def _says_first(seen: Seen) -> None:
@@ -99,7 +99,7 @@ def _says_first(seen: Seen) -> None:
     waited = any(waiting.hook.moment == "before_finish" for waiting in before.suspended)
     if asked and not waited and before.steering and seen.in_turn:
         last = before.round >= before.setup.options.max_turns
-        demand(last, f"before_finish runs, and {before.steering} waits")
+        demand(last, "before_finish runs, and {} waits", before.steering)
 
 
 def _supersedes(seen: Seen) -> None:
@@ -124,12 +124,12 @@ def _rewrites(seen: Seen) -> None:
             continue
         told = [_told(event) for event in seen.events if getattr(event, "replaced_by", ()) == gathered.replaced_by]
         wanted = "\n\n".join((gathered.said, *gathered.texts)) if ruling.hook == "before_steering" else gathered.said
-        demand(wanted in told, f"{ruling.hook} has replaced a text by {wanted!r}, and {told} are told")
+        demand(wanted in told, "{} has replaced a text by {!r}, and {} are told", ruling.hook, wanted, told)
         kind = AssistantMessage if ruling.hook == "after_response" else UserMessage
         kept = [message.text for message in seen.after.history if isinstance(message, kind)]
         steering = "\n".join((*kept, *(one.text for one in seen.after.steering), *dropped))
         found = wanted in steering if ruling.hook == "before_steering" else wanted in kept
-        demand(found or not seen.in_turn, f"{wanted!r} replaces a text, and is not in the history")
+        demand(found or not seen.in_turn, "{!r} replaces a text, and is not in the history", wanted)
 
 
 def _told(event: Event) -> str:
@@ -157,13 +157,13 @@ def _approves(seen: Seen) -> None:
         if call.hold is None or call.hold.approval_id != given.approval_id:
             continue
         tool = before.tools.get(call.name)
-        demand(tool is not None and tool.revision == call.revision, f"{call} is approved, and its tool has changed")
+        demand(tool is not None and tool.revision == call.revision, "{} is approved, and its tool has changed", call)
         edited = given.args is not None and not is_same(given.args, call.hold.args)
         first = seen.step.rulings[0] if seen.step.rulings else None
         checked = first is not None and first.hook == "check" and first.verdict is Verdict.PASS
-        demand(not edited or checked, f"{given} is carried out, and does not fit the tool")
+        demand(not edited or checked, "{} is carried out, and does not fit the tool", given)
         more = after.approved_always - before.approved_always
-        demand(not more or (given.always and not edited), f"{more} is approved for ever by {given}")
+        demand(not more or (given.always and not edited), "{} is approved for ever by {}", more, given)
 
 
 def _leaves(seen: Seen) -> None:

@@ -40,11 +40,11 @@ def _declares(seen: Seen) -> None:
         request, deferred = effect.request, _deferred(seen.after)
         plain = [attached.spec for attached in seen.after.tools.values() if not attached.spec.deferred]
         leading = [tool for tool in request.tools if tool not in plain]
-        demand([*request.deferred] == deferred, f"{request.deferred} can be found, and {deferred} are to be")
-        demand([*request.tools[: len(plain)]] == plain, f"{plain} are declared as {request.tools}")
-        demand(len(leading) == (2 if deferred else 0), f"{leading} are declared for the deferred tools {deferred}")
+        demand([*request.deferred] == deferred, "{} can be found, and {} are to be", request.deferred, deferred)
+        demand([*request.tools[: len(plain)]] == plain, "{} are declared as {}", plain, request.tools)
+        demand(len(leading) == (2 if deferred else 0), "{} are declared for the deferred tools {}", leading, deferred)
         unnamed = [tool.name for tool in deferred if tool.name not in leading[0].description]
-        demand(not unnamed, f"no description names {unnamed}")
+        demand(not unnamed, "no description names {}", unnamed)
 
 
 def _finds(seen: Seen) -> None:
@@ -52,13 +52,13 @@ def _finds(seen: Seen) -> None:
     before, after = seen.before, seen.after
     found = {name for event in seen.events if isinstance(event, ToolsFound) for name in event.names}
     lost = {*before.found, *found} - {*after.found}
-    demand(not lost, f"{lost} were found, and are forgotten")
+    demand(not lost, "{} were found, and are forgotten", lost)
     if not isinstance(seen.given, CompactionEnded) or after.history is before.history or not after.found:
         return
     wanted = [definition(spec) for spec in _deferred(after) if spec.name in after.found]
     told = [message.text for message in after.history] + [*after.notices]
     missing = [each for each in wanted if not any(each in text for text in told)]
-    demand(not missing or sum(map(len, wanted)) > ROOM, f"after a compaction nothing tells of {missing}")
+    demand(not missing or sum(map(len, wanted)) > ROOM, "after a compaction nothing tells of {}", missing)
 
 
 def _resolves(seen: Seen) -> None:
@@ -76,7 +76,7 @@ def _resolves(seen: Seen) -> None:
         name, args = made.args.get("name"), made.args.get("arguments")
         if made.name == caller and isinstance(name, str) and name != caller and not isinstance(args, str):
             via = "" if name == finder else caller
-            demand((kept.name, kept.via) == (name, via), f"{made} stands in the history as {kept}")
+            demand((kept.name, kept.via) == (name, via), "{} stands in the history as {}", made, kept)
 
 
 # Answers in a form
@@ -97,17 +97,19 @@ def _forms(seen: Seen) -> None:
                 wanted = _returns(before, ref)
                 if isinstance(seen.given, PromptSent) and isinstance(answer, Accepted) and answer.ref == ref:
                     wanted = seen.given.returns
-                demand(wanted in (None, after.turn.returns), f"{ref} wants {wanted}, its turn {after.turn.returns}")
+                demand(
+                    wanted in (None, after.turn.returns), "{} wants {}, its turn {}", ref, wanted, after.turn.returns
+                )
             case AgentEnd(ref=ref, fits=fits, stop_reason=stop) if before.turn is not None and before.turn.ref == ref:
                 formed = bool(before.turn.returns or before.setup.returns)
-                demand(formed or not fits, f"{ref} ends with an answer in a form, and wanted none")
-                demand(fits or not formed or stop != "end", f"{ref} ends without an answer in its form")
-                demand(not fits or _is_object(after.last_reply or ""), f"{ref} ends with {after.last_reply!r}")
+                demand(formed or not fits, "{} ends with an answer in a form, and wanted none", ref)
+                demand(fits or not formed or stop != "end", "{} ends without an answer in its form", ref)
+                demand(not fits or _is_object(after.last_reply or ""), "{} ends with {!r}", ref, after.last_reply)
             case AnswerRejected(attempt=attempt, is_last=is_last):
                 most = after.setup.options.answer_max_retries + 1
                 over = any(isinstance(other, AgentAbort) and other.kind == "answer" for other in seen.events)
-                demand(attempt <= most, f"{event} is more than the {most} that are allowed")
-                demand(is_last == over, f"{event}, and the turn is aborted: {over}")
+                demand(attempt <= most, "{} is more than the {} that are allowed", event, most)
+                demand(is_last == over, "{}, and the turn is aborted: {}", event, over)
             case _:
                 pass
 
@@ -130,9 +132,9 @@ def _said(seen: Seen) -> None:
             continue
         if ruling.hook == "before_prompt":
             told = [event.text for event in seen.events if isinstance(event, PromptReceived)]
-            demand(text in told and text in _texts(seen, UserMessage), f"{text!r} is not what the user has said")
+            demand(text in told and text in _texts(seen, UserMessage), "{!r} is not what the user has said", text)
         elif ruling.hook == "after_response":
-            demand(text in _texts(seen, AssistantMessage), f"{text!r} is not what the model has said")
+            demand(text in _texts(seen, AssistantMessage), "{!r} is not what the model has said", text)
 
 
 def _texts(seen: Seen, kind: type[UserMessage | AssistantMessage]) -> list[str]:
@@ -146,7 +148,7 @@ def _files(seen: Seen) -> None:
         return
     files = [part for part in given.parts if not isinstance(part, Text)]
     there = list(_parts(seen)) if files else []
-    demand(all(file in there for file in files), f"of {files} only {there} are in the history")
+    demand(all(file in there for file in files), "of {} only {} are in the history", files, there)
 
 
 def _parts(seen: Seen) -> Iterator[object]:

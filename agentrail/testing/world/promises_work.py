@@ -65,21 +65,21 @@ def _batches(seen: Seen) -> None:
     asked = any(isinstance(event, AskStarted) and event.request == RunTool.__name__ for event in seen.events)
     aborts = [one for one in seen.step.rulings if one.hook == "before_tool" and one.verdict is Verdict.ABORT]
     if isinstance(seen.given, StreamEnded) and aborts and not asked:  # a tool that a plugin asks for is ruled on too
-        demand(not starts, f"{starts} run though a plugin has aborted the turn at a call")
+        demand(not starts, "{} run though a plugin has aborted the turn at a call", starts)
     if isinstance(seen.given, StreamEnded) and not asked:
         behind = dropwhile(lambda event: not isinstance(event, ToolExecutionStart), seen.events)
         ruled = [event for event in behind if isinstance(event, RULED)]
-        demand(not ruled, f"{ruled} come after the first of {starts}, so not all calls were ruled on before")
+        demand(not ruled, "{} come after the first of {}, so not all calls were ruled on before", ruled, starts)
     if after.batch is not None:
         busy = [call for call in after.batch.calls if call.status in (CallStatus.RUNNING, CallStatus.SETTLING)]
         alone = any(call.spec is not None and not call.spec.parallel for call in busy)
-        demand(not alone or len(busy) == 1, f"{busy} run beside one that runs alone")
+        demand(not alone or len(busy) == 1, "{} run beside one that runs alone", busy)
         new = any(call.status is CallStatus.NEW for call in after.batch.calls)
-        demand(not (new and starts), f"{starts} run before all calls are ruled on")
+        demand(not (new and starts), "{} run before all calls are ruled on", starts)
     if before.batch is not None and after.batch is not before.batch and not isinstance(seen.given, CompactionEnded):
         wanted = [call.call_id for call in before.batch.calls]
         put = [m.call_id for m in after.history[len(before.history) :] if isinstance(m, ToolMessage)]
-        demand(put in ([], wanted), f"the results of {wanted} stand as {put}")
+        demand(put in ([], wanted), "the results of {} stand as {}", wanted, put)
 
 
 def _tries_again(seen: Seen) -> None:
@@ -93,7 +93,7 @@ def _tries_again(seen: Seen) -> None:
             left = [] if seen.after.batch is None else [one for one in seen.after.batch.calls if not one.done]
             waits = any(one.call_id == call.call_id and one.status is CallStatus.FAILED for one in left)
             asked = waits or any(ruling.hook == "on_tool_error" for ruling in seen.step.rulings)
-            demand(asked == may, f"{call} broke, and is tried again: {asked}")
+            demand(asked == may, "{} broke, and is tried again: {}", call, asked)
 
 
 def _doubts(seen: Seen) -> None:
@@ -108,7 +108,7 @@ def _doubts(seen: Seen) -> None:
     for name, args in wanted:
         known = any(doubt.covers(name, args) for doubt in after.in_doubt)
         runs = any(other == name and is_same(args, given) for other, given in again)
-        demand(known or runs, f"{name} {args} may have taken effect, and no doubt is kept")
+        demand(known or runs, "{} {} may have taken effect, and no doubt is kept", name, args)
 
 
 def _unsafe(call: Call) -> bool:
@@ -120,7 +120,7 @@ def _lingers(seen: Seen) -> None:
     if isinstance(seen.given, SessionReturned) and isinstance(seen.step.answer, Done):
         told = {event.call_id for event in seen.events if isinstance(event, ToolExecutionEnd) and event.late}
         lost = {stray.call_id for stray in seen.before.lingering} - told
-        demand(not lost, f"{lost} went on in the background, and their end is not reported")
+        demand(not lost, "{} went on in the background, and their end is not reported", lost)
 
 
 # Requests and usage
@@ -143,18 +143,18 @@ def _fails(seen: Seen) -> None:
 def _pauses(seen: Seen, failure: Failure, tried: int) -> None:
     options, wait = seen.before.setup.options, failure.retry_after or 0.0
     gave_up = any(isinstance(event, StreamError) for event in seen.events)
-    demand(gave_up == (tried > options.max_retries), f"attempt {tried} failed, and is the last: {gave_up}")
+    demand(gave_up == (tried > options.max_retries), "attempt {} failed, and is the last: {}", tried, gave_up)
     for event in seen.events:
         if isinstance(event, Retry):
-            demand(event.delay_ms >= int(wait * 1000), f"{event}, where the provider wants {wait} s")
-            demand(event.delay_ms <= max(wait, options.retry_cap) * 1000, f"{event} is longer than any pause may be")
+            demand(event.delay_ms >= int(wait * 1000), "{}, where the provider wants {} s", event, wait)
+            demand(event.delay_ms <= max(wait, options.retry_cap) * 1000, "{} is longer than any pause may be", event)
 
 
 def _counts(seen: Seen) -> None:
     """Check that the usage grows by what the input used, counted once."""
     more = _used(seen)
     used = seen.before.usage if more is NOTHING_USED else seen.before.usage.plus(more)
-    demand(seen.after.usage == used, f"{seen.given} leads from {seen.before.usage} to {seen.after.usage}")
+    demand(seen.after.usage == used, "{} leads from {} to {}", seen.given, seen.before.usage, seen.after.usage)
 
 
 def _used(seen: Seen) -> Usage:
@@ -190,7 +190,7 @@ def _compacts(seen: Seen) -> None:
         demand(mine or after.history is before.history, "a compaction that was given up replaces the history")
     if after.turn is not None and after.turn.ended is None:
         demand(after.turn.mark <= len(after.history), "the turn began after its own end")
-        demand(after.round <= after.setup.options.max_turns, f"round {after.round} is one too many")
+        demand(after.round <= after.setup.options.max_turns, "round {} is one too many", after.round)
 
 
 def adds(seen: Seen) -> None:
@@ -203,13 +203,13 @@ def adds(seen: Seen) -> None:
         added = rulings[-1].gathered.added
         pieces = () if request.messages is None else request.messages.pieces
         kept = tuple(piece for piece in pieces if isinstance(piece, Added))
-        demand(kept == added, f"plugins added {added}, and the record of the request has {kept}")
+        demand(kept == added, "plugins added {}, and the record of the request has {}", added, kept)
         sent = tuple(effect.request.messages)
         end = tuple(one.message for one in added)
-        demand(sent[len(sent) - len(end) :] == end, f"plugins added {end}, and the request ends with {sent[-3:]}")
-        demand({one.by for one in added} <= {seat.key for seat in seen.after.seats}, f"{added} is of no plugin")
+        demand(sent[len(sent) - len(end) :] == end, "plugins added {}, and the request ends with {}", end, sent[-3:])
+        demand({one.by for one in added} <= {seat.key for seat in seen.after.seats}, "{} is of no plugin", added)
         stays = [one for one in end if any(one is other for other in seen.after.history)]
-        demand(not stays, f"{stays} was added for one request, and is in the history")
+        demand(not stays, "{} was added for one request, and is in the history", stays)
 
 
 def _switches(seen: Seen) -> None:
