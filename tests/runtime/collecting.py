@@ -1,0 +1,279 @@
+"""What a supervisor has the garbage collector do: full collections come less often, and look at fewer objects.
+
+`test_collector` runs these tests in an interpreter of their own: each of them has all objects looked at several times.
+"""
+
+import gc
+import weakref
+from collections.abc import Generator
+
+import pytest
+import trio
+
+import agentrail
+from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.ports.model import EmitChunk
+from agentrail.runtime.diagnosis import watchdog
+from agentrail.runtime.shared import collector
+from agentrail.testing import ScriptedModel
+from agentrail.values.content import Text
+from agentrail.values.stream import ModelRequest, Response
+from tests.profiles import CAMPAIGN
+
+SESSIONS = 20
+TURNS = 1000 if CAMPAIGN else 100
+IN_A_CYCLE = 10_000_000 // TURNS // 10
+"""So many objects that all turns together make a million: the collector comes as often as with a thousand a turn."""
+
+
+@pytest.fixture(autouse=True)
+def _own_collector(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """Have a test begin with Python's own thresholds and nothing frozen."""
+    monkeypatch.setattr(watchdog, "SLOW", 3600.0)
+    before = gc.get_threshold()
+    gc.collect()
+    gc.unfreeze()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.fixture
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have objects frozen from `SESSIONS` sessions on."""
+    monkeypatch.setattr(collector, "MANY", SESSIONS)
+
+
+class Ring:
+    """A cycle of lists."""
+
+    def __init__(self, size: int) -> None:
+        self.links = [[self] for _ in range(size)]
+
+
+class Littering:
+    """A model of a user that makes a cycle at each request, and drops it."""
+
+    name = "littering"
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.rings: list[weakref.ref[Ring]] = []
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        self.rings.append(weakref.ref(Ring(self._size)))
+        await trio.lowlevel.checkpoint()
+        return Response((Text("fine"),))
+
+
+def saying() -> SessionSpec:
+    return SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
+
+
+async def spawned(supervisor: Supervisor) -> list[SessionHandle]:
+    return [await supervisor.spawn(saying(), f"s{number}") for number in range(SESSIONS)]
+
+
+# The thresholds
+
+
+async def test_full_collections_are_rarer_while_a_supervisor_is_open() -> None:
+    async with open_supervisor():
+        assert gc.get_threshold() == (700, 10, 100)
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+async def test_several_supervisors_set_the_thresholds_once() -> None:
+    async with open_supervisor():
+        gc.set_threshold(700, 10, 50)  # somebody else chooses: the second supervisor leaves that alone, and so the end
+        async with open_supervisor():
+            assert gc.get_threshold() == (700, 10, 50)
+        assert gc.get_threshold() == (700, 10, 50)
+    assert gc.get_threshold() == (700, 10, 50)
+
+
+async def test_the_first_of_two_may_be_left_first() -> None:
+    leave = trio.Event()
+    left = trio.Event()
+
+    async def first(task_status: trio.TaskStatus[None]) -> None:
+        async with open_supervisor():
+            task_status.started()
+            await leave.wait()
+        left.set()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(first)
+        async with open_supervisor():
+            leave.set()
+            await left.wait()
+            assert gc.get_threshold() == (700, 10, 100)
+        assert gc.get_threshold() == (700, 10, 10)
+
+
+def test_one_that_has_ended_changes_nothing_when_it_ends_again() -> None:
+    asking = collector.FewerCollections()
+    asking.begin()
+    chosen = gc.get_threshold()
+    asking.end()
+    gc.set_threshold(*chosen)  # as somebody else may choose
+    asking.end()
+    assert gc.get_threshold() == chosen
+
+
+async def test_a_higher_threshold_is_kept() -> None:
+    gc.set_threshold(700, 10, 1000)
+    async with open_supervisor():
+        assert gc.get_threshold() == (700, 10, 1000)
+        gc.collect(1)  # which has the threshold chosen again
+        assert gc.get_threshold() == (700, 10, 1000)
+    assert gc.get_threshold() == (700, 10, 1000)
+
+
+def test_a_supervisor_in_a_program_of_run_changes_nothing_more() -> None:
+    async def main() -> None:
+        async with open_supervisor():
+            assert gc.get_threshold() == (700, 10, 100)
+        assert gc.get_threshold() == (700, 10, 100)
+
+    agentrail.run(main)
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+# What lives long
+
+
+async def test_with_few_sessions_nothing_is_frozen() -> None:
+    async with open_supervisor() as supervisor:
+        await spawned(supervisor)
+        gc.collect()
+        assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("_few_are_many")
+async def test_with_many_sessions_a_full_collection_looks_at_what_is_new() -> None:
+    async with open_supervisor() as supervisor:
+        sessions = await spawned(supervisor)
+        gc.collect()
+        assert len(gc.get_objects()) < 100 < 20 * SESSIONS < gc.get_freeze_count()
+        for session in sessions:
+            await session.ask("go")
+        new = len(gc.get_objects())
+        gc.collect()
+        assert len(gc.get_objects()) < 100 < new < 100 * SESSIONS
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("_few_are_many")
+async def test_with_many_sessions_full_collections_come_soon_as_they_look_at_little() -> None:
+    async with open_supervisor() as supervisor:
+        sessions = await spawned(supervisor)
+        gc.collect(1)
+        assert gc.get_threshold() == (700, 10, 5)
+        await sessions[0].stop()
+        gc.collect(1)
+        assert gc.get_threshold() == (700, 10, 100)
+        gc.set_threshold(700, 10, 50)  # somebody else chooses
+        await supervisor.spawn(saying(), "x")
+        gc.collect(1)
+        assert gc.get_threshold() == (700, 10, 50)
+
+
+@pytest.mark.usefixtures("_few_are_many")
+async def test_while_sessions_become_more_nothing_is_looked_at_again() -> None:
+    async with open_supervisor() as supervisor:
+        await spawned(supervisor)
+        gc.collect()
+        ring = Ring(gc.get_freeze_count())
+        for number in range(2 * SESSIONS):
+            await supervisor.spawn(saying(), f"more{number}")
+        gone = weakref.ref(ring)
+        gc.collect()
+        del ring
+        gc.collect()
+        assert gone() is not None  # twice as much is frozen, and there are three times as many sessions
+
+
+@pytest.mark.usefixtures("_few_are_many")
+async def test_a_session_that_is_frozen_and_stopped_is_freed() -> None:
+    async with open_supervisor() as supervisor:
+        await spawned(supervisor)
+        model = Littering(1)
+        session = await supervisor.spawn(SessionSpec(model=model), "x")
+        await session.ask("go")
+        gone = weakref.ref(model)
+        gc.collect()
+        gc.disable()
+        await session.stop()
+        del session, model
+        gc.enable()
+        assert gone() is None
+
+
+async def test_a_session_that_waits_to_sleep_and_is_stopped_is_freed() -> None:
+    async with open_supervisor() as supervisor:
+        model = Littering(1)
+        session = await supervisor.spawn(SessionSpec(model=model, hibernate_after=1000.0), "x")
+        await session.ask("go")
+        gone = weakref.ref(model)
+        gc.disable()
+        await session.stop()
+        del session, model
+        gc.enable()
+        assert gone() is None
+
+
+@pytest.mark.usefixtures("_few_are_many")
+async def test_when_few_sessions_are_left_everything_is_looked_at_again() -> None:
+    async with open_supervisor() as supervisor:
+        sessions = await spawned(supervisor)
+        gc.collect()
+        assert gc.get_freeze_count() > 0
+        await sessions[0].stop()
+        gc.collect()
+        assert gc.get_freeze_count() == 0
+
+
+# What becomes of cycles of users
+
+
+async def _littered() -> int:
+    """Return how many objects are left of the cycles that the first half of the turns made."""
+    model = Littering(IN_A_CYCLE)
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=model), "x")
+        for _ in range(2 * TURNS):
+            await session.ask("go on")
+        if gc.get_freeze_count():
+            gc.collect()
+            assert 2 * _left(model) <= gc.get_freeze_count()  # at most half of what is frozen is garbage
+        return _left(model)
+
+
+def _left(model: Littering) -> int:
+    return IN_A_CYCLE * sum(1 for ring in model.rings[:TURNS] if ring() is not None)
+
+
+async def test_cycles_that_turns_leave_behind_are_gone_within_a_thousand_turns() -> None:
+    assert await _littered() == 0
+    assert gc.get_freeze_count() == 0
+
+
+async def test_of_cycles_no_more_stay_than_half_of_what_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were in use when objects were frozen stay until everything is looked at again."""
+    monkeypatch.setattr(collector, "MANY", 1)
+    assert await _littered() < IN_A_CYCLE * TURNS / 3
+
+
+@pytest.mark.usefixtures("_few_are_many")
+async def test_cycles_that_were_frozen_go_when_as_much_is_frozen_again() -> None:
+    async with open_supervisor() as supervisor:
+        await spawned(supervisor)
+        gc.collect()
+        ring = Ring(gc.get_freeze_count() + 100)
+        gone = weakref.ref(ring)
+        gc.collect()  # freezes the ring, and finds that twice as much is frozen now
+        del ring
+        assert gone() is not None
+        gc.collect()
+        assert gone() is None
