@@ -97,7 +97,9 @@ from agentrail.errors.refused import (
 )
 from agentrail.errors.serving import (
     BadBody,
+    BadKeys,
     BadName,
+    BadProfile,
     BadQuery,
     BodyTooLarge,
     FilesTooLarge,
@@ -114,6 +116,7 @@ from agentrail.errors.serving import (
     TooManyStreams,
     UnknownAgent,
     UnknownFile,
+    UnknownKey,
     UnknownRoute,
     WrongMedia,
 )
@@ -196,6 +199,7 @@ __all__ = [
     "BadEdit",
     "BadId",
     "BadJournal",
+    "BadKeys",
     "BadMcpServer",
     "BadMessage",
     "BadModelOptions",
@@ -203,6 +207,7 @@ __all__ = [
     "BadOptions",
     "BadPattern",
     "BadPlugin",
+    "BadProfile",
     "BadQuery",
     "BadRecord",
     "BadResponse",
@@ -334,6 +339,7 @@ __all__ = [
     "UnknownCursor",
     "UnknownField",
     "UnknownFile",
+    "UnknownKey",
     "UnknownModel",
     "UnknownPlugin",
     "UnknownPrompt",

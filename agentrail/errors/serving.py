@@ -111,6 +111,33 @@ class NotRegistered(UsageError):
         return cls(kind, name, listed(sorted(known)))
 
 
+class BadKeys(UsageError):
+    """The keys of a host cannot be read from their file, or from the environment."""
+
+    wording = "cannot take the keys of {0}: {1} {2}"
+
+    def __init__(self, source: str, line: int, problem: str) -> None:
+        super().__init__(source, f"line {line}" if line else "it", problem)
+
+
+class UnknownKey(UsageError):
+    """A file of keys has no key with this id."""
+
+    wording = "there is no key {0!r} in {1}; `agentrail serve keys list` lists them"
+
+    def __init__(self, key: str, path: str) -> None:
+        super().__init__(_cut(key), path)
+
+
+class BadProfile(UsageError):
+    """A profile of a host cannot be used."""
+
+    wording = "cannot use the profile {0!r}: {1}"
+
+    def __init__(self, profile: str, problem: str) -> None:
+        super().__init__(_cut(profile), problem)
+
+
 class UnknownFile(UsageError):
     """No file of this name was uploaded to the session."""
 

@@ -1,1 +1,1 @@
-"""The host: sessions served over HTTP, and the plugins that concern requests and process life."""
+"""The host: sessions served to people and programs."""

@@ -1,8 +1,16 @@
-"""`Identity`: who makes a request, as the host knows it; never as the request says it."""
+"""`Identity`: who makes a request, as the host knows it; never as the request says it. An `Authenticator` finds it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from agentrail.errors import NotAuthenticated
 from agentrail.values.value import Authored
+
+BEARER: Final = "bearer"
+NO_KEY: Final = "the request has no header `Authorization`"
+NO_BEARER: Final = "the header `Authorization` is not `Bearer` with one key"
 
 
 class Identity(Authored):
@@ -14,3 +22,25 @@ class Identity(Authored):
     """Id of the user, unique in the tenant."""
     scopes: frozenset[str] = frozenset()
     """What the user may do: `talk`, `decide`, `observe`, `admin`."""
+
+
+class Authenticator(Protocol):
+    """Finds out who makes a request."""
+
+    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+        """Return who sends a request with these *headers* (names in lower case); raise `NotAuthenticated` if nobody.
+
+        It is called for each request, and again and again while a stream is open, which ends when this raises.
+        """
+        ...
+
+
+def bearer(headers: Sequence[tuple[str, str]]) -> str:
+    """Return the key that *headers* bear; raise `NotAuthenticated` if they bear none, or more than one."""
+    found = [value for name, value in headers if name == "authorization"]
+    if not found:
+        raise NotAuthenticated(NO_KEY)
+    scheme, _, key = found[0].strip().partition(" ")
+    if len(found) > 1 or scheme.lower() != BEARER or not key.strip():
+        raise NotAuthenticated(NO_BEARER)
+    return key.strip()

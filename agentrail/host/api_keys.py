@@ -1,0 +1,211 @@
+"""`ApiKeys`: keys for the users of a host, of which only digests are kept, in a file or in the environment.
+
+A line of the file is one key: its id, the digest of the whole key, tenant, user, scopes, and the day on which it was
+made. Tenant and user are percent-encoded, so no field has a space. A key reads `ak_ID_SECRET`. The secret has 256
+random bits, so a plain digest of it tells nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import secrets
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote
+
+import trio
+
+from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
+from agentrail.host.identity import Identity, bearer
+from agentrail.values.value import Value
+from agentrail.wire.scopes import SCOPES
+
+log = logging.getLogger("agentrail.host")
+
+PREFIX: Final = "ak"
+ENVIRONMENT: Final = "AGENTRAIL_KEYS"
+"""The variable with the lines of the keys, if they are in no file."""
+
+FRESH: Final = 1.0
+"""Seconds after which the file is looked at again: so long a key that was withdrawn is still taken."""
+
+NO_SUCH_KEY: Final = "the key is not, or no longer, one of this host"
+
+OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+_FIELDS: Final = 6
+_NOBODY: Final = hashlib.sha256(b"").hexdigest()
+
+
+class ApiKey(Value):
+    """One key, without its secret."""
+
+    id: str
+    """Id of the key: it stands in the key, in logs and in lists."""
+    digest: str
+    """Digest of the key, in hexadecimal."""
+    identity: Identity
+    """Whose key it is, and what it allows."""
+    made: str
+    """The day on which it was made."""
+
+
+def read_keys(text: str, source: str) -> dict[str, ApiKey]:
+    """Return the keys in *text*, by id; raise `BadKeys` for a line that is none."""
+    found: dict[str, ApiKey] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        fields = line.split()
+        if len(fields) != _FIELDS:
+            raise BadKeys(source, number, f"has {len(fields)} fields, and must have {_FIELDS}")
+        name, digest, tenant, user, scopes, made = fields
+        given = frozenset(scopes.split(","))
+        if len(digest) != len(_NOBODY) or not set(digest) <= set("0123456789abcdef"):
+            raise BadKeys(source, number, "has no digest in its second field")
+        if not given <= {*SCOPES}:
+            raise BadKeys(source, number, f"has the scopes `{scopes}`; there are {', '.join(SCOPES)}")
+        if name in found:
+            raise BadKeys(source, number, f"has the id `{name}` of an earlier line")
+        found[name] = ApiKey(name, digest, Identity(unquote(tenant), unquote(user), given), made)
+    return found
+
+
+def written(keys: Iterable[ApiKey]) -> str:
+    """Return *keys* as lines, from which `read_keys` makes them again."""
+    return "".join([f"{_line(key)}\n" for key in keys])
+
+
+def _line(key: ApiKey) -> str:
+    who = key.identity
+    scopes = ",".join([scope for scope in SCOPES if scope in who.scopes])
+    return " ".join([key.id, key.digest, quote(who.tenant, safe=""), quote(who.user, safe=""), scopes, key.made])
+
+
+def new_key(tenant: str, user: str, scopes: Iterable[str]) -> tuple[ApiKey, str]:
+    """Return a new key of a *user* of *tenant*, and the key itself, which cannot be told again."""
+    given = frozenset(scopes)
+    for scope in sorted(given - {*SCOPES}):
+        raise BadChoice.among("scope", scope, SCOPES)
+    name = secrets.token_hex(6)
+    key = f"{PREFIX}_{name}_{secrets.token_urlsafe(32)}"
+    made = time.strftime("%Y-%m-%d", time.gmtime())
+    return ApiKey(name, _digest(key), Identity(tenant, user, given), made), key
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
+
+
+class KeyFile:
+    """The file with the keys of a host."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def keys(self) -> dict[str, ApiKey]:
+        """Return the keys by id; none if there is no file. Raise `BadKeys` if they cannot be read."""
+        try:
+            with self.path.open(encoding="utf-8") as file:
+                if os.fstat(file.fileno()).st_mode & OTHERS_WRITE:
+                    raise BadKeys(str(self.path), 0, "may be written by others; run `chmod go-w` on it")
+                return read_keys(file.read(), str(self.path))
+        except FileNotFoundError:
+            return {}
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadKeys(str(self.path), 0, f"cannot be read: {error}") from error
+
+    def add(self, key: ApiKey) -> None:
+        """Add *key* to the file, which is made if it is not there, for its owner alone."""
+        self._write([*self.keys().values(), key])
+
+    def withdraw(self, name: str) -> ApiKey:
+        """Take the key with the id *name* out of the file, and return it; raise `UnknownKey` if there is none."""
+        keys = self.keys()
+        if name not in keys:
+            raise UnknownKey(name, str(self.path))
+        gone = keys.pop(name)
+        self._write(keys.values())
+        return gone
+
+    def _write(self, keys: Iterable[ApiKey]) -> None:
+        """Replace the file at once: a reader finds the old keys or the new ones."""
+        text = written(keys)
+        with tempfile.NamedTemporaryFile(
+            "w", dir=self.path.parent, prefix=f".{self.path.name}.", delete=False, encoding="utf-8"
+        ) as file:
+            try:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+                Path(file.name).replace(self.path)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+
+
+class ApiKeys:
+    """Authenticator: each user has keys, which requests bear in the header `Authorization`."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, lines: str | None = None) -> None:
+        """Take the keys of the file at *path*, or of *lines*, or else of the variable `AGENTRAIL_KEYS`.
+
+        The file is read again when it has changed. Raise `BadKeys` if the keys cannot be read.
+        """
+        self._file = None if path is None else KeyFile(path)
+        self._seen: tuple[int, int] | None = None
+        self._looked = -FRESH
+        self._lock = trio.Lock()
+        self._keys: Mapping[str, ApiKey] = {}
+        if self._file is None:
+            text = os.environ.get(ENVIRONMENT, "") if lines is None else lines
+            self._keys = read_keys(text, f"`{ENVIRONMENT}`" if lines is None else "lines")
+        else:
+            self._keys = self._file.keys()
+
+    def __repr__(self) -> str:
+        return f"<ApiKeys, {len(self._keys)} keys>"
+
+    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+        """Return whose key the request bears; raise `NotAuthenticated` if it bears no valid one."""
+        given = bearer(headers)
+        await self._refresh()
+        _, _, rest = given.partition("_")
+        found = self._keys.get(rest.partition("_")[0])
+        fits = hmac.compare_digest(_digest(given), _NOBODY if found is None else found.digest)
+        if found is None or not fits:
+            raise NotAuthenticated(NO_SUCH_KEY)
+        return found.identity
+
+    async def _refresh(self) -> None:
+        """Read the file again if it has changed; a file that cannot be read has no keys."""
+        if self._file is None or trio.current_time() - self._looked < FRESH:
+            return
+        async with self._lock:
+            if trio.current_time() - self._looked < FRESH:
+                return
+            self._keys = await trio.to_thread.run_sync(self._reread, self._file)
+            self._looked = trio.current_time()
+
+    def _reread(self, file: KeyFile) -> Mapping[str, ApiKey]:
+        try:
+            found = file.path.stat()
+        except OSError:
+            seen = None
+        else:
+            seen = (found.st_mtime_ns, found.st_ino)
+        if seen is not None and seen == self._seen:
+            return self._keys
+        self._seen = seen
+        try:
+            return file.keys()
+        except BadKeys as problem:
+            log.error("no key is taken: %s", problem)  # noqa: TRY400 - the message says it all
+            return {}

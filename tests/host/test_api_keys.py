@@ -1,0 +1,158 @@
+"""Keys of a host: made, written, read, taken, and withdrawn."""
+
+from __future__ import annotations
+
+import logging
+import stat
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
+from agentrail.host.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, written
+from agentrail.host.identity import Authenticator, Identity
+from agentrail.host.local_token import LOCAL, LocalToken
+from agentrail.wire.scopes import SCOPES
+
+
+def bearing(key: str) -> list[tuple[str, str]]:
+    return [("host", "example.com"), ("authorization", f"Bearer {key}")]
+
+
+@given(
+    st.lists(
+        st.tuples(st.text(min_size=1), st.text(min_size=1), st.sets(st.sampled_from(sorted(SCOPES)), min_size=1)),
+        max_size=4,
+    )
+)
+def test_keys_are_read_as_they_were_written(whose: list[tuple[str, str, set[str]]]) -> None:
+    keys = [new_key(tenant, user, scopes)[0] for tenant, user, scopes in whose if _is_sendable(tenant + user)]
+    assert list(read_keys(written(keys), "here").values()) == keys
+
+
+def _is_sendable(text: str) -> bool:
+    return text.encode(errors="replace").decode() == text
+
+
+async def test_a_key_is_taken_as_whose_it_is_and_no_other_is() -> None:
+    ours, key = new_key("acme", "ann", ["talk", "decide"])
+    other, _ = new_key("acme", "bob", ["admin"])
+    keys: Authenticator = ApiKeys(lines=written([ours, other]))
+    assert await keys.identify(bearing(key)) == Identity("acme", "ann", frozenset({"talk", "decide"}))
+    changed = key[:-1] + ("A" if key[-1] != "A" else "B")
+    for wrong in (
+        key[:-1],
+        key[1:],
+        changed,
+        key.upper(),
+        key + "x",
+        f"ak_{other.id}_{key.split('_', 2)[2]}",
+        ours.digest,
+    ):
+        with pytest.raises(NotAuthenticated, match="not, or no longer, one of this host"):
+            await keys.identify(bearing(wrong))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("authorization", "Basic x")],
+        [("authorization", "Bearer")],
+        [*bearing("a"), *bearing("a")],
+        [("cookie", "x")],
+    ],
+)
+async def test_what_is_no_bearer_is_refused(headers: list[tuple[str, str]]) -> None:
+    for each in (ApiKeys(lines=""), LocalToken()):
+        with pytest.raises(NotAuthenticated, match="`Authorization`"):
+            await each.identify(headers)
+
+
+async def test_a_key_is_withdrawn_while_the_host_runs(tmp_path: Path) -> None:
+    file = KeyFile(tmp_path / "keys")
+    (one, key), (two, second) = new_key("acme", "ann", ["talk"]), new_key("acme", "bob", ["talk"])
+    file.add(one)
+    keys = ApiKeys(tmp_path / "keys")
+    assert (await keys.identify(bearing(key))).user == "ann"
+    file.add(two)
+    assert file.withdraw(one.id) == one
+    await trio.sleep(2)
+    assert (await keys.identify(bearing(second))).user == "bob"
+    with pytest.raises(NotAuthenticated):
+        await keys.identify(bearing(key))
+    with pytest.raises(UnknownKey, match=one.id):
+        file.withdraw(one.id)
+
+
+async def test_a_file_that_becomes_unreadable_has_no_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "keys"
+    one, key = new_key("acme", "ann", ["talk"])
+    KeyFile(path).add(one)
+    keys = ApiKeys(path)
+    path.write_text("ak acme ann\n", encoding="utf-8")
+    await trio.sleep(2)
+    for _ in range(3):
+        with caplog.at_level(logging.ERROR), pytest.raises(NotAuthenticated):
+            await keys.identify(bearing(key))
+        await trio.sleep(2)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"no key is taken: cannot take the keys of {path}: line 1 has 3 fields, and must have 6"
+    ]
+    path.write_text(written([one]), encoding="utf-8")
+    await trio.sleep(2)
+    assert (await keys.identify(bearing(key))).user == "ann"
+
+
+def test_the_file_is_its_owners_alone_and_has_no_key_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    one, key = new_key("acme & sons", "ann\n", ["talk"])
+    KeyFile(path).add(one)
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IRUSR | stat.S_IWUSR
+    text = path.read_text(encoding="utf-8")
+    assert key not in text
+    assert key.split("_", 2)[2] not in text
+    assert KeyFile(path).keys() == {one.id: one}
+    assert [each.name for each in tmp_path.iterdir()] == ["keys"]
+    path.chmod(0o620)
+    with pytest.raises(BadKeys, match=r"may be written by others; run `chmod go-w` on it"):
+        KeyFile(path).keys()
+
+
+LINES = {
+    "fields": ("a b c", "line 1 has 3 fields, and must have 6"),
+    "digest": ("# a comment\n\na b c d talk 2026-01-01", "line 3 has no digest in its second field"),
+    "scope": (f"a {'0' * 64} c d talk,fly 2026-01-01", "line 1 has the scopes `talk,fly`; there are talk, decide"),
+    "twice": (f"a {'0' * 64} c d talk 2026-01-01\n" * 2, "line 2 has the id `a` of an earlier line"),
+}
+
+
+@pytest.mark.parametrize(("lines", "told"), LINES.values(), ids=LINES)
+def test_a_line_that_is_no_key_is_named(lines: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadKeys, match=told):
+        ApiKeys(lines=lines)
+    monkeypatch.setenv("AGENTRAIL_KEYS", lines)
+    with pytest.raises(BadKeys, match=f"`AGENTRAIL_KEYS`: {told}"):
+        ApiKeys()
+
+
+def test_a_scope_that_does_not_exist_is_named() -> None:
+    with pytest.raises(BadChoice, match="scope='fly' is not a choice; use one of `talk`"):
+        new_key("acme", "ann", ["fly"])
+
+
+def test_what_a_debugger_shows_has_no_secret() -> None:
+    key = ApiKey("a1", "0" * 64, Identity("acme", "ann", frozenset({"talk"})), "2026-01-01")
+    assert repr(ApiKeys(lines=written([key]))) == "<ApiKeys, 1 keys>"
+    assert repr(LocalToken()) == "<LocalToken>"
+
+
+async def test_the_local_token_is_new_at_each_start_and_allows_everything() -> None:
+    one, two = LocalToken(), LocalToken()
+    token = one.fragment.removeprefix("#token=")
+    assert await one.identify(bearing(token)) == LOCAL
+    with pytest.raises(NotAuthenticated, match="printed at the start"):
+        await two.identify(bearing(token))
