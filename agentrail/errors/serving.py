@@ -83,6 +83,15 @@ class BadQuery(UsageError):
         super().__init__(call, at, problem)
 
 
+class CannotListen(UsageError):
+    """A server cannot listen at an address."""
+
+    wording = "cannot listen at {0}: {1}; {2}"
+
+    def __init__(self, address: str, problem: str, to_do: str) -> None:
+        super().__init__(address, problem, to_do)
+
+
 class UnknownAgent(UsageError):
     """The host has no profile of this name."""
 

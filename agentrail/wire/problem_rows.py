@@ -116,6 +116,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.ChildExists: Row(409, "use another name"),
     errors.SupervisorClosed: Row(409, _AGAIN, "the host is stopping"),
     # What the program around the host has got wrong
+    errors.CannotListen: _HOSTS_CODE,
     errors.BadTool: _HOSTS_CODE,
     errors.BadMcpServer: _HOSTS_CODE,
     errors.BadSpec: _HOSTS_CODE,

@@ -1,0 +1,238 @@
+"""`HttpConnection`: serves the requests of one connection, one after the other."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import Final, Protocol
+
+import h11
+import trio
+
+from agentrail.errors import BodyTooLarge, OriginRefused
+from agentrail.host.http11.access_log import tell_request, told_target
+from agentrail.host.http11.http_limits import HttpLimits
+from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse, Streaming
+from agentrail.host.http11.inbound.received import PIECE, Inbound, PeerGone
+from agentrail.host.http11.inbound.request_body import ConnectionBody
+from agentrail.host.http11.inbound.request_head import RequestHead, read_head
+from agentrail.host.http11.outbound import DateHeader, Outbound
+from agentrail.host.http11.refusals import NOT_FOR_H11, HttpRefusal
+from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.wire.problems import INTERNAL, MEDIA_TYPE, Problem, problem_of
+
+log = logging.getLogger("agentrail.http")
+
+_PROBLEM_HEADERS: Final = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"))
+
+
+class Service(Protocol):
+    """What the connections of a server share."""
+
+    handler: Handler
+    limits: HttpLimits
+    date: DateHeader
+    draining: bool
+
+    def rests(self, connection: HttpConnection) -> None:
+        """Note that the connection waits for a request."""
+        ...
+
+    def works(self, connection: HttpConnection) -> None:
+        """Note that the connection has a request, or has ended."""
+        ...
+
+
+class HttpConnection:
+    """One connection, from its first byte to its end."""
+
+    __slots__ = (
+        "_began",
+        "_first",
+        "_inbound",
+        "_line",
+        "_machine",
+        "_outbound",
+        "_rest",
+        "_service",
+        "_stream",
+        "peer",
+    )
+
+    def __init__(self, stream: trio.abc.Stream, peer: str, service: Service) -> None:
+        self._stream = stream
+        self._service = service
+        self.peer = peer
+        self._machine = h11.Connection(h11.SERVER, service.limits.head)
+        self._inbound = Inbound(stream, service.limits)
+        self._outbound = Outbound(stream, self._machine, service.limits, service.date)
+        self._rest: trio.CancelScope | None = None
+        self._first = True
+        self._line: tuple[str, str] | None = None
+        self._began = 0.0
+
+    def __repr__(self) -> str:
+        return f"<HttpConnection from {self.peer}, {'waiting' if self._rest else 'working'}>"
+
+    def end_rest(self) -> None:
+        """Close the connection if it waits for a request; otherwise no-op: its request is served first."""
+        if self._rest is not None:
+            self._rest.cancel()
+
+    async def serve(self) -> None:
+        """Serve requests until the peer or the server is done."""
+        try:
+            while await self._begins() and await self._serve_one():
+                self._machine.start_next_cycle()
+        except PeerGone:
+            return
+
+    # One request
+
+    async def _begins(self) -> bool:
+        """Wait for the first byte of a request; return false if none comes."""
+        if self._inbound.buffer:
+            return not self._service.draining
+        if self._service.draining:
+            return False
+        limits = self._service.limits
+        came = False
+        with trio.move_on_after(limits.head_time if self._first else limits.keep_alive) as rest:
+            self._rest = rest
+            self._service.rests(self)
+            try:
+                came = await self._inbound.more_whenever()
+            finally:
+                self._rest = None
+                self._service.works(self)
+        self._first = False
+        return came
+
+    async def _serve_one(self) -> bool:
+        """Serve a request; return whether another may follow."""
+        self._began = trio.current_time()
+        self._line = None
+        self._outbound.status = self._outbound.sent = 0
+        try:
+            return await self._answered()
+        except HttpRefusal as refusal:
+            content = refusal.problem.content
+            head = self._outbound.prepared(_told(refusal.problem), close=True)
+            await self._outbound.answer(head, content, bare=False)
+            await self._linger()
+            return False
+        finally:
+            seconds = trio.current_time() - self._began
+            tell_request(self.peer, self._line, self._outbound.status, self._outbound.sent, seconds)
+
+    async def _answered(self) -> bool:
+        head, body = await self._read()
+        bare = head.method == "HEAD"
+        method = "GET" if bare else head.method
+        response = await self._handled(HttpRequest(method, head.path, head.query, head.headers, self.peer, body))
+        unread = not (body.ended or body.take_what_is_there())
+        response, first = self._prepared(response, close=unread or self._service.draining)
+        if isinstance(response.content, bytes):
+            await self._outbound.answer(first, response.content, bare=bare)
+        else:
+            await self._outbound.begin(first)
+            if not bare:
+                await self._stream_by(response.content, watching=not unread)
+            await self._outbound.end()
+        if unread:
+            await self._linger()
+        return self._machine.our_state is h11.DONE and self._machine.their_state is h11.DONE
+
+    async def _read(self) -> tuple[RequestHead, ConnectionBody]:
+        raw = await self._inbound.head()
+        head = read_head(raw, self._service.limits)
+        self._line = (head.method, head.target)
+        try:
+            self._machine.receive_data(raw)
+            self._machine.next_event()
+        except h11.RemoteProtocolError as error:
+            raise HttpRefusal(NOT_FOR_H11) from error
+        limits, say_continue = self._service.limits, self._outbound.say_continue
+        return head, ConnectionBody(head, self._inbound, self._machine, limits, say_continue)
+
+    async def _handled(self, request: HttpRequest) -> HttpResponse:
+        """Return the answer of the handler, or the problem that an exception of it stands for."""
+        failed: list[BaseException] = []
+        with Contained(failed.append):
+            return await self._service.handler(request)
+        match failed[0]:
+            case HttpRefusal() as refusal:
+                return _told(refusal.problem)
+            case BodyTooLarge() | OriginRefused() as error:
+                return _told(problem_of(error, "read the request"))
+            case PeerGone() as gone:
+                raise gone
+            case error:
+                return self._crashed(error)
+
+    def _crashed(self, error: BaseException) -> HttpResponse:
+        method, target = self._line or ("-", "-")
+        tell(log, error, "the handler of %s %s failed", method, told_target(target), words=False)
+        return _told(INTERNAL)
+
+    def _prepared(self, response: HttpResponse, *, close: bool) -> tuple[HttpResponse, h11.Response]:
+        try:
+            return response, self._outbound.prepared(response, close=close)
+        except Exception as error:  # noqa: BLE001 - a handler may return anything
+            response = self._crashed(error)
+            return response, self._outbound.prepared(response, close=close)
+
+    async def _stream_by(self, streaming: Streaming, *, watching: bool) -> None:
+        """Call *streaming*; raise `PeerGone` if it does not come to its end, so that its answer is seen to be cut."""
+        failed: list[BaseException] = []
+        ended = False
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - the watcher ends with the answer
+            scope = nursery.cancel_scope
+
+            async def send(data: bytes) -> None:
+                try:
+                    await self._outbound.piece(data)
+                except PeerGone:
+                    scope.cancel()
+                    await trio.lowlevel.checkpoint()
+
+            if watching:
+                nursery.start_soon(self._watch, scope)
+            with Contained(failed.append):
+                await streaming(send)
+                ended = True
+            scope.cancel()
+        if failed:
+            self._crashed(failed[0])
+        if not ended:
+            raise PeerGone
+
+    async def _watch(self, scope: trio.CancelScope) -> None:
+        """Cancel *scope* when the peer goes away; stop watching if it sends more than another head meanwhile."""
+        try:
+            while await self._inbound.more_whenever():
+                if len(self._inbound.buffer) > self._service.limits.head:
+                    return
+        except PeerGone:
+            pass
+        scope.cancel()
+
+    async def _linger(self) -> None:
+        """Read on for a while: if bytes were left unread, closing would take the answer from the peer (TCP reset)."""
+        with (
+            trio.move_on_after(self._service.limits.linger),
+            suppress(trio.BrokenResourceError, trio.ClosedResourceError),
+        ):
+            if isinstance(self._stream, trio.SocketStream):
+                await self._stream.send_eof()
+            for _ in range(MOST_DROPPED):
+                if not await self._stream.receive_some(PIECE):
+                    return
+
+
+MOST_DROPPED: Final = 64
+"""Pieces that are read and dropped before a connection is closed."""
+
+
+def _told(problem: Problem) -> HttpResponse:
+    return HttpResponse(problem.status, problem.headers + _PROBLEM_HEADERS, problem.content)

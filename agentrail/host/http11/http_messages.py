@@ -1,0 +1,84 @@
+"""What a handler gets and returns: `HttpRequest` with its `Body`, and `HttpResponse`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from attrs import frozen
+
+from agentrail.errors import BodyTooLarge
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+Send: TypeAlias = Callable[[bytes], Awaitable[None]]
+"""Sends a piece of a streamed answer. It is cancelled when the peer has gone, or does not read in time."""
+
+Streaming: TypeAlias = Callable[[Send], Awaitable[None]]
+"""Writes a streamed answer by the `Send` that it is given. It is cancelled when the peer goes away."""
+
+
+class Body(ABC):
+    """The body of a request, which is read only if its handler asks for it."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def length(self) -> int | None:
+        """The number of bytes that the peer has announced; `None` if it sends chunks."""
+
+    @property
+    @abstractmethod
+    def limit(self) -> int:
+        """The most bytes that `read` takes, if it is given no limit."""
+
+    @abstractmethod
+    async def chunk(self) -> bytes:
+        """Return the next bytes, of any number; no bytes at the end."""
+
+    async def read(self, limit: int | None = None) -> bytes:
+        """Return the whole body; raise `BodyTooLarge` as soon as it is known to have more than *limit* bytes."""
+        most = self.limit if limit is None else limit
+        if self.length is not None and self.length > most:
+            raise BodyTooLarge(most)
+        pieces = bytearray()
+        while piece := await self.chunk():
+            pieces += piece
+            if len(pieces) > most:
+                raise BodyTooLarge(most)
+        return bytes(pieces)
+
+
+@frozen
+class HttpRequest:
+    """One request. HEAD is handled as GET; the connection leaves out the content of the answer."""
+
+    method: str
+    path: str
+    """Decoded once. It begins with `/`, and has no empty segment, `.` or `..`, and no control character."""
+    query: str
+    """As it was sent, without the `?`."""
+    headers: Headers
+    """Names in lower case."""
+    peer: str
+    """The IP address of the peer; `unix` on a unix socket."""
+    body: Body
+
+    def header(self, name: str) -> str | None:
+        """Return the first header with a *name* (in lower case); `None` if there is none."""
+        return next((value for key, value in self.headers if key == name), None)
+
+
+@frozen
+class HttpResponse:
+    """An answer. `Connection`, `Content-Length`, `Date` and `Transfer-Encoding` are added by the connection."""
+
+    status: int
+    headers: Headers = ()
+    content: bytes | Streaming = b""
+
+
+Handler: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]
+"""The application. An exception that it raises becomes a 500 without its words, and a line in the log."""

@@ -1,0 +1,209 @@
+"""`HttpServer`: listens at one or more addresses, and serves their connections with one handler."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from ipaddress import IPv6Address, ip_address
+from typing import Final, TypeAlias
+
+import trio
+
+from agentrail.host.http11.http_connection import HttpConnection
+from agentrail.host.http11.http_limits import HttpLimits
+from agentrail.host.http11.http_messages import Handler
+from agentrail.host.http11.inbound.received import PIECE
+from agentrail.host.http11.listening import Address, Listening, opened
+from agentrail.host.http11.outbound import DateHeader
+from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
+from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.wire.problems import MEDIA_TYPE
+
+log = logging.getLogger("agentrail.http")
+
+INTERNET: Final = frozenset({socket.AF_INET, socket.AF_INET6})
+
+UNIX: Final = "unix"
+"""The peer of a connection on a unix socket."""
+
+MOST_TOLD: Final = 64
+"""How many connections at once are told that there are too many; others are only closed."""
+
+Stream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+Started: TypeAlias = trio.TaskStatus[Sequence[Listening]]
+
+
+class HttpServer:
+    """Serves connections until it is drained. Its *handler* is called once for each request."""
+
+    def __init__(self, handler: Handler, now_ms: Callable[[], int], limits: HttpLimits | None = None) -> None:
+        self.handler = handler
+        self.limits = limits or HttpLimits()
+        self.date = DateHeader(now_ms)
+        self.draining = False
+        self._drained = trio.Event()
+        self._ended = trio.Event()
+        self._within = 0.0
+        self._open = 0
+        self._of_network: Counter[str] = Counter()
+        self._resting: dict[HttpConnection, None] = {}
+        self._told = 0
+
+    def __repr__(self) -> str:
+        return f"<HttpServer with {self._open} connections, {len(self._resting)} waiting>"
+
+    @property
+    def connections(self) -> int:
+        """Number of open connections."""
+        return self._open
+
+    async def serve(
+        self,
+        addresses: Sequence[Address],
+        *,
+        task_status: Started = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Listen at the *addresses*, tell `task_status` where, and serve until the server is drained."""
+        try:
+            async with AsyncExitStack() as stack:
+                listening = [await stack.enter_async_context(opened(address)) for address in addresses]
+                listeners = [listener for one in listening for listener in one.listeners]
+                async with trio.open_nursery() as connections:  # noqa: TID251 - the connections end with the server
+                    accept = partial(trio.serve_listeners, self._serve, listeners, handler_nursery=connections)
+                    async with trio.open_nursery() as accepting:  # noqa: TID251 - it ends when the server is drained
+                        await accepting.start(accept)
+                        task_status.started(listening)
+                        await self._drained.wait()
+                        accepting.cancel_scope.cancel()
+                    connections.cancel_scope.deadline = trio.current_time() + self._within
+                    for connection in tuple(self._resting):
+                        connection.end_rest()
+        finally:
+            self._ended.set()
+
+    async def drain(self, within: float) -> None:
+        """Stop accepting, close what waits, let requests end *within* so many seconds, and return after the last one.
+
+        Streamed answers must end by themselves when the server is drained; what is left then is cancelled.
+        """
+        self.draining = True
+        self._within = within
+        self._drained.set()
+        await self._ended.wait()
+
+    async def wait_drained(self) -> None:
+        """Wait until `drain` is called: a streamed answer then says goodbye, and returns."""
+        await self._drained.wait()
+
+    # For the connections
+
+    def rests(self, connection: HttpConnection) -> None:
+        """Note that the connection waits for a request."""
+        self._resting[connection] = None
+
+    def works(self, connection: HttpConnection) -> None:
+        """Note that the connection has a request, or has ended."""
+        self._resting.pop(connection, None)
+
+    async def _serve(self, stream: Stream) -> None:
+        """Serve one connection. Nothing that it raises may reach `trio.serve_listeners`: that would end the server."""
+        with Contained(_tell):
+            peer = _peer_of(stream)
+            network = _network_of(peer)
+            if self._has_place(network):
+                self._open += 1
+                self._of_network[network] += 1
+                try:
+                    await self._serve_or_close(stream, peer)
+                finally:
+                    self._open -= 1
+                    self._of_network[network] -= 1
+                    if not self._of_network[network]:
+                        del self._of_network[network]
+            else:
+                await self._turn_away(stream)
+
+    async def _serve_or_close(self, stream: Stream, peer: str) -> None:
+        try:
+            if await self._is_encrypted(stream):
+                await HttpConnection(stream, peer, self).serve()
+        finally:
+            # A peer that does not read keeps TLS from saying goodbye; it is cut then.
+            with trio.move_on_after(self.limits.linger):
+                await stream.aclose()
+
+    def _has_place(self, network: str) -> bool:
+        """Whether one more connection may be served; if the server is full, the one that has waited longest goes."""
+        if network != UNIX and self._of_network[network] >= self.limits.per_address:
+            return False
+        if self._open < self.limits.connections:
+            return True
+        oldest = next(iter(self._resting), None)
+        if oldest is None:
+            return False
+        self.works(oldest)
+        oldest.end_rest()
+        return True
+
+    async def _is_encrypted(self, stream: Stream) -> bool:
+        """Shake hands if the connection uses TLS; return false if that fails, or takes too long."""
+        if isinstance(stream, trio.SSLStream):
+            with trio.move_on_after(self.limits.head_time), suppress(trio.BrokenResourceError):
+                await stream.do_handshake()
+                return True
+            return False
+        return True
+
+    async def _turn_away(self, stream: Stream) -> None:
+        """Close a connection for which there is no place; say so, unless that would need TLS or there are too many."""
+        try:
+            if isinstance(stream, trio.SocketStream) and self._told < MOST_TOLD:
+                self._told += 1
+                try:
+                    with trio.move_on_after(self.limits.linger), suppress(trio.BrokenResourceError):
+                        await stream.send_all(_full())
+                        await stream.send_eof()
+                        while await stream.receive_some(PIECE):
+                            pass
+                finally:
+                    self._told -= 1
+        finally:
+            await trio.aclose_forcefully(stream)
+
+
+def _tell(error: BaseException) -> None:
+    tell(log, error, "a connection failed", words=False)
+
+
+def _peer_of(stream: Stream) -> str:
+    """Return the IP address of the peer, `unix` on a unix socket, and no text if it has gone already."""
+    transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    if transport.socket.family not in INTERNET:
+        return UNIX
+    try:
+        return str(transport.socket.getpeername()[0])
+    except OSError:
+        return ""
+
+
+def _network_of(peer: str) -> str:
+    """Return what is counted as one peer: an IPv4 address, or an IPv6 network of 64 bits, which one customer has."""
+    try:
+        address = ip_address(peer)
+    except ValueError:
+        return peer
+    if isinstance(address, IPv6Address):
+        return str(address.ipv4_mapped or address.packed[:8].hex())
+    return peer
+
+
+def _full() -> bytes:
+    document = HttpRefusal(NO_PLACE).problem.content
+    head = f"HTTP/1.1 503 Service Unavailable\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(document)}\r\n"
+    return f"{head}retry-after: 1\r\nconnection: close\r\n\r\n".encode() + document

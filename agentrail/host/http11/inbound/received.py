@@ -1,0 +1,73 @@
+"""`Inbound`: what a connection has received and not used yet."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import trio
+
+from agentrail.host.http11.http_limits import KIB, HttpLimits
+from agentrail.host.http11.inbound.request_head import refuse_control
+from agentrail.host.http11.refusals import CUT_HEAD, ENDLESS_LINE, LATE_HEAD, LONG_HEAD, HttpRefusal
+
+PIECE: Final = 64 * KIB
+"""The most bytes that are received, or sent, at once."""
+
+_END: Final = b"\r\n\r\n"
+
+
+class PeerGone(Exception):  # noqa: N818 - it is no failure of ours
+    """The peer has closed the connection, or it is broken: nobody is there to be answered."""
+
+
+class Inbound:
+    """The receiving side of a connection."""
+
+    __slots__ = ("_limits", "_stream", "buffer")
+
+    def __init__(self, stream: trio.abc.Stream, limits: HttpLimits) -> None:
+        self._stream = stream
+        self._limits = limits
+        self.buffer = bytearray()
+
+    async def more(self, within: float) -> bool | None:
+        """Receive; return whether something came, `None` if nothing did *within* so many seconds."""
+        with trio.move_on_after(within):
+            return await self.more_whenever()
+        return None
+
+    async def more_whenever(self) -> bool:
+        """Receive, however long it takes; return false at the end of the peer's bytes."""
+        try:
+            received = await self._stream.receive_some(PIECE)
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise PeerGone from error
+        self.buffer += received
+        return bool(received)
+
+    async def head(self) -> bytes:
+        """Return the bytes of the next head, of which some are there already; raise `HttpRefusal` if none can come."""
+        seen = 0
+        deadline = math.inf
+        while (end := self.buffer.find(_END, max(seen - len(_END), 0), self._limits.head)) < 0:
+            self._refuse(seen)
+            seen = len(self.buffer)
+            if deadline == math.inf:
+                deadline = trio.current_time() + self._limits.head_time
+            came = await self.more(max(deadline - trio.current_time(), 0))
+            if came is None:
+                raise HttpRefusal(LATE_HEAD, self._limits.head_time)
+            if not came:
+                raise HttpRefusal(CUT_HEAD)
+        head = bytes(self.buffer[: end + len(_END)])
+        del self.buffer[: len(head)]
+        return head
+
+    def _refuse(self, seen: int) -> None:
+        """Raise `HttpRefusal` if what is there cannot become a head; the first *seen* bytes are known to be good."""
+        buffer, most = self.buffer, self._limits.head
+        end = min(len(buffer), most)
+        refuse_control(buffer, max(seen - 1, 0), end - buffer.endswith(b"\r", 0, end))
+        if len(buffer) >= most:
+            raise HttpRefusal(LONG_HEAD if b"\r\n" in buffer[:most] else ENDLESS_LINE, most)

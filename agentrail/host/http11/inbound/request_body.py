@@ -1,0 +1,97 @@
+"""`ConnectionBody`: the body of the request that a connection is serving."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import h11
+
+from agentrail.host.http11.http_limits import HttpLimits
+from agentrail.host.http11.http_messages import Body
+from agentrail.host.http11.inbound.chunking import ChunkedBody, Framing, PlainBody
+from agentrail.host.http11.inbound.received import Inbound
+from agentrail.host.http11.inbound.request_head import RequestHead
+from agentrail.host.http11.refusals import CUT_BODY, LATE_BODY, HttpRefusal
+
+
+class ConnectionBody(Body):
+    """Reads a body from a connection, and tells h11 of it in a plain form."""
+
+    __slots__ = ("_framing", "_inbound", "_length", "_limits", "_machine", "_say_continue", "_waits")
+
+    def __init__(
+        self,
+        head: RequestHead,
+        inbound: Inbound,
+        machine: h11.Connection,
+        limits: HttpLimits,
+        say_continue: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._framing: Framing = ChunkedBody() if head.length is None else PlainBody(head.length)
+        self._inbound = inbound
+        self._machine = machine
+        self._limits = limits
+        self._length = head.length
+        self._say_continue = say_continue
+        self._waits = head.expects
+        if head.length == 0:
+            self._machine.next_event()  # the end of the message
+
+    @property
+    def length(self) -> int | None:
+        """The number of bytes that the peer has announced; `None` if it sends chunks."""
+        return self._length
+
+    @property
+    def limit(self) -> int:
+        """The most bytes that `read` takes, if it is given no limit."""
+        return self._limits.body
+
+    @property
+    def ended(self) -> bool:
+        """Whether the whole body has been taken."""
+        return self._framing.ended
+
+    async def chunk(self) -> bytes:
+        """Return the next bytes, of any number; no bytes at the end."""
+        while not self._framing.ended:
+            content = self._take()
+            if content:
+                return content
+            if not self._framing.ended:
+                await self._receive()
+        return b""
+
+    def take_what_is_there(self) -> bool:
+        """Drop what has been received of the body already; return whether that was the rest."""
+        try:
+            while self._inbound.buffer and self._take():
+                pass
+        except HttpRefusal:
+            return False
+        return self._framing.ended
+
+    def _take(self) -> bytes:
+        """Take what is in the buffer, and hand it to h11 as one chunk, or as it is."""
+        content = self._framing.take(self._inbound.buffer)
+        told = content
+        if self._length is None:
+            told = b"%x\r\n%b\r\n" % (len(content), content) if content else b""
+            if self._framing.ended:
+                told += b"0\r\n\r\n"
+        if told:
+            self._machine.receive_data(told)
+            while self._machine.their_state is h11.SEND_BODY and self._machine.next_event() is not h11.NEED_DATA:
+                pass
+        return content
+
+    async def _receive(self) -> None:
+        if self._waits:
+            self._waits = False
+            if not self._inbound.buffer:
+                await self._say_continue()
+        came = await self._inbound.more(self._limits.body_idle)
+        if came is None:
+            raise HttpRefusal(LATE_BODY, self._limits.body_idle)
+        if not came:
+            raise HttpRefusal(CUT_BODY)

@@ -1,0 +1,208 @@
+"""Reads the head of a request, more strictly than h11.
+
+What two readers could understand in different ways is refused, so that no proxy before this server sees other requests
+than this server does (request smuggling). Where RFC 9112 lets a server be lenient, this one is not.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Final
+
+from attrs import frozen
+
+from agentrail.host.http11.http_limits import HttpLimits
+from agentrail.host.http11.http_messages import Headers
+from agentrail.host.http11.refusals import (
+    BAD_HEADER,
+    BAD_HOST,
+    BAD_LENGTH,
+    BAD_PATH,
+    BAD_QUERY,
+    BAD_REQUEST_LINE,
+    BARE_END,
+    CONTROL,
+    DOTS,
+    FOLDED,
+    HIDDEN,
+    LONG_TARGET,
+    MANY_HEADERS,
+    NO_PATH,
+    NOT_UTF8,
+    OLD_CHUNKS,
+    OTHER_CODING,
+    OTHER_EXPECTATION,
+    OTHER_METHOD,
+    OTHER_VERSION,
+    TWICE,
+    TWO_LENGTHS,
+    UNKNOWN_LENGTH,
+    HttpRefusal,
+)
+from agentrail.host.http11.site_policy import is_host
+
+METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+
+ONCE: Final = frozenset(
+    {
+        "authorization",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "idempotency-key",
+        "last-event-id",
+        "origin",
+        "transfer-encoding",
+    }
+)
+"""Headers that may come once: of two, another reader could take the other one."""
+
+BARE: Final = re.compile(rb"(?<!\r)\n|\r(?!\n)")
+"""An end of line that is not CR LF. A CR at the very end counts as one too."""
+
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_VERSION: Final = re.compile(r"HTTP/[0-9](\.[0-9])?")
+_LENGTH: Final = re.compile(r"0|[1-9][0-9]{0,17}")
+_PATH: Final = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})+")
+_QUERY: Final = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*")
+_PLAIN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9\-_~]+)+/?|/")
+_HIDDEN: Final = re.compile(r"[\x00-\x1f\x7f/\\]")
+_ESCAPE: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+
+
+@frozen
+class RequestHead:
+    """The head of a request, checked."""
+
+    method: str
+    target: str
+    """As it was sent."""
+    path: str
+    query: str
+    headers: Headers
+    length: int | None
+    """Bytes of the body; `None` if it comes in chunks."""
+    expects: bool
+    """Whether the peer waits for `100 Continue` before it sends the body."""
+
+
+def read_head(raw: bytes, limits: HttpLimits) -> RequestHead:
+    """Return the head in *raw*, which ends with an empty line; raise `HttpRefusal` if it is not valid."""
+    refuse_control(raw)
+    first, *lines = raw[:-4].decode("latin-1").split("\r\n")
+    method, target, version = _request_line(first, limits)
+    if len(lines) > limits.headers:
+        raise HttpRefusal(MANY_HEADERS, limits.headers)
+    headers = tuple(map(_header, lines))
+    once = _singles(headers)
+    if not is_host(once.get("host")):
+        raise HttpRefusal(BAD_HOST)
+    path, query = _split(target)
+    _refuse_other_expectation(once)
+    length = _length(once, method, version)
+    expects = "expect" in once and version == "HTTP/1.1" and length != 0
+    return RequestHead(method, target, path, query, headers, length, expects)
+
+
+def refuse_control(raw: bytes | bytearray, start: int = 0, end: int = sys.maxsize) -> None:
+    """Raise `HttpRefusal` if *raw* has, from *start* to *end*, a bare CR or LF or another control character."""
+    if BARE.search(raw, start, end):
+        raise HttpRefusal(BARE_END)
+    if _CONTROL.search(raw, start, end):
+        raise HttpRefusal(CONTROL)
+
+
+def _request_line(line: str, limits: HttpLimits) -> tuple[str, str, str]:
+    parts = line.split(" ")
+    if len(parts) != 3 or not _TOKEN.fullmatch(parts[0]):  # noqa: PLR2004 - method, target, version
+        raise HttpRefusal(BAD_REQUEST_LINE)
+    method, target, version = parts
+    if version not in {"HTTP/1.1", "HTTP/1.0"}:
+        if _VERSION.fullmatch(version):
+            raise HttpRefusal(OTHER_VERSION, version)
+        raise HttpRefusal(BAD_REQUEST_LINE)
+    if method not in METHODS:
+        raise HttpRefusal(OTHER_METHOD, ", ".join(sorted(METHODS)))
+    if len(target) > limits.target:
+        raise HttpRefusal(LONG_TARGET, limits.target)
+    return method, target, version
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not _TOKEN.fullmatch(name):
+        if line[:1] in {" ", "\t"}:
+            raise HttpRefusal(FOLDED)
+        raise HttpRefusal(BAD_HEADER)
+    return name.lower(), value.strip(" \t")
+
+
+def _singles(headers: Headers) -> dict[str, str]:
+    """Return the headers that may come once; raise `HttpRefusal` if one came twice."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        if name in ONCE:
+            if name in found:
+                raise HttpRefusal(TWICE, name)
+            found[name] = value
+    return found
+
+
+def _length(once: dict[str, str], method: str, version: str) -> int | None:
+    """Return the length of the body; `None` if it comes in chunks."""
+    coding, length = once.get("transfer-encoding"), once.get("content-length")
+    if coding is not None:
+        if length is not None:
+            raise HttpRefusal(TWO_LENGTHS)
+        if version == "HTTP/1.0":
+            raise HttpRefusal(OLD_CHUNKS)
+        if coding.lower() != "chunked":
+            raise HttpRefusal(OTHER_CODING)
+        return None
+    if length is None:
+        # A body of HTTP/1.0 without a length would end with the connection; and whoever expects `100 Continue` has one.
+        if (version == "HTTP/1.0" and method in {"PATCH", "POST", "PUT"}) or "expect" in once:
+            raise HttpRefusal(UNKNOWN_LENGTH)
+        return 0
+    if not _LENGTH.fullmatch(length):
+        raise HttpRefusal(BAD_LENGTH)
+    return int(length)
+
+
+def _refuse_other_expectation(once: dict[str, str]) -> None:
+    if once.get("expect", "100-continue").lower() != "100-continue":
+        raise HttpRefusal(OTHER_EXPECTATION)
+
+
+def _split(target: str) -> tuple[str, str]:
+    """Return the decoded path and the query of *target*."""
+    if not target.startswith("/"):
+        raise HttpRefusal(NO_PATH)
+    path, _, query = target.partition("?")
+    if query and (not _QUERY.fullmatch(query) or "%00" in query):
+        raise HttpRefusal(BAD_QUERY)
+    if not _PLAIN_PATH.fullmatch(path):
+        path = _decoded(path)
+    return path, query
+
+
+def _decoded(path: str) -> str:
+    if not _PATH.fullmatch(path):
+        raise HttpRefusal(BAD_PATH)
+    try:
+        path = _ESCAPE.sub(_unescaped, path)
+    except UnicodeDecodeError:
+        raise HttpRefusal(NOT_UTF8) from None
+    if not {".", "..", ""}.isdisjoint(path.removesuffix("/").split("/")[1:]):
+        raise HttpRefusal(DOTS)
+    return path
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    text = bytes.fromhex(found[0].replace("%", "")).decode()
+    if _HIDDEN.search(text):
+        raise HttpRefusal(HIDDEN)
+    return text

@@ -1,0 +1,186 @@
+"""Where a server listens: `Tcp`, with TLS or without, and `UnixSocket`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import ssl
+import stat
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import trio
+from attrs import frozen
+
+from agentrail.errors import CannotListen
+
+BACKLOG: Final = 1024
+"""Connections that the system keeps until they are accepted."""
+
+LOCK_AGAIN: Final = 0.01
+"""Seconds after which a folder that another process has locked is tried again."""
+
+ANOTHER_PORT: Final = "choose another address or port"
+ANOTHER_PATH: Final = "choose another path, in a folder of your own"
+NO_SOCKET: Final = "a file that is no socket is there"
+LIVING: Final = "another program listens there"
+
+
+@frozen
+class Tcp:
+    """A port of an address of this machine; port 0 is any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    tls: ssl.SSLContext | None = None
+
+
+@frozen
+class UnixSocket:
+    """A unix socket at a *path*, for the user of this process alone (mode 0600)."""
+
+    path: Path
+
+
+Address: TypeAlias = Tcp | UnixSocket
+
+Listener: TypeAlias = trio.SocketListener | trio.SSLListener[trio.SocketStream]
+
+
+@frozen
+class Listening:
+    """An address at which a server listens."""
+
+    url: str
+    port: int
+    """The port that was found, if any was asked for; 0 for a unix socket."""
+    listeners: Sequence[Listener]
+
+
+def tls_context(certificate: Path, key: Path | None = None) -> ssl.SSLContext:
+    """Return a context for a server with the *certificate* (PEM, with its chain) and its *key*, from TLS 1.2 on."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+@asynccontextmanager
+async def opened(address: Address) -> AsyncGenerator[Listening]:
+    """Listen at *address*; raise `CannotListen` if that is not possible."""
+    match address:
+        case Tcp():
+            listeners = await _tcp(address)
+            try:
+                yield _listening(address, listeners)
+            finally:
+                for one in listeners:
+                    one.socket.close()
+        case UnixSocket(path):
+            listener = await _unix(path)
+            made = _identity(path)
+            try:
+                yield Listening(_named(path), 0, (listener,))
+            finally:
+                listener.socket.close()
+                with suppress(OSError):
+                    if _identity(path) == made:
+                        path.unlink()
+
+
+async def _tcp(address: Tcp) -> list[trio.SocketListener]:
+    try:
+        listeners = await trio.open_tcp_listeners(address.port, host=address.host, backlog=BACKLOG)
+    except (OSError, OverflowError) as error:
+        named = f"{address.host}:{address.port}"
+        raise CannotListen(named, str(error), ANOTHER_PORT) from error
+    if address.port == 0:  # each would have a port of its own
+        for one in listeners[1:]:
+            one.socket.close()
+        del listeners[1:]
+    return listeners
+
+
+def _listening(address: Tcp, listeners: list[trio.SocketListener]) -> Listening:
+    port: int = listeners[0].socket.getsockname()[1]
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    context = address.tls
+    if context is None:
+        return Listening(f"http://{host}:{port}", port, tuple(listeners))
+    encrypted = [trio.SSLListener(one, context, https_compatible=True) for one in listeners]
+    return Listening(f"https://{host}:{port}", port, tuple(encrypted))
+
+
+async def _unix(path: Path) -> trio.SocketListener:
+    """Return a listener at *path*; a socket that nobody listens at any more is replaced."""
+    try:
+        with _folder(path.parent) as folder:
+            # Two that start at once would both find a dead socket, and the second would remove that of the first.
+            while not _locked(folder):  # noqa: ASYNC110 - no event tells that another process gives a lock back
+                await trio.sleep(LOCK_AGAIN)
+            _remove_dead(path)
+            return _bound(path)
+    except OSError as error:
+        raise CannotListen(_named(path), str(error), ANOTHER_PATH) from error
+
+
+@contextmanager
+def _folder(path: Path) -> Generator[int]:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield folder
+    finally:
+        os.close(folder)  # which also takes the lock away
+
+
+def _locked(folder: int) -> bool:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_dead(path: Path) -> None:
+    """Remove a socket at *path* that nobody listens at; raise `CannotListen` if something else is there."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise CannotListen(_named(path), NO_SOCKET, ANOTHER_PATH)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            path.unlink(missing_ok=True)
+            return
+        except BlockingIOError:
+            pass  # its queue is full, so somebody listens
+    raise CannotListen(_named(path), LIVING, ANOTHER_PATH)
+
+
+def _bound(path: Path) -> trio.SocketListener:
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        bound.bind(str(path))
+        path.chmod(0o600)  # before `listen`: until then nobody can connect
+        bound.listen(BACKLOG)
+        return trio.SocketListener(trio.socket.from_stdlib_socket(bound))
+    except BaseException:
+        bound.close()
+        raise
+
+
+def _named(path: Path) -> str:
+    return f"unix:{path}"
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.lstat()
+    return found.st_dev, found.st_ino

@@ -1,0 +1,120 @@
+"""`Outbound`: sends the answers of a connection, each piece with a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final
+
+import h11
+import trio
+
+from agentrail.errors import BadChoice, WrongType
+from agentrail.host.http11.http_limits import HttpLimits
+from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.http11.inbound.received import PIECE, PeerGone
+
+OWNED: Final = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
+"""Headers that the connection alone sets: they say where an answer ends."""
+
+_PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
+WITHOUT_CONTENT: Final = frozenset({204, 304})
+
+
+class DateHeader:
+    """The value of the header `Date`, made once a second."""
+
+    __slots__ = ("_now_ms", "_second", "_text")
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._second = -1
+        self._text = ""
+
+    def text(self) -> str:
+        """Return the date and time of now."""
+        second = self._now_ms() // 1000
+        if second != self._second:
+            self._second, self._text = second, formatdate(second, usegmt=True)
+        return self._text
+
+
+class Outbound:
+    """The sending side of a connection."""
+
+    __slots__ = ("_cut", "_date", "_limits", "_machine", "_stream", "sent", "status")
+
+    def __init__(self, stream: trio.abc.Stream, machine: h11.Connection, limits: HttpLimits, date: DateHeader) -> None:
+        self._stream = stream
+        self._machine = machine
+        self._limits = limits
+        self._date = date
+        self._cut = False
+        self.status = 0
+        """Status of the current answer; 0 before it has begun."""
+        self.sent = 0
+        """Bytes of content that were sent for the current answer."""
+
+    def prepared(self, response: HttpResponse, *, close: bool) -> h11.Response:
+        """Return the head of an answer; raise an exception of any class if the handler's *response* is not valid."""
+        status, content = response.status, response.content
+        headers = [*response.headers, ("date", self._date.text())]
+        if not OWNED.isdisjoint(name.lower() for name, _ in response.headers):
+            raise BadChoice("headers", response.headers, "headers that the connection does not set")
+        if status in WITHOUT_CONTENT:
+            if content != b"":
+                raise BadChoice("status", status, "those that have content")
+        elif isinstance(content, bytes):
+            headers.append(("content-length", str(len(content))))
+        elif not callable(content):
+            raise WrongType.of("content", content, "bytes or a function that streams")
+        if close:
+            headers.append(("connection", "close"))
+        return h11.Response(status_code=status, headers=headers, reason=_PHRASES.get(status, b""))
+
+    async def answer(self, head: h11.Response, content: bytes, *, bare: bool) -> None:
+        """Send a whole answer; without its content if it is *bare*."""
+        data = self._begun(head)
+        if content and not bare:
+            self.sent = len(content)
+            data += self._machine.send(h11.Data(data=content)) or b""
+        data += self._machine.send(h11.EndOfMessage()) or b""
+        await self._send(data)
+
+    async def begin(self, head: h11.Response) -> None:
+        """Send the head of a streamed answer."""
+        await self._send(self._begun(head))
+
+    async def piece(self, data: bytes) -> None:
+        """Send a piece of a streamed answer."""
+        if data:
+            self.sent += len(data)
+            await self._send(self._machine.send(h11.Data(data=data)) or b"")
+
+    async def end(self) -> None:
+        """End a streamed answer."""
+        await self._send(self._machine.send(h11.EndOfMessage()) or b"")
+
+    async def say_continue(self) -> None:
+        """Tell the peer to send the body."""
+        event = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+        await self._send(self._machine.send(event) or b"")
+
+    def _begun(self, head: h11.Response) -> bytes:
+        self.status = head.status_code
+        return self._machine.send(head) or b""
+
+    async def _send(self, data: bytes) -> None:
+        if self._cut:
+            raise PeerGone
+        self._cut = True  # until all is sent: after half a piece, nothing may follow
+        for at in range(0, len(data), PIECE):
+            with trio.move_on_after(self._limits.write_time) as scope:
+                try:
+                    await self._stream.send_all(data if len(data) <= PIECE else data[at : at + PIECE])
+                except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                    raise PeerGone from error
+            if scope.cancelled_caught:
+                raise PeerGone
+        self._cut = False
