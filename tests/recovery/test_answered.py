@@ -1,0 +1,47 @@
+"""A process that is killed between the answer of a model, its check and its record gives an answer that fits, once."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+POINTS: Final = {
+    "RESPONSE": (0, 0),
+    "MESSAGE_TAKEN": (0, 0),
+    "class": (1, 0),
+    "APPEND": (1, 0),
+    "COMMIT": (1, 0),
+    "COMMITTED": (1, 1),
+    "APPENDED": (1, 1),
+    "PUBLISH": (1, 1),
+}
+"""The points, and whether the answer that had come was checked there, and its record written."""
+
+PLACES: Final = [
+    *((who, answer, point) for who in ("spec", "caller") for answer in (1, 2) for point in POINTS),
+    *(("late", answer, point) for answer in (1, 2) for point in ("RESPONSE", "class", "COMMITTED")),
+]
+
+
+def test_a_typed_answer_is_checked_and_given_once_wherever_the_process_is_killed(tmp_path: Path) -> None:
+    places = [f"{who}:{answer}:{point}" for who, answer, point in PLACES]
+    command = [sys.executable, "-m", "tests.recovery.answered", str(tmp_path), *places]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
+    assert told.stdout.splitlines() == [f"{place} -9 0" for place in places]
+    for place, (who, answer, point) in zip(places, PLACES, strict=True):
+        found = json.loads((tmp_path / place / "end").read_text())
+        checked, written = POINTS[point]
+        rejected, ended = (written, 0) if answer == 1 else (1, written)
+        assert found["checked"] == answer - 1 + checked, place
+        assert found["stored"] == {"PromptReceived": 1, "AnswerRejected": rejected, "AgentEnd": ended}, place
+        paid = len((tmp_path / place / "asked").read_text().splitlines())
+        if who == "late" and not rejected:  # the class is not known when the answer comes again: the schema decides
+            assert found["answers"] == ["unfit", "unfit"], place
+            assert found["in_the_end"] == {"PromptReceived": 1, "AnswerRejected": 0, "AgentEnd": 1}, place
+            assert paid == answer + 1, place
+        else:
+            assert found["answers"] == ["4", "4"], place
+            assert found["in_the_end"] == {"PromptReceived": 1, "AnswerRejected": 1, "AgentEnd": 1}, place
+            assert paid == answer + 2 - rejected - ended, place
+        assert found["unfit"] is None, place
