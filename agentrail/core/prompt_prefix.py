@@ -6,6 +6,7 @@ next request looks at the noted parts alone, so a request whose prompt only grew
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2s
 from typing import Final
@@ -42,8 +43,11 @@ UNREAD: Final = frozenset(
 )
 """Options of a model that are no part of what it reads. Any other option is taken for one: it may be a model's own."""
 
-CHOOSY: Final = ("anthropic:",)
-"""Beginnings of names of models whose provider reads all messages again if other tools may or must be called."""
+CHOOSY: Final = re.compile("^anthropic:|claude", re.IGNORECASE)
+"""Names of models for which all messages are read again if other tools may or must be called.
+
+They are those of the wire format of Anthropic, wherever its server is, and Claude behind other servers.
+"""
 
 LIMIT: Final = "max_turns"
 """Name of the part that the last request of a turn changes, as it forbids calls."""
@@ -105,7 +109,7 @@ def altered_form(before: JsonObject) -> tuple[Altered, ...]:
 
 def closing(state: State) -> tuple[Altered, ...]:
     """Return the note for the next request that the one of *state* forbids calls; none if nothing depends on it."""
-    choosy = state.round >= state.setup.options.max_turns and state.using[0].startswith(CHOOSY)
+    choosy = state.round >= state.setup.options.max_turns and CHOOSY.search(state.using[0])
     return _LAST if choosy else ()
 
 
@@ -169,7 +173,7 @@ def _declared_for(state: State, options: JsonObject) -> str:
 def _chosen(state: State, before: JsonObject) -> list[Altered]:
     """Return the note that other tools may or must be called than *before*, if the provider reads messages again."""
     model, options = state.using
-    if not state.tools or not model.startswith(CHOOSY):
+    if not state.tools or not CHOOSY.search(model):
         return []
     forbade, forbids = any(part.kind == CHOICE for part in state.altered), bool(closing(state))
     if _choice(before, forbids=forbade) == _choice(options, forbids=forbids):

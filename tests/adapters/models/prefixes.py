@@ -23,8 +23,8 @@ HEAD: Final = (
 READ: Final = (*HEAD, "tools", "system", "systemInstruction", "instructions", "input", "messages", "contents")
 """Fields of a body that a model reads, in order. Anthropic documents this order; the others document none."""
 
-CHOOSY: Final = (*READ[: READ.index("messages")], "tool_choice", *READ[READ.index("messages") :])
-"""The fields for Anthropic: with another `tool_choice`, messages are read again, but neither tools nor system prompt.
+WITH_CHOICE: Final = (*READ[: READ.index("messages")], "tool_choice", *READ[READ.index("messages") :])
+"""The fields for models of Anthropic: with another `tool_choice`, messages are read again, but neither tools nor system prompt.
 
 The table "What invalidates the cache" in its guide to prompt caching says so; the others say nothing of it.
 """
@@ -33,12 +33,14 @@ UNREAD: Final = frozenset({"cache_control", "maxOutputTokens", "temperature", "s
 """Fields within these that the model does not read."""
 
 
-def prompt_of(request: ModelRequest, provider: str) -> bytes:
-    """Return the bytes of *request* that *provider* compares with what it has in its cache, without cache marks.
+def prompt_of(request: ModelRequest, reader: str) -> bytes:
+    """Return the bytes of *request* that *reader* compares with what it has in its cache, without cache marks.
 
-    They begin with the name of the request's model, which may be none of the *provider*'s.
+    The reader is a provider with an own wire format, or a model. The bytes begin with the name of the request's model,
+    which may be none of the reader's.
     """
-    wire, model = format_of(PROVIDERS[provider]), OWN[provider].partition(":")[2]
+    provider, _, model = OWN.get(reader, reader).partition(":")
+    wire = format_of(PROVIDERS[provider])
     settings = read_settings(request.options)
     request = with_demanded(request, settings)
     if request.returns:  # as `RemoteModel.stream` has the answer take its form
@@ -49,11 +51,19 @@ def prompt_of(request: ModelRequest, provider: str) -> bytes:
     if request.must_call:
         settings = demanding(request, settings, able=wire.demands(provider, model, settings))
     body = cast("Mapping[str, object]", thaw(wire.render(request, provider, model, settings).body))
-    items = [
-        _unmarked(item) for key in (CHOOSY if provider == "anthropic" else READ) for item in _items(body.get(key, ()))
-    ]
+    is_claude = provider == "anthropic" or "claude" in model.lower()
+    if is_claude and "system" not in body:
+        body = _with_system(body)
+    items = [_unmarked(item) for key in (WITH_CHOICE if is_claude else READ) for item in _items(body.get(key, ()))]
     read = b"".join(json.dumps(item).encode() for item in items if item)
     return request.model.encode() + read
+
+
+def _with_system(body: Mapping[str, object]) -> Mapping[str, object]:
+    """Return *body* with the messages of the system prompt in a field of their own, as Anthropic has them."""
+    messages = cast("list[Mapping[str, object]]", body["messages"])
+    system = [message for message in messages if message["role"] == "system"]
+    return {**body, "system": system, "messages": [message for message in messages if message["role"] != "system"]}
 
 
 def common(one: bytes, other: bytes) -> int:

@@ -35,6 +35,8 @@ from tests.profiles import CAMPAIGN
 
 EDITS = 1_000 if CAMPAIGN else 200
 SAME, OTHER = OWN["anthropic"], "other:one"
+CLAUDE: Final = ("openrouter:anthropic/claude-opus-5", "vllm:Claude-Sonnet-5")
+"""Models of Anthropic behind servers with another wire format."""
 FORM: Final[Mapping[str, Json]] = {
     "type": "object",
     "properties": {"answer": {"type": "string"}},
@@ -207,7 +209,7 @@ class Edit:
     ) -> None:
         self.expected = expected
         self.forms = forms
-        self.readers = readers  # providers of which it is to be true
+        self.readers = readers  # providers, or models, of which it is to be true
         self.passing = passing  # the most bytes that end a request and are of this request alone
         self.plugins = [Keyed(f"Editor{place}", plugin) for place, plugin in enumerate(plugins)]
         self.between = between
@@ -355,8 +357,9 @@ def head_edit(chance: random.Random) -> Edit:
 
 
 def choice_edit(chance: random.Random) -> Edit:
-    """Return an edit of what may be called: Anthropic alone reads messages again for it."""
+    """Return an edit of what may be called: for models of Anthropic alone, messages are read again for it."""
     elsewhere = chance.choice([provider for provider in OWN if provider != "anthropic"])
+    claude = chance.choice(CLAUDE)
     chosen: dict[str, Json] = {"tool_choice": chance.choice(("any", "none", FrozenObject({"tool": "cut"})))}
     calls = say(calls=[call("cut")])
     by_tool = [say(calls=[call("answer", json.loads(text))]) for text in SPOKEN]
@@ -389,6 +392,8 @@ def choice_edit(chance: random.Random) -> Edit:
                 model=OWN[elsewhere],
                 readers=(elsewhere,),
             ),
+            Edit(limit, max_turns=2, script=("a", "b", calls, "c"), model=claude, readers=(claude,)),
+            Edit((*option, ""), between=switching(**chosen), model=claude, readers=(claude,)),
             told(None, max_turns=1, between=switching(**chosen)),
             told((*option, ""), between=switching(**chosen)),
             told((*option, ""), between=switching(), model_options=chosen),
@@ -408,7 +413,7 @@ async def played(edit: Edit) -> tuple[list[ModelRequest], list[PrefixChanged]]:
     later = [tool(f"deferred{place}", LONG * 8, deferred=True) for place in range(8)]
     told: list[Event] = []
     named: dict[str, Formed] = {
-        name: Formed(edit.script, name, requests, edit.forms) for name in (OTHER, *OWN.values())
+        name: Formed(edit.script, name, requests, edit.forms) for name in (OTHER, *OWN.values(), *CLAUDE)
     }
 
     def made(rest: str) -> Formed:
