@@ -82,6 +82,7 @@ def without_answer_tool(response: Response, name: str) -> Response:
 
     Calls of the answer tool beside others are left out: the model answers again when it has their results.
     """
+    response = response.but(by_tool=True)
     answers = [call for call in response.calls if call.name == name]
     if not answers:
         return response

@@ -28,6 +28,15 @@ KINDS: Final = ("model", "options", "returns", "tool", SKILLS, MEMORY, CHOICE, "
 
 HEAD: Final = KINDS[:3]
 
+UPFRONT: Final = KINDS[:4]
+"""Kinds of parts after whose change the way in which a model gets the form of the answer may be another one."""
+
+REFUSED: Final = "refused"
+"""Name of the part `returns` if the provider has refused the schema, and the answer tool takes its place."""
+
+ACCEPTED: Final = "accepted"
+"""Name of the part `returns` if the provider takes a schema that it has refused before."""
+
 UNREAD: Final = frozenset(
     {
         "api_key",
@@ -133,6 +142,18 @@ def prefix_changed(
         return None
     first = min(changed, key=lambda part: (KINDS.index(part.kind), part.kept))
     return PrefixChanged(first.kind, first.name, first.by, tokens(_read_again(state, first, answered)))
+
+
+def form_changed(state: State, *, by_tool: bool) -> tuple[PrefixChanged, ...]:
+    """Return the event that the answer in a form came by another way than the last one; none if it did not.
+
+    It is known with the response alone, as the model itself sends a request with the tool after its provider has
+    refused the schema. Nothing is told if the provider had neither form in its cache.
+    """
+    if state.by_tool is None or state.by_tool is by_tool:
+        return ()
+    again = _read_again(state, Altered("returns", "returns", ""), _answered(state.history))
+    return (PrefixChanged("returns", REFUSED if by_tool else ACCEPTED, "", tokens(again)),)
 
 
 def _differs(state: State, tools: Mapping[str, tuple[str, int]], part: Altered) -> bool:

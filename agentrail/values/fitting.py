@@ -269,7 +269,9 @@ def fit_response(response: object) -> Response:
     stop: object = given.stop
     if type(stop) is not StopReason:
         raise UnfitError(stop, "a StopReason", "its `stop`")
-    return _response(parts, calls, stop, fit_usage(given.usage))
+    if type(cast("object", given.by_tool)) is not bool:
+        raise UnfitError(given.by_tool, "true or false", "its `by_tool`")
+    return _response(parts, calls, stop, fit_usage(given.usage), given.by_tool)
 
 
 def _as_response(found: object) -> Response:

@@ -107,6 +107,8 @@ class Response(Authored):
     """Why the model stopped."""
     usage: Usage = NOTHING_USED
     """Usage of the response."""
+    by_tool: bool = False
+    """Whether the answer in a form was asked for by a tool, because the model or its provider took no schema."""
 
 
 class Partial(Value):

@@ -11,7 +11,7 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.finding import tell_again
 from agentrail.core.machine.steering import merge_steering
-from agentrail.core.prompt_prefix import closing, compacted, prefix_changed
+from agentrail.core.prompt_prefix import UPFRONT, closing, compacted, prefix_changed
 from agentrail.core.system_prompt import fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
@@ -161,6 +161,7 @@ def _compare(
     changed = prefix_changed(s, shown, last, switched)
     if changed is not None:
         w.emit(changed)
+        s.by_tool = None if changed.part in UPFRONT else s.by_tool
     s.altered = closing(s)
     s.shown = None if replaced is None else Shown(replaced, last)
 

@@ -14,6 +14,7 @@ from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, ke
 from agentrail.core.machine.finding import meant
 from agentrail.core.machine.requests import OVERFLOW, abort_by, next_round, want_compaction
 from agentrail.core.machine.tool_results import find, put
+from agentrail.core.prompt_prefix import form_changed
 from agentrail.core.vocabulary.effects import CancelRequest, OpenStream
 from agentrail.core.vocabulary.inputs import StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.core.vocabulary.options import Options
@@ -86,6 +87,9 @@ def on_ended(w: StepDraft, ended: StreamEnded) -> None:
     s.request = None
     response = ended.response
     w.count(response.usage)
+    if s.returns:
+        w.emit(*form_changed(s, by_tool=response.by_tool))
+        s.by_tool = response.by_tool
     if s.setup.options.inline_tags:
         response = _cut_tags(w, response)
     if not response.calls and not any(map(_text_of, response.parts)) and response.stop is not REFUSED:

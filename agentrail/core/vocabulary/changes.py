@@ -235,6 +235,7 @@ class Change(Value):
     shown: ChangedShown | UnsetType | None = UNSET
     compact_by: str | UnsetType = UNSET
     crowded: int | UnsetType = UNSET
+    by_tool: bool | UnsetType | None = UNSET
 
 
 NO_CHANGE: Final = Change()

@@ -303,6 +303,7 @@ class State(Draftable):
     shown: Shown | None = None
     compact_by: str = ""
     crowded: int = 0
+    by_tool: bool | None = None
 
     def plugin_state(self, plugin: str | type[object]) -> object:
         """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""

@@ -24,9 +24,10 @@ READ: Final = (*HEAD, "tools", "system", "systemInstruction", "instructions", "i
 """Fields of a body that a model reads, in order. Anthropic documents this order; the others document none."""
 
 WITH_CHOICE: Final = (*READ[: READ.index("messages")], "tool_choice", *READ[READ.index("messages") :])
-"""The fields for models of Anthropic: with another `tool_choice`, messages are read again, but neither tools nor system prompt.
+"""The fields for models of Anthropic.
 
-The table "What invalidates the cache" in its guide to prompt caching says so; the others say nothing of it.
+With another `tool_choice`, messages are read again, but neither tools nor system prompt. The table
+"What invalidates the cache" in its guide to prompt caching says so; the others say nothing of it.
 """
 
 UNREAD: Final = frozenset({"cache_control", "maxOutputTokens", "temperature", "stopSequences"})
