@@ -20,6 +20,20 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
         signal.signal(number, handler)
 
 
+thawed: list[bool] = []
+"""Not empty if objects were unfrozen in the test that runs."""
+
+_unfreeze = gc.unfreeze
+
+
+def _noted_unfreeze() -> None:
+    thawed.append(True)
+    _unfreeze()
+
+
+gc.unfreeze = _noted_unfreeze
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the collector from looking at the thousands of tests while they are made, and at all later."""
@@ -30,6 +44,21 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    """Freeze all objects again after a test that has unfrozen them, as a supervisor of many sessions does at its end.
+
+    Else each full collection of all later tests looks at the objects of the whole suite, which takes a second.
+    """
+    try:
+        return (yield)
+    finally:
+        if thawed:
+            thawed.clear()
+            gc.collect()
+            gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
