@@ -50,6 +50,11 @@ _WORDS: Final = tuple(
     for pattern, words in (
         (r"Expected `(.+)`, got `(.+)`", "is {1} where {0} is wanted"),
         (r"Expected `array` of length (.+), got (.+)", "holds {1} things where {0} are wanted"),
+        (r"Expected `str` of length >= (.+)", "has fewer than {0} characters"),
+        (r"Expected `str` of length <= (.+)", "has more than {0} characters"),
+        (r"Expected `array` of length >= (.+)", "has fewer than {0} items"),
+        (r"Expected `array` of length <= (.+)", "has more than {0} items"),
+        (r"Expected `(?:int|float)` >= (.+)", "is less than {0}"),
         (r"Object missing required field `(.+)`", "lacks `{0}`"),
         (r"Object contains unknown field `(.*)`", "has the key `{0}`, which is not known"),
         (r"Invalid (?:enum )?value .*", "is none of those that are known"),  # the value itself may be a secret

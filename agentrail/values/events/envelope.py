@@ -15,6 +15,9 @@ class Cursor(NamedTuple):
     n: int = 0
     """Number of ephemeral events since that one."""
 
+    def __str__(self) -> str:
+        return f"{self.seq}.{self.n}"
+
 
 class Event(Authored, tag_field=TAG):
     """Something that happened in a session."""
