@@ -96,6 +96,12 @@ def read_internal(internal: str) -> SessionName | None:
     return SessionName(tenant, user, parts[2]) if tenant and user and parts[2] else None
 
 
+def visible(internal: str) -> str:
+    """Return an id in the journal as clients see it; what no host has made stays as it is."""
+    found = read_internal(internal)
+    return internal if found is None else found.visible
+
+
 def without_tenant(text: str, tenant: str) -> str:
     """Return *text* with the ids of the tenant's sessions as clients of the tenant see them."""
     return re.sub(rf"(?<![A-Za-z0-9._-]){MARK}\.{re.escape(escaped(tenant))}\.(?=[A-Za-z0-9_-])", "", text)

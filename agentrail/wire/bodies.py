@@ -1,0 +1,244 @@
+"""What calls take: bodies as JSON, and queries of addresses. Nothing here says who sends it: that is what the key says.
+
+Tools, plugins and models of one's own are code, so they are given by the names under which the host knows them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+from msgspec import Meta
+
+from agentrail.core.vocabulary.commands import Kill, When
+from agentrail.values.content import Part
+from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.value import Value
+
+MAX_NAMED: Final = 200
+"""The most characters of a name, a title or a label."""
+
+MAX_NAMES: Final = 100
+"""The most names, labels or parts in one body."""
+
+Filled: TypeAlias = Annotated[str, Meta(min_length=1)]
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_NAMED)]
+Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
+SomeNames: TypeAlias = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_NAMES)]
+Words: TypeAlias = Filled | Annotated[tuple[Part, ...], Meta(min_length=1, max_length=MAX_NAMES)]
+"""A message: a text, or its parts."""
+Positive: TypeAlias = Annotated[int, Meta(ge=1)]
+Counted: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class Body(Value):
+    """Base class of bodies."""
+
+
+class ChatBody(Body):
+    """A message, for a new or a known session."""
+
+    message: Words
+    """What is said: a text, or a list of parts."""
+    agent: Name | None = None
+    """Name of the profile, for a new session; the first one if not given."""
+    session: Name | None = None
+    """Id of the session; if not given, a new one is opened. A name that is not there yet is given to a new one."""
+    files: Names = ()
+    """Names of uploaded files that go with the message."""
+
+
+class OpenBody(Body):
+    """A session to be opened."""
+
+    agent: Name | None = None
+    """Name of the profile; the first one if not given."""
+    session: Name | None = None
+    """Name of the session; the host makes one up if not given."""
+    title: Annotated[str, Meta(max_length=MAX_NAMED)] = ""
+    """Title of the session."""
+    labels: Names = ()
+    """Labels of the session."""
+
+
+class PromptBody(Body):
+    """A message for a session."""
+
+    message: Words
+    """What is said: a text, or a list of parts."""
+    files: Names = ()
+    """Names of uploaded files that go with the message."""
+
+
+class SteerBody(Body):
+    """A text for the open turn's next request."""
+
+    text: Filled
+    """The text."""
+    when: When = "gap"
+    """`gap`: after the response under way; `now`: at once, by cutting it."""
+
+
+class AbortBody(Body):
+    """How the open turn is ended."""
+
+    reason: str | None = None
+    """Why."""
+    kill_tools: Kill = "killable"
+    """Which running calls are cancelled: none, those whose tool may be killed, or all."""
+    clear_queue: bool = False
+    """Whether queued prompts are dropped too."""
+
+
+class ApproveBody(Body):
+    """A held call is to run."""
+
+    approval: Name
+    """Id of the held call."""
+    args: JsonObject | None = None
+    """Edited arguments, in place of those that were held."""
+    always: bool = False
+    """Whether later calls of its family pass too."""
+    auto_resume: bool = True
+    """Whether the turn goes on once nothing is held."""
+
+
+class RejectBody(Body):
+    """A held call is not to run."""
+
+    approval: Name
+    """Id of the held call."""
+    reason: str | None = None
+    """Why; the model gets it."""
+    auto_resume: bool = False
+    """Whether the turn goes on once nothing is held."""
+
+
+class RespondBody(Body):
+    """The answer to a question."""
+
+    ref: Name
+    """Id of the question."""
+    answer: str
+    """The answer."""
+
+
+class ModelBody(Body):
+    """Another model, from the next turn on."""
+
+    model: Name | SomeNames
+    """Name of the model; or names: the first is asked, the others in its place if it fails."""
+    options: JsonObject = EMPTY
+    """Options for the provider."""
+
+
+class ToolsBody(Body):
+    """Tools that are added, removed or replaced, all or none."""
+
+    do: Literal["attach", "detach", "replace"]
+    """What is done."""
+    tools: SomeNames
+    """To attach or replace: names under which the host knows tools; to detach: names of the session's tools."""
+
+
+class AttachPluginBody(Body, tag_field="do", tag="attach"):
+    """A plugin is added as soon as no turn is open."""
+
+    plugin: Name
+    """The name under which the host knows the plugin."""
+
+
+class DetachPluginBody(Body, tag_field="do", tag="detach"):
+    """A plugin is removed as soon as no turn is open."""
+
+    plugin: Name
+    """Key of the plugin in the session."""
+
+
+class UpdatePluginBody(Body, tag_field="do", tag="update"):
+    """Options of a plugin are changed as soon as no turn is open."""
+
+    plugin: Name
+    """Key of the plugin in the session."""
+    options: JsonObject
+    """The options that change."""
+    pin: bool = False
+    """Whether the options survive changes of the code."""
+
+
+PluginsBody: TypeAlias = AttachPluginBody | DetachPluginBody | UpdatePluginBody
+"""A plugin is added, removed or changed."""
+
+
+class CompactBody(Body):
+    """The context is to be made shorter."""
+
+    reason: str | None = None
+    """Why."""
+
+
+class ForkBody(Body):
+    """A new session with the past of this one."""
+
+    at: Positive | None = None
+    """Number of the last record of the past; all of it if not given."""
+    session: Name | None = None
+    """Name of the new session; the host makes one up if not given."""
+
+
+class Query(Value):
+    """Base class of queries."""
+
+
+class PageQuery(Query):
+    """Which part of a list."""
+
+    after: Name | None = None
+    """The `next` of the page before; the first page if not given."""
+    limit: Positive | None = None
+    """The most items; the host has a default and a most."""
+
+
+class SessionsQuery(PageQuery):
+    """Which sessions, and which part of the list."""
+
+    owner: Name | None = None
+    """Sessions of this user, as ids write it; `*`: of all users of the tenant; one's own if not given."""
+    label: Name | None = None
+    """Sessions with this label."""
+    ended: bool | None = None
+    """Sessions that have, or have not, ended."""
+
+
+class MessagesQuery(Query):
+    """Which part of the conversation."""
+
+    after: Counted | None = None
+    """The `next` of the page before; the beginning if not given."""
+    limit: Positive | None = None
+    """The most items; the host has a default and a most."""
+
+
+class EventsQuery(Query):
+    """From where on, and which events."""
+
+    since: Filled | None = None
+    """A cursor, `seq.n`: the events after it, then live ones; `0`: all. Live ones alone if not given.
+
+    The header `Last-Event-ID` says the same, and counts if both are given: a browser sends it when it connects again.
+    """
+    types: Filled | None = None
+    """Names of events, with commas between; all if not given."""
+
+
+class DeleteQuery(Query):
+    """How a session is taken away."""
+
+    redact: bool = False
+    """Whether only its texts are blotted out, and the records stay."""
+
+
+class FileQuery(Query):
+    """What an uploaded file is called."""
+
+    name: Name = "file"
+    """Name that the file has for its user; in the session it gets a name of the host's."""

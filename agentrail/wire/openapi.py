@@ -1,0 +1,180 @@
+"""The OpenAPI 3.1 document of a host, made from the tables of routes, calls and problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from inspect import cleandoc
+from typing import Final, TypeAlias, cast
+
+import msgspec
+
+from agentrail.errors import AgentrailError
+from agentrail.values.events.catalogue import AnyEvent
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.json import FrozenObject
+from agentrail.values.messages import Message
+from agentrail.version import __version__
+from agentrail.wire import problems, sse_frames
+from agentrail.wire.bodies import Query
+from agentrail.wire.calls import CALLS, JSON, SCOPES, HostCall, errors_of
+from agentrail.wire.problem_rows import ROWS
+from agentrail.wire.routes import ROUTES, SESSION, HostRoute
+from agentrail.wire.views import to_json
+
+Document: TypeAlias = dict[str, object]
+
+_TEMPLATE: Final = "#/components/schemas/{name}"
+_PROBLEM: Final = "#/components/schemas/Problem"
+_TEXT: Final[Document] = {"type": "string"}
+_PROBLEM_SCHEMA: Final[Document] = {
+    "title": "Problem",
+    "description": "What stood in the way of a request (RFC 9457).",
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "description": f"Kind of error, which never changes: `{problems.TYPES}NAME`."},
+        "title": {"type": "string", "description": "The kind of error in words."},
+        "status": {"type": "integer", "description": "Status of the response."},
+        "detail": {"type": "string", "description": "The three that follow, as one sentence."},
+        "attempted": {"type": "string", "description": "What the request was to do."},
+        "found": {"type": "string", "description": "What stood in the way."},
+        "to_do": {"type": "string", "description": "What the client can do about it."},
+    },
+    "required": ["type", "title", "status", "detail", "attempted", "found", "to_do"],
+}
+_ABOUT: Final = (
+    "Sessions of agents: talk to them, steer and abort them, decide about calls that wait for a person, and follow "
+    "their events. Who sends a request is what its key says, never what is in its body."
+)
+_FRAMES: Final = (
+    f"Frames of server-sent events. `id` is a cursor, `event` the name of the event (the `$` in the data), `data` an "
+    f"`Envelope`. A frame `{sse_frames.GAP}` says that events are missing up to the cursor `to`; "
+    f"`{sse_frames.REPLY}` and `{sse_frames.PROBLEM}` end a stream."
+)
+
+
+def openapi_json() -> bytes:
+    """Return the document as JSON; the bytes are the same for each call."""
+    return _written()
+
+
+@cache
+def _written() -> bytes:
+    return to_json(document())
+
+
+def document() -> Document:
+    """Return the document as plain data."""
+    hints = [*_shown(), Envelope, AnyEvent, Message]
+    written, components = msgspec.json.schema_components(hints, schema_hook=_foreign, ref_template=_TEMPLATE)
+    schemas = dict(zip(map(repr, hints), written, strict=True))
+    for schema in components.values():
+        if "description" in schema:
+            schema["description"] = cleandoc(schema["description"])
+    paths: dict[str, Document] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "info": {"title": "agentrail", "version": __version__, "description": _ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": {**dict(sorted(components.items())), "Problem": _PROBLEM_SCHEMA},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": f"A key has scopes of {', '.join(SCOPES)}."}
+            },
+        },
+    }
+
+
+def _shown() -> Iterator[object]:
+    """Yield each class of a body, a query or an answer once."""
+    found = [each for call in CALLS.values() for each in (call.body, call.query, call.gives) if each is not None]
+    return iter(dict(zip(map(repr, found), found, strict=True)).values())
+
+
+def _foreign(hint: object) -> Document:
+    """Return the schema of what msgspec does not know: JSON, of any kind or an object."""
+    return {"type": "object"} if hint is FrozenObject else {"description": "Any JSON value."}
+
+
+def _operation(route: HostRoute, schemas: Mapping[str, Document]) -> Document:
+    call = route.call
+    made: Document = {
+        "operationId": call.name,
+        "summary": f"{call.attempt[:1].upper()}{call.attempt[1:]}.",
+        "parameters": [*_parameters(route)],
+        "responses": {**_answers(call, schemas), **_problems(route)},
+    }
+    if call.body is not None:
+        made["requestBody"] = {"content": {call.takes: {"schema": schemas[repr(call.body)]}}, "required": True}
+    elif call.takes != JSON:
+        made["requestBody"] = {"content": {call.takes: {}}, "required": True}
+    if call.scope is not None:
+        made["security"] = [{"key": []}]
+        made["description"] = _scopes(call)
+    return made
+
+
+def _scopes(call: HostCall) -> str:
+    others = f" For sessions of other users of the tenant: `{call.others}`." if call.others else ""
+    return f"Scope: `{call.scope}`.{others}"
+
+
+def _parameters(route: HostRoute) -> Iterator[Document]:
+    call = route.call
+    if route.about_session:
+        yield {
+            "name": SESSION[1:-1],
+            "in": "path",
+            "required": True,
+            "description": "Id of a session.",
+            "schema": _TEXT,
+        }
+    if call.query is not None:
+        yield from _fields(call.query)
+    if call.command:
+        yield _header("Idempotency-Key", "Id of the command: sent twice, it is carried out once.")
+    if call.name == "events":
+        yield _header("Last-Event-ID", "Cursor of the last event that was read; counts more than `since`.")
+
+
+def _header(name: str, about: str) -> Document:
+    return {"name": name, "in": "header", "required": False, "description": about, "schema": _TEXT}
+
+
+def _fields(query: type[Query]) -> Iterator[Document]:
+    _, components = msgspec.json.schema_components([query], ref_template=_TEMPLATE)
+    properties = cast("Mapping[str, Document]", components[query.__name__]["properties"])
+    for name, schema in properties.items():
+        yield {"name": name, "in": "query", "required": False, "schema": schema}
+
+
+def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Document:
+    content: Document = {}
+    if call.gives is not None:
+        content[JSON] = {"schema": schemas[repr(call.gives)]}
+    found: Document = {str(call.status): {"description": "It went well.", **({"content": content} if content else {})}}
+    if call.media != JSON:
+        about = _FRAMES if call.media == sse_frames.MEDIA_TYPE else "It went well."
+        found[str(call.status)] = {"description": about, "content": {call.media: {"schema": _TEXT}}}
+    elif call.name == "openapi":
+        found[str(call.status)] = {"description": "This document.", "content": {JSON: {"schema": {"type": "object"}}}}
+    if call.held:
+        found["202"] = {"description": "The turn waits for a person.", "content": content}
+    if call.name == "ready":
+        found["503"] = {"description": "It is not ready.", "content": content}
+    return found
+
+
+def _problems(route: HostRoute) -> Document:
+    by_status: dict[int, list[type[AgentrailError]]] = {}
+    for error in errors_of(route.call, about_session=route.about_session):
+        by_status.setdefault(ROWS[error].status, []).append(error)
+    found: Document = {}
+    for status, errors in sorted(by_status.items()):
+        kinds = dict.fromkeys(problems.slug(ROWS[error].told_as or error) for error in errors)
+        content = {problems.MEDIA_TYPE: {"schema": {"$ref": _PROBLEM}}}
+        found[str(status)] = {"description": ", ".join(f"`{kind}`" for kind in kinds), "content": content}
+    return found

@@ -1,0 +1,124 @@
+"""The table of routes, and which of them a request means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from agentrail.errors import MethodRefused, UnknownRoute
+from agentrail.values.value import Value
+from agentrail.wire.calls import CALLS, HostCall
+
+SESSION: Final = "{id}"
+"""Stands in a path for the id of a session, as clients see it."""
+
+
+class HostRoute(Value):
+    """A method and a path, and the call that they mean."""
+
+    method: str
+    """Method, in capitals."""
+    path: str
+    """Path; `{id}` stands for the id of a session."""
+    call: HostCall
+    """The call."""
+
+    @property
+    def about_session(self) -> bool:
+        """Whether the path names a session."""
+        return SESSION in self.path
+
+
+class Matched(Value):
+    """The route that a request means."""
+
+    route: HostRoute
+    """The route."""
+    session: str
+    """The id of the session in the path, decoded; empty if the path has none."""
+    bodiless: bool
+    """Whether only the head of the response is wanted (`HEAD`)."""
+
+
+_OF_SESSION: Final = f"/v1/sessions/{SESSION}"
+
+ROUTES: Final = tuple(
+    HostRoute(method, path, CALLS[name])
+    for method, path, name in (
+        ("POST", "/v1/chat", "chat"),
+        ("POST", "/v1/stream", "stream"),
+        ("POST", "/v1/sessions", "open_session"),
+        ("GET", "/v1/sessions", "list_sessions"),
+        ("GET", _OF_SESSION, "show_session"),
+        ("DELETE", _OF_SESSION, "delete_session"),
+        ("POST", f"{_OF_SESSION}/prompt", "prompt"),
+        ("POST", f"{_OF_SESSION}/steer", "steer"),
+        ("POST", f"{_OF_SESSION}/abort", "abort"),
+        ("POST", f"{_OF_SESSION}/approve", "approve"),
+        ("POST", f"{_OF_SESSION}/reject", "reject"),
+        ("POST", f"{_OF_SESSION}/respond", "respond"),
+        ("POST", f"{_OF_SESSION}/model", "switch_model"),
+        ("POST", f"{_OF_SESSION}/tools", "change_tools"),
+        ("POST", f"{_OF_SESSION}/plugins", "change_plugins"),
+        ("POST", f"{_OF_SESSION}/compact", "compact"),
+        ("POST", f"{_OF_SESSION}/fork", "fork"),
+        ("GET", f"{_OF_SESSION}/events", "events"),
+        ("GET", f"{_OF_SESSION}/messages", "messages"),
+        ("POST", f"{_OF_SESSION}/files", "upload"),
+        ("GET", "/v1/approvals", "approvals"),
+        ("GET", "/v1/tree", "tree"),
+        ("GET", "/v1/commands", "commands"),
+        ("GET", "/healthz", "health"),
+        ("GET", "/readyz", "ready"),
+        ("GET", "/metrics", "metrics"),
+        ("GET", "/", "page"),
+        ("GET", "/openapi.json", "openapi"),
+    )
+)
+"""All routes of a host, each call once."""
+
+
+def _by_path() -> Mapping[tuple[str, ...], Mapping[str, HostRoute]]:
+    found: dict[tuple[str, ...], dict[str, HostRoute]] = {}
+    for route in ROUTES:
+        found.setdefault(tuple(route.path.split("/")), {})[route.method] = route
+    return MappingProxyType(found)
+
+
+_BY_PATH: Final = _by_path()
+_ID_AT: Final = len(_OF_SESSION.split("/")) - 1
+
+
+def match(method: str, path: str) -> Matched:
+    """Return the route that *method* and *path*, without its query, mean.
+
+    Raise `UnknownRoute` if there is no such path, and `MethodRefused`, which names those that there are, if the path
+    has no such method. `HEAD` means `GET`.
+    """
+    parts = path.split("/")
+    by_method, session = _BY_PATH.get(tuple(parts)), ""
+    if (by_method is None or SESSION in parts) and len(parts) > _ID_AT and parts[_ID_AT]:
+        session = unquote_to_bytes(parts[_ID_AT]).decode(errors="replace")
+        by_method = _BY_PATH.get((*parts[:_ID_AT], SESSION, *parts[_ID_AT + 1 :]))
+    if by_method is None or (SESSION in parts and not session):
+        raise UnknownRoute(path)
+    route = by_method.get("GET" if method == "HEAD" else method)
+    if route is None:
+        raise MethodRefused(method, path, allowed(by_method))
+    return Matched(route, session, method == "HEAD")
+
+
+def methods_at(path: str) -> tuple[str, ...]:
+    """Return the methods that *path* takes, as the answer to `OPTIONS`; raise `UnknownRoute` if there is none such."""
+    try:
+        match("OPTIONS", path)
+    except MethodRefused as refused:
+        return tuple(refused.allowed.split(", "))
+    raise UnknownRoute(path)
+
+
+def allowed(methods: Iterable[str]) -> tuple[str, ...]:
+    """Return the methods for the header `Allow`: with `GET` there is `HEAD`."""
+    return tuple(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))

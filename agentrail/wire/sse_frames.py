@@ -1,0 +1,79 @@
+"""Frames of server-sent events: an event of a session, a gap, a heartbeat, and the cursor to continue from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.life import SessionForked
+from agentrail.values.events.plugins import Gap
+from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart
+from agentrail.wire.public_ids import visible
+from agentrail.wire.views import to_json
+
+MEDIA_TYPE: Final = "text/event-stream"
+
+HEARTBEAT: Final = b":\n\n"
+"""A comment, which clients do not see: it keeps what is between from closing the connection."""
+
+GAP: Final = "gap"
+"""Name of the frame that says that events are missing here, and up to which cursor."""
+
+REPLY: Final = "reply"
+"""Name of the last frame of `POST /v1/stream`: how the turn ended."""
+
+PROBLEM: Final = "problem"
+"""Name of the last frame of a stream that ends by an error: a problem document."""
+
+WITH_SESSION: Final[Mapping[type[Event], str]] = MappingProxyType(
+    {SessionForked: "origin", SubAgentEvent: "child", SubagentEnd: "child", SubagentStart: "child"}
+)
+"""Fields of events that have the id of a session."""
+
+MAX_DIGITS: Final = 18
+"""The most digits of each number of a cursor."""
+
+_CURSOR: Final = re.compile(
+    rf"(0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})(?:\.(0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}}))?", re.ASCII
+)
+
+
+def read_cursor(text: str) -> Cursor | None:
+    """Return the cursor that `str` has written as *text*, or one of a durable event by its number; `None` if none."""
+    found = _CURSOR.fullmatch(text)
+    return None if found is None else Cursor(int(found[1]), int(found[2] or 0))
+
+
+def event_frame(envelope: Envelope) -> bytes:
+    """Return the frame of an event. A gap has no id: the client keeps the one before it."""
+    event = envelope.event
+    if isinstance(event, Gap):
+        data = {"from": str(Cursor(event.from_seq, event.from_n)), "to": str(Cursor(event.to_seq, event.to_n))}
+        return frame(GAP, to_json(data))
+    return frame(type(event).__name__, to_json(as_seen(envelope)), envelope.cursor)
+
+
+def frame(name: str, data: bytes, cursor: Cursor | None = None) -> bytes:
+    """Return a frame with *data*, JSON text without line breaks; *cursor* is what the client continues from."""
+    head = b"" if cursor is None else b"id: %d.%d\n" % cursor
+    return b"%sevent: %s\ndata: %s\n\n" % (head, name.encode(), data)
+
+
+def as_seen(envelope: Envelope) -> Envelope:
+    """Return *envelope* with the ids of sessions as clients see them."""
+    return envelope.but(
+        session_id=visible(envelope.session_id), path=tuple(map(visible, envelope.path)), event=_seen(envelope.event)
+    )
+
+
+def _seen(event: Event) -> Event:
+    name = WITH_SESSION.get(type(event))
+    if name is None:
+        return event
+    changes: dict[str, object] = {name: visible(getattr(event, name))}
+    if isinstance(event, SubAgentEvent):
+        changes["event"] = _seen(event.event)
+    return event.but(**changes)

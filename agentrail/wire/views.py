@@ -1,0 +1,379 @@
+"""What calls give back, as classes that are written as JSON.
+
+The fields are named as those of what they show (`Status`, `Reply`, …), so `view` makes them by name. All are written,
+also those at their default, and ids of sessions are those that clients see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeVar, cast
+
+import msgspec
+
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import History, Message
+from agentrail.values.value import Value
+from agentrail.wire.public_ids import visible
+
+
+class View(Value, omit_defaults=False):
+    """Base class of what calls give back."""
+
+
+class UsageView(View):
+    """Tokens and cost."""
+
+    input_tokens: int
+    """Tokens read by the model, cached ones included."""
+    output_tokens: int
+    """Tokens written by the model, reasoning included."""
+    cached_tokens: int
+    """How many of the input tokens came from the provider's cache."""
+    reasoning_tokens: int
+    """How many of the output tokens were reasoning."""
+    cache_write_tokens: int
+    """How many of the input tokens were written to the provider's cache."""
+    cost_usd: float | None
+    """Cost in US dollars; null if a price is unknown."""
+    estimated: bool
+    """Whether a part was estimated because the provider did not count it."""
+
+
+class HeldView(View):
+    """A call that waits for a person's decision or answer."""
+
+    id: str
+    """Id to send with approve, reject or respond."""
+    kind: str
+    """`approval` or `question`."""
+    call_id: str
+    """Id of the call."""
+    tool: str
+    """Name of the tool."""
+    args: JsonObject
+    """Arguments of the call."""
+    hint: str
+    """What the person should know before deciding; for a question, its text."""
+    options: tuple[str, ...]
+    """Answers to choose from; empty if any text will do, and for an approval."""
+    expires_at: int | None
+    """When the hold expires, in milliseconds since 1970; null: never."""
+    family: str | None
+    """Family of commands that `always` would let pass; null if that is not possible."""
+    path: tuple[str, ...]
+    """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
+    session: str = ""
+    """Id of the session to which the decision is sent."""
+
+
+class ReplyView(View):
+    """How a turn ended."""
+
+    ref: str
+    """Id of the prompt."""
+    stop_reason: str
+    """`end`, `max_turns`, `left`, `superseded`, `length`, `refused`; or `held`: the turn waits for a person."""
+    text: str
+    """Text of the model's last message in the turn; empty if there is none."""
+    answer: JsonObject | None
+    """The answer as JSON, if a form was asked for and it fits; else null."""
+    usage: UsageView
+    """Usage of the turn."""
+    held: tuple[HeldView, ...]
+    """The calls that wait for a person."""
+    session: str = ""
+    """Id of the session."""
+
+
+class AcceptedView(View):
+    """A text was journaled and will be handled."""
+
+    ref: str
+    """Id of the text in later events."""
+    status: str
+    """`started` or `queued`."""
+    position: int
+    """Place of the text in the queue, from 1; 0 if its turn started at once."""
+    session: str = ""
+    """Id of the session."""
+
+
+class OpenedView(View):
+    """A session was opened or forked."""
+
+    session: str
+    """Id of the session."""
+
+
+class BackgroundView(View):
+    """A call that still runs although its turn no longer waits for it."""
+
+    call_id: str
+    """Id of the call."""
+    name: str
+    """Name of the tool."""
+    since: int
+    """When it left its turn or was cancelled, in milliseconds since 1970."""
+    abandoned: bool
+    """Whether the call was cancelled and has not ended in time."""
+
+
+class TaskView(View):
+    """One run of a sub-agent."""
+
+    child: str
+    """Id of the sub-agent's session."""
+    agent: str
+    """Name of the agent."""
+    description: str
+    """Short description of the task."""
+    call_id: str
+    """Id of the tool call that started the sub-agent."""
+    background: bool
+    """Whether its tool call returned without waiting for the answer."""
+    status: str
+    """`running`, `waiting` for a person, `done` or `failed`."""
+
+
+class CompactingView(View):
+    """A compaction of the context that is under way."""
+
+    reason: str
+    """Why the context is compacted."""
+    tokens: int
+    """About how many tokens the context takes."""
+
+
+class StatusView(View):
+    """What a running session does."""
+
+    phase: str
+    """`idle`, `running`, `streaming`, `executing_tools`; `ended` when it is over."""
+    model: str
+    """Name of the model for the next turn."""
+    turn: int
+    """Number of turns started so far."""
+    round: int
+    """Number of the round in the open turn, 0 if none is open."""
+    turn_open: bool
+    """Whether a turn is open, even if it waits for a person."""
+    usage: UsageView
+    """Usage of the session so far."""
+    queued: int
+    """Number of queued prompts."""
+    steering: int
+    """Number of queued steering texts."""
+    held: tuple[HeldView, ...]
+    """Calls that wait for a person; those of sub-agents come last."""
+    lingering: tuple[BackgroundView, ...]
+    """Immune calls that were left running in the background."""
+    quarantined: tuple[BackgroundView, ...]
+    """Cancelled calls that have not ended."""
+    tasks: tuple[TaskView, ...]
+    """Running sub-agents, and those in the background that have ended."""
+    compacting: CompactingView | None
+    """The compaction of the context that is under way; null if there is none."""
+
+
+class SessionView(View):
+    """A stored session, as lists show it."""
+
+    session: str
+    """Id of the session."""
+    owner: str
+    """The user whose session it is."""
+    agent: str
+    """Name of the profile."""
+    title: str
+    """Title; empty if it has none."""
+    labels: tuple[str, ...]
+    """Labels, sorted."""
+    created: int
+    """When the session began, in milliseconds since 1970."""
+    active: int
+    """When its last record was made, in milliseconds since 1970."""
+    at_work: bool
+    """Whether work was under way after its last record."""
+    ended: bool
+    """Whether it has ended for good."""
+    problem: str = ""
+    """Why it cannot go on, such as that its profile is gone; empty if it can."""
+
+
+class DetailView(SessionView, kw_only=True):
+    """A session with what it does."""
+
+    status: StatusView | None
+    """What it does; null if it does not run now. A prompt brings it back, unless it has a problem or has ended."""
+    tools: tuple[str, ...]
+    """Names of its tools; empty if it does not run now."""
+    plugins: tuple[str, ...]
+    """Keys of its plugins, in order; empty if it does not run now."""
+
+
+class SessionsView(View):
+    """A page of sessions, sorted by id."""
+
+    items: tuple[SessionView, ...]
+    """The sessions."""
+    next: str | None
+    """What to give as `after` for the next page; null after the last."""
+
+
+class MessagesView(View):
+    """A page of the conversation."""
+
+    items: tuple[Message, ...]
+    """The messages, oldest first."""
+    next: int | None
+    """What to give as `after` for the next page; null after the last."""
+
+
+class ApprovalsView(View):
+    """A page of what waits for a decision, oldest first."""
+
+    items: tuple[HeldView, ...]
+    """What waits."""
+    next: str | None
+    """What to give as `after` for the next page; null after the last."""
+
+
+class ChildShown(View):
+    """One child of a supervisor, with what is under it."""
+
+    name: str
+    """Name of the child; of a session, its id."""
+    kind: str
+    """`session`, `service` or `supervisor`."""
+    state: str
+    """`starting`, `running`, `waiting` (to be started again), `stopping`, `asleep`, `quarantined`, `stuck`, `down`."""
+    restart: str
+    """`permanent`, `transient` or `temporary`."""
+    restarts: int
+    """How often the child was restarted."""
+    phase: str
+    """Of a session: the phase of its machine."""
+    suspended: bool
+    """Of a session: whether it was suspended."""
+    mailbox: tuple[int, int, int]
+    """Of a session: how many messages wait in each lane: control, results, user."""
+    memory: int
+    """Of a session: about how many characters of conversation it holds in memory."""
+    limited: int
+    """Of a session: how many of its requests to models wait for the limit of their provider."""
+    children: tuple[ChildShown, ...]
+    """Of a supervisor: its children; of a session: its sub-agents; in the order of their start."""
+
+
+class CommandView(View):
+    """A command that may be said in place of a message, such as `/compact`."""
+
+    name: str
+    """The command, with its slash."""
+    about: str
+    """What it does."""
+
+
+class CommandsView(View):
+    """All commands."""
+
+    items: tuple[CommandView, ...]
+    """The commands, by name."""
+    next: None = None
+    """There is one page."""
+
+
+class FileView(View):
+    """An uploaded file."""
+
+    name: str
+    """Its name in the session, to be given with a prompt."""
+    media_type: str
+    """Its media type, as it was sent."""
+    size: int
+    """Its size in bytes."""
+
+
+class ErasedView(View):
+    """A session was deleted, or its texts were blotted out."""
+
+    session: str
+    """Id of the session."""
+    records: int | None
+    """In how many records texts were blotted out; null if the session was deleted."""
+
+
+class HealthView(View):
+    """The host answers."""
+
+    status: str = "ok"
+    """Always `ok`."""
+
+
+class CheckView(View):
+    """One check of whether the host is ready."""
+
+    name: str
+    """What was looked at."""
+    ok: bool
+    """Whether it is as it should be."""
+    ms: float
+    """How long the look took, in milliseconds."""
+
+
+class ReadyView(View):
+    """Whether the host can do its work; the status of the response is 503 if not."""
+
+    ready: bool
+    """Whether all checks are passed."""
+    checks: tuple[CheckView, ...]
+    """The checks."""
+
+
+V = TypeVar("V", bound=View)
+
+_WITH_SESSION: Final[Mapping[type[View], str]] = {ChildShown: "name", TaskView: "child"}
+"""Fields, beside `session`, that have the id of a session."""
+
+
+def view(cls: type[V], shown: object, session: str = "") -> V:
+    """Return a view of *shown*, an object with the attributes that the fields are named after.
+
+    *session* is the id in the journal of the session that it is about, for views that say so.
+    """
+    made = msgspec.convert(shown, cls, from_attributes=True)
+    return cast("V", _seen(made, visible(session)))
+
+
+def _seen(found: View, session: str) -> View:
+    """Return *found* with ids of sessions as clients see them, also in the views in it."""
+    changes: dict[str, object] = {}
+    for name in found.__struct_fields__:
+        old: object = getattr(found, name)
+        new: object = old
+        if name == "session" and session:
+            new = session
+        elif name == _WITH_SESSION.get(type(found)):
+            new = visible(str(old))
+        elif name == "path":
+            new = tuple(map(visible, cast("tuple[str, ...]", old)))
+        elif isinstance(old, View):
+            new = _seen(old, session)
+        elif isinstance(old, tuple):
+            items = cast("tuple[object, ...]", old)
+            new = tuple([_seen(item, session) if isinstance(item, View) else item for item in items])
+        if new is not old:
+            changes[name] = new
+    return found.but(**changes) if changes else found
+
+
+def _plain(found: object) -> object:
+    """Return *found*, of a class that msgspec does not know, as a list."""
+    if isinstance(found, History):
+        return list(found)
+    raise TypeError(type(found).__name__)
+
+
+to_json: Final = msgspec.json.Encoder(enc_hook=_plain).encode
+"""Writes a view, an event or plain data as JSON text, in one line."""

@@ -1,0 +1,110 @@
+"""The document is OpenAPI 3.1, has all that the tables have, and its schemas judge as the reading does."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import cast
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from agentrail.errors import BadBody
+from agentrail.values.events import EVENTS
+from agentrail.wire.calls import CALLS, HostCall, errors_of
+from agentrail.wire.openapi import document, openapi_json
+from agentrail.wire.problem_rows import ROWS
+from agentrail.wire.problems import problem_of
+from agentrail.wire.routes import ROUTES
+from agentrail.wire.strict_reading import read_body
+from agentrail.wire.views import to_json
+from tests.codec.sampling import event_sample
+from tests.wire.schemas import Schema, Schemas
+
+WITH_BODY = pytest.mark.parametrize(
+    "call", [call for call in CALLS.values() if call.body is not None], ids=lambda call: call.name
+)
+
+
+@cache
+def read() -> dict[str, object]:
+    found: dict[str, object] = json.loads(openapi_json())
+    return found
+
+
+def components() -> dict[str, Schema]:
+    return cast("dict[str, dict[str, dict[str, Schema]]]", read())["components"]["schemas"]
+
+
+def operation(call: HostCall) -> dict[str, object]:
+    paths = cast("dict[str, dict[str, dict[str, object]]]", read()["paths"])
+    (found,) = [each for path in paths.values() for each in path.values() if each["operationId"] == call.name]
+    return found
+
+
+def body_schema(call: HostCall) -> Schema:
+    body = cast("dict[str, dict[str, dict[str, Schema]]]", operation(call)["requestBody"])
+    return body["content"]["application/json"]["schema"]
+
+
+def checker(schema: Schema) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator({**schema, "components": {"schemas": components()}})
+
+
+def test_a_validator_takes_the_document() -> None:
+    assert [error.message for error in OpenAPIV31SpecValidator(read()).iter_errors()] == []
+
+
+def test_the_document_is_the_same_each_time() -> None:
+    assert to_json(document()) == openapi_json()
+
+
+def test_each_route_is_in_the_document_with_its_errors() -> None:
+    paths = cast("dict[str, dict[str, dict[str, dict[str, object]]]]", read()["paths"])
+    assert {(method.upper(), path) for path, found in paths.items() for method in found} == {
+        (route.method, route.path) for route in ROUTES
+    }
+    for route in ROUTES:
+        told = {int(status) for status in paths[route.path][route.method.lower()]["responses"]}
+        raised = {ROWS[error].status for error in errors_of(route.call, about_session=route.about_session)}
+        assert raised | {route.call.status} <= told
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=lambda call: call.name)
+def test_a_call_that_needs_a_key_says_so(call: HostCall) -> None:
+    assert ("security" in operation(call)) == (call.scope is not None)
+    assert call.scope is None or f"`{call.scope}`" in str(operation(call)["description"])
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+def test_the_schema_of_an_event_takes_what_is_sent(event: type) -> None:
+    schema = checker({"$ref": "#/components/schemas/Envelope"})
+    schema.validate(json.loads(to_json(event_sample(event))))
+
+
+def test_the_schema_of_a_problem_takes_each_problem() -> None:
+    schema = checker({"$ref": "#/components/schemas/Problem"})
+    for cls in ROWS:
+        error = cls.__new__(cls)
+        error.args = (1,) * 6
+        schema.validate(json.loads(problem_of(error, "talk").content))
+
+
+@WITH_BODY
+@given(data=st.data())
+def test_what_a_schema_takes_is_read_and_what_is_wrong_in_one_place_is_not(call: HostCall, data: st.DataObject) -> None:
+    schema, schemas = body_schema(call), Schemas(components())
+    fits = checker(schema)
+    fitting = data.draw(schemas.values(schema))
+    fits.validate(fitting)
+    body = read_body(call, json.dumps(fitting).encode())
+    assert read_body(call, to_json(body)) == body
+    if not (wrong := schemas.wrong(schema, fitting) if isinstance(fitting, dict) else []):
+        return
+    bad = data.draw(st.sampled_from(wrong))
+    assert not fits.is_valid(bad)
+    with pytest.raises(BadBody, match=r"the body of `.+` does not fit: (its `.+`|it) "):
+        read_body(call, json.dumps(bad).encode())

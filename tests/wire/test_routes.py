@@ -1,0 +1,147 @@
+"""Each route is found by its own method and path, and by no other."""
+
+from __future__ import annotations
+
+import string
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.errors import MethodRefused, UnknownRoute
+from agentrail.wire.calls import CALLS
+from agentrail.wire.routes import ROUTES, HostRoute, match, methods_at
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "")
+IDS = st.text(alphabet=string.ascii_letters + string.digits + "._-", min_size=1, max_size=12) | st.text(
+    min_size=1, max_size=4
+)
+WORDS = sorted({part for route in ROUTES for part in route.path.split("/")} - {"{id}"})
+
+
+def fits(route: HostRoute, path: str) -> bool:
+    """Say whether a path is that of a route, part by part."""
+    wanted, found = route.path.split("/"), path.split("/")
+    return len(wanted) == len(found) and all(
+        one == other or (one == "{id}" and bool(other)) for one, other in zip(wanted, found, strict=True)
+    )
+
+
+@given(st.sampled_from(ROUTES), IDS)
+def test_each_route_is_found_and_its_id_is_as_it_was(route: HostRoute, session: str) -> None:
+    written = quote(session, safe="", errors="surrogatepass")
+    found = match(route.method, route.path.replace("{id}", written))
+    assert found.route == route
+    assert not found.bodiless
+    if route.about_session and session.isprintable():
+        assert found.session == session
+    else:
+        assert found.session == "" or route.about_session
+
+
+@given(
+    st.sampled_from(METHODS),
+    st.lists(st.sampled_from([*WORDS, "x", "{id}", "v2", "Sessions"]) | IDS, max_size=5).map("/".join),
+)
+def test_a_path_means_the_route_with_its_parts_and_nothing_else(method: str, path: str) -> None:
+    there = [route for route in ROUTES if fits(route, path)]
+    real = [route for route in there if route.method == ("GET" if method == "HEAD" else method)]
+    if real:
+        assert [match(method, path).route] == real
+        return
+    with pytest.raises(MethodRefused if there else UnknownRoute) as caught:
+        match(method, path)
+    if isinstance(caught.value, MethodRefused):
+        methods = {route.method for route in there}
+        assert caught.value.allowed == ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "//",
+        "/v1",
+        "/v1/",
+        "/v1/chat/",
+        "/v1//sessions",
+        "/V1/chat",
+        "/v1/sessions//events",
+        "/v1/sessions/",
+        "*",
+        "v1/chat",
+        "/v1/sessions/a/nothing",
+        "/v1/sessions/a/events/b",
+        "/v1/{id}/a",
+    ],
+)
+def test_a_path_that_is_almost_one_is_none(path: str) -> None:
+    for method in METHODS:
+        with pytest.raises(UnknownRoute):
+            match(method, path)
+
+
+def test_a_word_of_the_table_is_no_id_by_itself() -> None:
+    assert match("GET", "/v1/sessions/{id}").session == "{id}"
+    assert match("GET", "/v1/sessions/events").session == "events"
+
+
+def test_a_slash_in_an_id_stays_in_the_id() -> None:
+    assert match("GET", "/v1/sessions/a%2Fevents").session == "a/events"
+    assert match("GET", "/v1/sessions/..%2f..").session == "../.."
+    assert match("GET", "/v1/sessions/%ff").session == "\ufffd"
+
+
+def test_the_head_of_what_can_be_read_can_be_read_alone() -> None:
+    found = match("HEAD", "/healthz")
+    assert (found.route.call.name, found.bodiless) == ("health", True)
+
+
+def test_the_methods_of_a_path_are_told() -> None:
+    assert methods_at("/v1/sessions") == ("GET", "HEAD", "POST")
+    assert methods_at("/v1/sessions/a") == ("DELETE", "GET", "HEAD")
+    assert methods_at("/v1/chat") == ("POST",)
+    with pytest.raises(UnknownRoute):
+        methods_at("/v2")
+
+
+def test_each_call_has_one_route() -> None:
+    assert [route.call for route in ROUTES] == list(CALLS.values())
+    assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
+
+
+def test_the_routes_are_those_that_were_agreed() -> None:
+    of_session = [
+        "prompt",
+        "steer",
+        "abort",
+        "approve",
+        "reject",
+        "respond",
+        "model",
+        "tools",
+        "plugins",
+        "compact",
+        "fork",
+        "files",
+    ]
+    assert {f"{route.method} {route.path}" for route in ROUTES} == {
+        "POST /v1/chat",
+        "POST /v1/stream",
+        "POST /v1/sessions",
+        "GET /v1/sessions",
+        "GET /v1/sessions/{id}",
+        "DELETE /v1/sessions/{id}",
+        *(f"POST /v1/sessions/{{id}}/{name}" for name in of_session),
+        "GET /v1/sessions/{id}/events",
+        "GET /v1/sessions/{id}/messages",
+        "GET /v1/approvals",
+        "GET /v1/tree",
+        "GET /v1/commands",
+        "GET /healthz",
+        "GET /readyz",
+        "GET /metrics",
+        "GET /",
+        "GET /openapi.json",
+    }

@@ -1,0 +1,107 @@
+"""Frames carry a cursor from which a client goes on, and the ids that it may know."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.values.events import EVENTS
+from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.life import PromptReceived, SessionForked
+from agentrail.values.events.plugins import Gap
+from agentrail.values.events.response import MessageDelta
+from agentrail.values.events.tools import SubAgentEvent, SubagentStart
+from agentrail.wire.sse_frames import HEARTBEAT, WITH_SESSION, event_frame, frame, read_cursor
+from tests.codec.sampling import event_sample
+
+NUMBERS = st.integers(min_value=0, max_value=10**18 - 1)
+
+
+@given(NUMBERS, NUMBERS)
+def test_a_cursor_is_read_as_it_was_written(seq: int, n: int) -> None:
+    cursor = Cursor(seq, n)
+    assert str(cursor) == f"{seq}.{n}"
+    assert read_cursor(str(cursor)) == cursor
+    assert read_cursor(str(seq)) == Cursor(seq)
+
+
+@given(st.text(max_size=10) | st.text(alphabet="0123456789.", max_size=8))
+def test_what_is_read_as_a_cursor_is_written_so(text: str) -> None:
+    cursor = read_cursor(text)
+    assert cursor is None or text in {str(cursor), str(cursor.seq)}
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "1.", ".1", "-1", "+1", "01", "1.02", " 1", "1 ", "1\n", "1.2.3", "1e3", "٣", "9" * 19]
+)
+def test_what_is_no_cursor_is_not_read_as_one(text: str) -> None:
+    assert read_cursor(text) is None
+
+
+def lines(sent: bytes) -> dict[str, str]:
+    """Return the fields of the one frame, as a browser reads it."""
+    assert sent.endswith(b"\n\n")
+    assert sent.count(b"\n\n") == 1
+    return dict(line.split(": ", 1) for line in sent.decode().splitlines() if line)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+def test_each_event_is_one_frame_in_which_its_data_is_one_line(event: type[Event]) -> None:
+    envelope = event_sample(event)
+    found = lines(event_frame(envelope))
+    if event is Gap:
+        assert found["event"] == "gap"
+        return
+    assert found["id"] == str(envelope.cursor)
+    assert found["event"] == event.__name__
+    assert json.loads(found["data"])["event"]["$"] == event.__name__
+
+
+def test_an_event_is_told_with_its_place_and_its_time() -> None:
+    envelope = Envelope("h.acme.bob.main", 4, 2, 1_700, 1, 1, MessageDelta("so\n\nid: 9.9"))
+    assert event_frame(envelope) == (
+        b"id: 4.2\nevent: MessageDelta\n"
+        b'data: {"session_id":"bob.main","seq":4,"n":2,"at":1700,"turn":1,"round":1,'
+        b'"event":{"$":"MessageDelta","delta":"so\\n\\nid: 9.9"}}\n\n'
+    )
+
+
+def test_a_gap_has_no_id_of_its_own() -> None:
+    envelope = Envelope("h.acme.bob.main", 4, 2, 0, 0, 0, Gap(4, 2, 9, 0))
+    assert event_frame(envelope) == b'event: gap\ndata: {"from":"4.2","to":"9.0"}\n\n'
+
+
+def test_a_heartbeat_is_a_comment() -> None:
+    assert HEARTBEAT == b":\n\n"
+    assert frame("reply", b"{}") == b"event: reply\ndata: {}\n\n"
+
+
+def test_the_fields_with_ids_of_sessions_are_those_that_say_so() -> None:
+    named = {event: set(event.__struct_fields__) & {"child", "origin", "session", "session_id"} for event in EVENTS}
+    assert {event: {field} for event, field in WITH_SESSION.items()} == {event: f for event, f in named.items() if f}
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+def test_no_event_tells_a_tenant(event: type[Event]) -> None:
+    secret, field = "h.acme.bob.main", WITH_SESSION.get(event)
+    made = event_sample(event).event
+    envelope = Envelope(secret, 1, 0, 0, 0, 0, made.but(**{field: secret}) if field else made, (secret, "call-1"))
+    assert b"acme" not in event_frame(envelope)
+
+
+def test_ids_in_an_event_of_a_sub_agent_are_as_clients_see_them() -> None:
+    inner = SubagentStart("c2", "h.acme.bob.main.c1.c2", "look")
+    outer = SubAgentEvent("c1", "h.acme.bob.main.c1", inner)
+    told = json.loads(lines(event_frame(Envelope("h.acme.bob.main", 1, 0, 0, 0, 0, outer)))["data"])
+    assert told["event"]["child"] == "bob.main.c1"
+    assert told["event"]["event"]["child"] == "bob.main.c1.c2"
+    forked = event_frame(Envelope("h.acme.bob.b", 1, 0, 0, 0, 0, SessionForked("h.acme.bob.a", 3)))
+    assert json.loads(lines(forked)["data"])["event"]["origin"] == "bob.a"
+
+
+def test_words_that_look_like_an_id_stay_as_they_were_said() -> None:
+    said = event_sample(PromptReceived).event.but(ref="h.acme.bob.main")
+    assert b'"ref":"h.acme.bob.main"' in event_frame(Envelope("h.acme.bob.main", 1, 0, 0, 0, 0, said))

@@ -1,0 +1,163 @@
+"""Views are made of what the runtime has, field by field, with the ids that clients see."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentrail.core.vocabulary.commands import Accepted
+from agentrail.ports.agents import Task
+from agentrail.runtime.diagnosis.crash_reports import ChildView
+from agentrail.runtime.inbox.replies import HeldCall, Reply
+from agentrail.runtime.status import Background, Compacting, Status
+from agentrail.values.content import Text
+from agentrail.values.json import freeze_object
+from agentrail.values.messages import AssistantMessage, History, UserMessage
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.wire.calls import CALLS
+from agentrail.wire.views import (
+    AcceptedView,
+    ChildShown,
+    HeldView,
+    MessagesView,
+    ReplyView,
+    SessionsView,
+    StatusView,
+    TaskView,
+    UsageView,
+    View,
+    to_json,
+    view,
+)
+
+SESSION = "h.acme.bob.main"
+HELD = HeldCall("a1", "approval", "c1", "shell", freeze_object({"cmd": "h.acme.x"}), "why?", path=(SESSION, "c0"))
+HELD_SEEN = {
+    "id": "a1",
+    "kind": "approval",
+    "call_id": "c1",
+    "tool": "shell",
+    "args": {"cmd": "h.acme.x"},
+    "hint": "why?",
+    "options": [],
+    "expires_at": None,
+    "family": None,
+    "path": ["bob.main", "c0"],
+    "session": "bob.main",
+}
+USED = {
+    "input_tokens": 3,
+    "output_tokens": 2,
+    "cached_tokens": 0,
+    "reasoning_tokens": 0,
+    "cache_write_tokens": 0,
+    "cost_usd": None,
+    "estimated": False,
+}
+USAGE = Usage(3, 2)
+
+
+def shown(cls: type[View], found: object) -> object:
+    return json.loads(to_json(view(cls, found, SESSION)))
+
+
+def test_a_reply_has_its_text_its_usage_and_what_is_held() -> None:
+    reply = Reply("p1", "held", (AssistantMessage((Text('{"a":1}'),)),), USAGE, (HELD,), fits=True)
+    assert shown(ReplyView, reply) == {
+        "ref": "p1",
+        "stop_reason": "held",
+        "text": '{"a":1}',
+        "answer": {"a": 1},
+        "usage": USED,
+        "held": [HELD_SEEN],
+        "session": "bob.main",
+    }
+
+
+def test_a_status_has_all_that_a_session_does() -> None:
+    status = Status(
+        SESSION, "idle", "m", 1, 0, False, USAGE, 2, 3, (HELD,), (), (Background("c2", "t", 5),), (),
+        (Task(f"{SESSION}.c0", "helper", "look", "c0"),), Compacting("full", 9),
+    )  # fmt: skip
+    assert shown(StatusView, status) == {
+        "phase": "idle",
+        "model": "m",
+        "turn": 1,
+        "round": 0,
+        "turn_open": False,
+        "usage": USED,
+        "queued": 2,
+        "steering": 3,
+        "held": [HELD_SEEN],
+        "lingering": [{"call_id": "c2", "name": "t", "since": 5, "abandoned": False}],
+        "quarantined": [],
+        "tasks": [
+            {
+                "child": "bob.main.c0",
+                "agent": "helper",
+                "description": "look",
+                "call_id": "c0",
+                "background": False,
+                "status": "running",
+            }
+        ],
+        "compacting": {"reason": "full", "tokens": 9},
+    }
+
+
+def test_a_tree_names_sessions_as_clients_do() -> None:
+    below = ChildView("h.acme.bob.main.c0", "session", "running", "temporary")
+    tree = ChildView(
+        "root",
+        "supervisor",
+        "running",
+        "permanent",
+        children=(ChildView(SESSION, "session", "running", "transient", children=(below,)),),
+    )
+    told = view(ChildShown, tree)
+    assert [told.name, told.children[0].name, told.children[0].children[0].name] == ["root", "bob.main", "bob.main.c0"]
+
+
+def test_an_accepted_text_says_in_which_session() -> None:
+    assert shown(AcceptedView, Accepted("p1", "queued", 2)) == {
+        "ref": "p1",
+        "status": "queued",
+        "position": 2,
+        "session": "bob.main",
+    }
+
+
+@pytest.mark.parametrize(
+    ("cls", "source", "but"),
+    [
+        (HeldView, HeldCall, {"session"}),
+        (UsageView, Usage, set()),
+        (TaskView, Task, set()),
+        (ChildShown, ChildView, set()),
+        (StatusView, Status, set()),
+        (AcceptedView, Accepted, {"session"}),
+    ],
+)
+def test_a_view_shows_all_that_there_is(cls: type[View], source: type[View], but: set[str]) -> None:
+    left_out = {"session_id", "asking"}
+    assert set(cls.__struct_fields__) - but == set(source.__struct_fields__) - left_out
+
+
+def test_messages_are_written_as_the_journal_has_them() -> None:
+    page = MessagesView(tuple(History([UserMessage((Text("hi"),))])), None)
+    assert to_json(page) == b'{"items":[{"$":"UserMessage","parts":[{"$":"Text","text":"hi"}]}],"next":null}'
+
+
+def test_an_empty_list_is_a_list() -> None:
+    assert to_json(SessionsView((), None)) == b'{"items":[],"next":null}'
+
+
+def test_all_fields_are_written_also_those_at_their_default() -> None:
+    assert shown(UsageView, NOTHING_USED) == {**USED, "input_tokens": 0, "output_tokens": 0}
+
+
+def test_each_view_is_what_some_call_gives_or_a_part_of_it() -> None:
+    assert {call.gives for call in CALLS.values() if call.gives is not None} <= set(View.__subclasses__()) | {
+        below for cls in View.__subclasses__() for below in cls.__subclasses__()
+    }
