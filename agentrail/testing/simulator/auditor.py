@@ -148,9 +148,9 @@ class Auditor:
             try:
                 self._enter(book, record)
             except InvariantBrokenError as broken:
-                self._verdict.demand(False, "session", f"`{book.session_id}`, record {record.number}: {broken}")
+                self._verdict.demand(False, "session", "`{}`, record {}: {}", book.session_id, record.number, broken)
             except AgentrailError as differs:
-                self._verdict.demand(False, "replay", f"{differs}")
+                self._verdict.demand(False, "replay", "{}", differs)
 
     def _unsaid(self, session_id: str, where: str, kept: object) -> None:
         """Check that the canary is not in what is *kept*, if it is said in this run at all."""
@@ -175,7 +175,7 @@ class Auditor:
         """Note that a session was deleted; check that of those *left* in the journal none is it or its sub-agent."""
         self.book(session_id).deleted = True
         mine = [other for other in left if other == session_id or other.startswith(f"{session_id}.c")]
-        self._verdict.demand(not mine, "erased", f"`{session_id}` was deleted, and there are {mine}")
+        self._verdict.demand(not mine, "erased", "`{}` was deleted, and there are {}", session_id, mine)
 
     def redacted(self, records: Sequence[Record]) -> None:
         """Take over the records of a session after a redaction: marks stand for their texts."""
@@ -186,40 +186,44 @@ class Auditor:
         book.state = book.states[-1]
         book.ledger.outcomes = [MARK] * len(book.ledger.outcomes)  # as the plugin has them that notes the outcomes
         known = len(book.states) == book.records and all(record.redacted is not None for record in records)
-        self._verdict.demand(known, "erased", f"`{book.session_id}` has {len(book.states)} records of {book.records}")
+        self._verdict.demand(
+            known, "erased", "`{}` has {} records of {}", book.session_id, len(book.states), book.records
+        )
         left = [record.number for record in records if SAYS in repr(record)]
-        self._verdict.demand(not left, "erased", f"records {left} of `{book.session_id}` have texts of callers")
+        self._verdict.demand(not left, "erased", "records {} of `{}` have texts of callers", left, book.session_id)
 
     def _enter(self, book: Book, record: Record) -> None:
         demand = self._verdict.demand
         book.records += 1
-        demand(record.number == book.records, "numbers", f"{record.number} is written as record {book.records}")
+        demand(record.number == book.records, "numbers", "{} is written as record {}", record.number, book.records)
         if book.state is None:
             book.state = record.opening
         before = start = book.state
         if before is None or start is None:
-            demand(False, "replay", f"the first record of `{book.session_id}` has no beginning")
+            demand(False, "replay", "the first record of `{}` has no beginning", book.session_id)
             return
         given = record.arrival.input
         if record.began is not None:
             before = self._step(book, before, Arrival(StreamBegan(record.began), record.arrival.at), Recorded(())).state
         judge = Recorded(record.rulings, book.session_id, record.number)
         done = self._step(book, before, record.arrival, judge)
-        demand(done.events == record.events, "replay", f"record {record.number} of `{book.session_id}`: other events")
-        demand(judge.left == 0, "replay", f"record {record.number} of `{book.session_id}`: rulings are left over")
+        demand(
+            done.events == record.events, "replay", "record {} of `{}`: other events", record.number, book.session_id
+        )
+        demand(judge.left == 0, "replay", "record {} of `{}`: rulings are left over", record.number, book.session_id)
         folded = fold(start, record.change)
-        demand(folded == done.state, "replay", f"record {record.number} of `{book.session_id}`: another change")
-        demand(_due(folded) == record.due, "replay", f"record {record.number} of `{book.session_id}`: other timers")
+        demand(folded == done.state, "replay", "record {} of `{}`: another change", record.number, book.session_id)
+        demand(_due(folded) == record.due, "replay", "record {} of `{}`: other timers", record.number, book.session_id)
         book.state = folded
         book.states.append(done.state)
         for envelope in record.events:
             book.events.append(envelope)
-            demand(envelope.seq == book.seq, "numbers", f"event {envelope.seq} comes as number {book.seq}")
+            demand(envelope.seq == book.seq, "numbers", "event {} comes as number {}", envelope.seq, book.seq)
         self._said(book, given, done)
         self._quiet(book, given)
         self._spent(book, before, done.state)
         if record.command is not None:
-            demand(record.command not in book.commands, "commands", f"`{record.command}` is carried out twice")
+            demand(record.command not in book.commands, "commands", "`{}` is carried out twice", record.command)
             book.commands[record.command] = (given, record.answer)
 
     def _step(self, book: Book, before: State, arrival: Arrival, judge: Recorded) -> Step:
@@ -242,7 +246,7 @@ class Auditor:
         if isinstance(given, AbortSent | StopSent) and before.turn is not None:
             after = done.state.turn
             over = after is None or after.ended is not None or after.ref != before.turn.ref
-            self._verdict.demand(over, "abort", f"after {given} the turn {before.turn.ref} is open")
+            self._verdict.demand(over, "abort", "after {} the turn {} is open", given, before.turn.ref)
         return done
 
     def _said(self, book: Book, given: AnyInput, done: Step) -> None:
@@ -279,7 +283,7 @@ class Auditor:
             case AgentEnd(ref=ref):
                 book.ended.add(ref)
             case PromptReceived(ref=ref) | PromptRejected(ref=ref) if ref in book.queue:
-                self._verdict.demand(ref == book.queue[0], "turns", f"{ref} is taken before {book.queue[0]}")
+                self._verdict.demand(ref == book.queue[0], "turns", "{} is taken before {}", ref, book.queue[0])
                 book.queue.remove(ref)
             case PromptDropped(ref=ref) | PromptWithdrawn(ref=ref) if ref in book.queue:
                 book.queue.remove(ref)
@@ -289,7 +293,7 @@ class Auditor:
                 said = _said_by_users(after.history)
                 for ref in refs:
                     text = book.steered.get(ref, "")
-                    self._verdict.demand(text in said, "steering", f"{text!r} was applied, and is not there")
+                    self._verdict.demand(text in said, "steering", "{!r} was applied, and is not there", text)
             case _:
                 pass
 

@@ -65,7 +65,9 @@ class SimulatedCaller:
 
     def told(self, holds: bool, handle: SessionHandle, what: str) -> None:
         """Check *holds*: that the journal contains *what* this caller was told of."""
-        self.stage.demand(holds, "acknowledged", f"{self.name} was told of {what} of `{handle.id}`; it is not written")
+        self.stage.demand(
+            holds, "acknowledged", "{} was told of {} of `{}`; it is not written", self.name, what, handle.id
+        )
 
     async def do(self, doing: Doing, handle: SessionHandle) -> None:
         """Carry out an action of the table; now and then its caller is cancelled on the way.
@@ -82,7 +84,7 @@ class SimulatedCaller:
             outcome = "left" if scope.cancelled_caught else outcome
         except AgentrailError as error:
             outcome = type(error).__name__
-            stage.demand(not isinstance(error, LeftItsRow | ReplayDiffers), "crashes", f"{doing.name}: {error}")
+            stage.demand(not isinstance(error, LeftItsRow | ReplayDiffers), "crashes", "{}: {}", doing.name, error)
         stage.verdict.note(self.name, doing.name, handle.id, outcome)
 
     # Sending texts
@@ -101,14 +103,14 @@ class SimulatedCaller:
         self.told(command in self.book(handle).commands, handle, f"the command {command}")
         if self.stage.fires("command_twice"):
             again = await send(text, command)
-            self.stage.demand(again == accepted, "commands", f"{command} is answered {accepted}, then {again}")
+            self.stage.demand(again == accepted, "commands", "{} is answered {}, then {}", command, accepted, again)
             await self.repeats(handle)
         if self.stage.fires("command_reused"):
             try:
                 other = await send(f"{text}, or not", command)
             except CommandConflict:
                 return
-            self.stage.demand(False, "commands", f"{command} was used for something else, and is answered {other}")
+            self.stage.demand(False, "commands", "{} was used for something else, and is answered {}", command, other)
 
     async def repeats(self, handle: SessionHandle) -> None:
         """Send an earlier prompt again under its command id, maybe one of an earlier process, and check the answer."""
@@ -117,7 +119,7 @@ class SimulatedCaller:
         command, given, answer = self.choose.pick(old) if old else (None, None, None)
         if given is not None and isinstance(answer, Accepted):
             again = await handle.prompt(given.parts, command=command)
-            self.stage.demand(again == answer, "commands", f"{command} was answered {answer}, and now {again}")
+            self.stage.demand(again == answer, "commands", "{} was answered {}, and now {}", command, answer, again)
 
     async def insists(self, handle: SessionHandle, text: str, command: str) -> None:
         """Send *text* under the id *command*, and check that the answer is the one that this id had before, if any."""
@@ -128,7 +130,7 @@ class SimulatedCaller:
         except AgentrailError:  # an error of the journal or the session, and not the answer to the id
             return
         (_, before) = self.stage.answers.setdefault((handle.id, command), (text, told))
-        self.stage.demand(told == before, "answers", f"{command} was answered {before!r}, and now {told!r}")
+        self.stage.demand(told == before, "answers", "{} was answered {!r}, and now {!r}", command, before, told)
 
 
 class Doing(Value, gc=True):
@@ -159,7 +161,9 @@ async def _asks(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 async def _asks_for(caller: SimulatedCaller, handle: SessionHandle) -> None:
     found = await handle.ask(caller.text(), returns=ANSWER, command=caller.command())
-    caller.stage.demand(fits_answer(ANSWER, found) is None, "forms", f"{caller.name} asked for a sum, and got {found}")
+    caller.stage.demand(
+        fits_answer(ANSWER, found) is None, "forms", "{} asked for a sum, and got {}", caller.name, found
+    )
 
 
 async def _floods(caller: SimulatedCaller, handle: SessionHandle) -> None:
@@ -293,7 +297,7 @@ async def _looks(caller: SimulatedCaller, handle: SessionHandle) -> None:
     state, book = handle.inspect(), caller.book(handle)
     if state.phase is Phase.NEW:
         return
-    caller.stage.demand(state.seq <= book.seq, "visible", f"`{handle.id}` shows event {state.seq} of {book.seq}")
+    caller.stage.demand(state.seq <= book.seq, "visible", "`{}` shows event {} of {}", handle.id, state.seq, book.seq)
     handle.status()
     handle.messages()
 

@@ -31,7 +31,7 @@ class _Reader(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Check the line."""
         line = self.format(record)
-        self._verdict.demand(CANARY not in line, RULE, f"`{record.name}` logs {line[-200:]!r}")
+        self._verdict.demand(CANARY not in line, RULE, "`{}` logs {!r}", record.name, line[-200:])
 
 
 @contextmanager

@@ -58,9 +58,9 @@ def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> No
         kind = report.reason.kind
         stage.auditor.book(name).crashed = True
         wanted = any(stage.chaos.counts[fault] for fault in ON_PURPOSE.get(kind, ()))
-        stage.demand(wanted, "crashes", f"`{name}` crashed: {report.reason.text}, {report.reason.where}")
+        stage.demand(wanted, "crashes", "`{}` crashed: {}, {}", name, report.reason.text, report.reason.where)
         mine = kind != "Fenced" or report.done == "given_up"
-        stage.demand(mine, "restarts", f"`{name}`, which another owner has claimed, is {report.done}")
+        stage.demand(mine, "restarts", "`{}`, which another owner has claimed, is {}", name, report.done)
         if report.kind == "session" and report.done in ("restarted", "set_aside"):
             crashes.setdefault(name, []).append(report)
     if policy.strategy == "one_for_one" and len(supervisor.crashes()) < 100:  # noqa: PLR2004 - a supervisor keeps 100
@@ -98,7 +98,7 @@ def check_order(stage: Stage) -> None:
     """
     gone = [name for name in stage.down if name in stage.closing]
     wanted = [name for name in reversed(stage.closing) if name in gone]
-    stage.demand(gone == wanted, "order", f"{stage.closing} have gone in the order {gone}")
+    stage.demand(gone == wanted, "order", "{} have gone in the order {}", stage.closing, gone)
     stage.closing = []
 
 
@@ -112,7 +112,7 @@ async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[]
             await trio.sleep(0.1 if trio.current_time() < began + REST else REST)
     if scope.cancelled_caught:
         stuck = [f"{handle.id}: {handle.status()}" for handle in _living(supervisor) if _busy(handle)]
-        stage.demand(False, "rest", f"after {longest:g} s: callers wait: {not quiet()}; {stuck}")
+        stage.demand(False, "rest", "after {:g} s: callers wait: {}; {}", longest, not quiet(), stuck)
         return
     await trio.sleep(1)
     for handle in _living(supervisor):
@@ -126,7 +126,7 @@ async def _stays_quiet(stage: Stage, supervisor: Supervisor) -> None:
     await trio.sleep(QUIET)
     for name, before in written.items():
         more = stage.auditor.book(name).records - before
-        stage.demand(more <= 1, "quiet", f"`{name}` has written {more} records in {QUIET:g} s, without any call")
+        stage.demand(more <= 1, "quiet", "`{}` has written {} records in {:g} s, without any call", name, more, QUIET)
 
 
 def _living(supervisor: Supervisor, *also: str) -> list[SessionHandle]:
@@ -166,14 +166,14 @@ def _check_idle(stage: Stage, supervisor: Supervisor, handle: SessionHandle) -> 
     if state.turn is not None or _busy(handle):
         return
     view = _view(supervisor, handle.id)
-    stage.demand(view is None or not any(view.mailbox), "idle", f"`{handle.id}` is at rest, and letters wait")
-    stage.demand(is_same(state, book.state), "visible", f"`{handle.id}` is not what its records tell")
+    stage.demand(view is None or not any(view.mailbox), "idle", "`{}` is at rest, and letters wait", handle.id)
+    stage.demand(is_same(state, book.state), "visible", "`{}` is not what its records tell", handle.id)
     now = stage.watch.time() * 1000
     late = [timer for timer, due in state.timers if due < now - OVERDUE]
-    stage.demand(not late, "idle", f"`{handle.id}` waits for timers that never fire: {late}")
+    stage.demand(not late, "idle", "`{}` waits for timers that never fire: {}", handle.id, late)
     leaving = {stray.call_id for stray in (*state.lingering, *state.quarantined)}
     alive = {key.partition("/")[2] for key, count in stage.running.items() if count and key.startswith(f"{handle.id}/")}
-    stage.demand(alive <= leaving, "idle", f"`{handle.id}` is at rest, and tools run: {alive - leaving}")
+    stage.demand(alive <= leaving, "idle", "`{}` is at rest, and tools run: {}", handle.id, alive - leaving)
 
 
 def _view(supervisor: Supervisor, name: str) -> ChildView | None:

@@ -51,32 +51,34 @@ class CheckingListener:
                             break
             except SubscriberTooSlow as slow:
                 at = Cursor(*slow.args)
-                self._demand(at == self._at or at.seq == self._at.seq, "complete", f"is told to go on at {at}")
+                self._demand(at == self._at or at.seq == self._at.seq, "complete", "is told to go on at {}", at)
                 over = False
             await trio.sleep(0.01)
         self._ends()
 
-    def _demand(self, holds: bool, rule: str, text: str) -> None:
-        self._stage.demand(holds, rule, f"{self._name} of `{self._handle.id}`, after {tuple(self._at)}: {text}")
+    def _demand(self, holds: bool, rule: str, text: str, *about: object) -> None:
+        if not holds:
+            whose = f"{self._name} of `{self._handle.id}`, after {tuple(self._at)}"
+            self._stage.demand(False, rule, "{}: {}", whose, text.format(*about) if about else text)
 
     def _hears(self, envelope: Envelope) -> None:
         event = envelope.event
         self._stage.verdict.note("hears", self._name, self._handle.id, envelope.seq, envelope.n, type(event).__name__)
         if self._stage.temper.canary:
             heard = self._ear.hears(envelope)
-            self._demand(not heard, "screened", f"the canary is heard with {envelope.seq}, {envelope.n}: {event}")
+            self._demand(not heard, "screened", "the canary is heard with {}, {}: {}", envelope.seq, envelope.n, event)
         if isinstance(event, Gap):
             # Only with the policy `drop` are durable events missing; with the others a gap stands for deltas.
             self._lost = event.to_seq if self._policy == "drop" else self._lost
             return
         cursor, after = envelope.cursor, (self._at.seq, self._lost)
-        self._demand(cursor > self._at, "complete", f"{tuple(cursor)} comes out of order")
+        self._demand(cursor > self._at, "complete", "{} comes out of order", tuple(cursor))
         if envelope.n == 0:
-            self._demand(envelope.seq - 1 in after, "complete", f"{envelope.seq} comes, and some are missing")
+            self._demand(envelope.seq - 1 in after, "complete", "{} comes, and some are missing", envelope.seq)
             written = self._book.events[envelope.seq - 1] if envelope.seq <= self._book.seq else None
-            self._demand(written == envelope, "published", f"{envelope} is shown, {written} is written")
+            self._demand(written == envelope, "published", "{} is shown, {} is written", envelope, written)
         else:
-            self._demand(envelope.seq in after, "complete", f"{tuple(cursor)} overtakes a durable event")
+            self._demand(envelope.seq in after, "complete", "{} overtakes a durable event", tuple(cursor))
         self._at = cursor
 
     def _ends(self) -> None:
@@ -84,5 +86,5 @@ class CheckingListener:
         state = self._book.state
         if state is not None and state.phase is Phase.ENDED and not self._book.crashed:
             self._demand(
-                self._book.seq in (self._at.seq, self._lost), "complete", f"it ends, and {self._book.seq} were written"
+                self._book.seq in (self._at.seq, self._lost), "complete", "it ends, and {} were written", self._book.seq
             )

@@ -30,7 +30,7 @@ def check_outages(stage: Stage, supervisor: Supervisor) -> None:
             event = envelope.event
             if isinstance(event, SessionRestarted | SessionQuarantined | InputQuarantined):
                 kind = event.cause.partition(":")[0]
-                stage.demand(kind not in KINDS, "outages", f"`{book.session_id}` says: {event}")
+                stage.demand(kind not in KINDS, "outages", "`{}` says: {}", book.session_id, event)
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def outages_watched(stage: Stage) -> Generator[None]:
 
     def noted_finish(ended: Session, error: BaseException | None) -> None:
         lost = isinstance(error, JournalUnavailable) and ended.records.wrote
-        stage.demand(not lost, "outages", f"`{ended.session_id}` was let go of: {error}")
+        stage.demand(not lost, "outages", "`{}` was let go of: {}", ended.session_id, error)
         finish(ended, error)
 
     with swapped(Session, "finish", noted_finish):

@@ -121,7 +121,7 @@ class Life:
                 isinstance(leaf, SupervisorFailed) and self.strategy != "one_for_one"
             )
             rule = "outages" if isinstance(leaf, JournalUnavailable) else "crashes"
-            self._stage.demand(fine, rule, f"the supervisor ended with {name}: {leaf}")
+            self._stage.demand(fine, rule, "the supervisor ended with {}: {}", name, leaf)
 
     async def _until(
         self,
@@ -186,7 +186,7 @@ class Life:
             stage.verdict.note("spawn", session_id, type(refused).__name__)
             return
         stage.demand(
-            stage.auditor.book(session_id).seq > 0, "acknowledged", f"`{session_id}` is there, and not written"
+            stage.auditor.book(session_id).seq > 0, "acknowledged", "`{}` is there, and not written", session_id
         )
         self._is_there(nursery, handle, choose)
 
@@ -202,10 +202,12 @@ class Life:
         try:
             handle = await supervisor.resume(session_id, spec, recovery=recovery)
         except AgentrailError as refused:
-            stage.demand(not isinstance(refused, LeftItsRow | ReplayDiffers), "kept", f"`{session_id}`: {refused}")
+            stage.demand(not isinstance(refused, LeftItsRow | ReplayDiffers), "kept", "`{}`: {}", session_id, refused)
             stage.verdict.note("return", session_id, type(refused).__name__)
             return
-        stage.demand(not stage.auditor.book(session_id).deleted, "erased", f"`{session_id}` was deleted, and came back")
+        stage.demand(
+            not stage.auditor.book(session_id).deleted, "erased", "`{}` was deleted, and came back", session_id
+        )
         stage.verdict.note("return", session_id, recovery)
         self._is_there(nursery, handle, choose)
 
@@ -260,7 +262,7 @@ class Life:
             known, records, seq = book.state, book.records, book.seq
             state, head, _ = await rebuilt(self._disk, session_id, records)
             whole = head == records and state.seq == seq and known is not None and state.history == known.history
-            self._stage.demand(whole, "kept", f"`{session_id}` has {head} records of {records}")
+            self._stage.demand(whole, "kept", "`{}` has {} records of {}", session_id, head, records)
 
 
 async def _ends(over: trio.Event, scope: trio.CancelScope) -> None:

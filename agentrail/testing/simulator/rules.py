@@ -69,10 +69,14 @@ class RunVerdict:
         """The hash of everything that was noted so far; two runs from the same seed must have the same one."""
         return self._trace.hexdigest()
 
-    def demand(self, holds: bool, rule: str, text: str) -> None:
-        """If *holds* is false and no rule was broken before, note that *rule* is broken; the run ends then."""
+    def demand(self, holds: bool, rule: str, text: str, *about: object) -> None:
+        """If *holds* is false and no rule was broken before, note that *rule* is broken; the run ends then.
+
+        Each `{}` in *text* is one of *about*, which is written out only then.
+        """
         if holds or self.problem is not None:
             return
+        text = text.format(*about) if about else text
         self.problem = Problem(rule, text)
         self.note("problem", rule, text)
         if self.broken is not None:

@@ -106,8 +106,8 @@ def _timed(stage: Stage) -> Generator[None]:
 
         def fires() -> None:
             now = trio.current_time()
-            stage.demand(stage.timers.pop(key, None) is mine, "timers", f"{key} fires, and was cleared or set anew")
-            stage.demand(now >= at, "timers", f"{key} fires {at - now:.3f} s before its time")
+            stage.demand(stage.timers.pop(key, None) is mine, "timers", "{} fires, and was cleared or set anew", key)
+            stage.demand(now >= at, "timers", "{} fires {:.3f} s before its time", key, at - now)
             fire()
 
         stage.timers[key] = mine

@@ -70,9 +70,9 @@ class Stage:
         """Draw whether the fault *name* fires now; return it."""
         return self.chaos.fires(name)
 
-    def demand(self, holds: bool, rule: str, text: str) -> None:
-        """If *holds* is false, note that *rule* is broken; the run ends then."""
-        self.verdict.demand(holds, rule, text)
+    def demand(self, holds: bool, rule: str, text: str, *about: object) -> None:
+        """If *holds* is false, note that *rule* is broken; the run ends then. Each `{}` in *text* is one of *about*."""
+        self.verdict.demand(holds, rule, text, *about)
 
     def moment(self, session_id: str) -> None:
         """Give the faults `meddling` and `process_dies` a chance to fire; called while the session is at work."""
@@ -108,9 +108,9 @@ class Stage:
         problem = why_unfit(request.messages)
         self.verdict.note("asked", request.session_id, request.request_id)
         self.demand(
-            known, "requests", f"{request.request_id} of `{request.session_id}` is not in the journal, or twice"
+            known, "requests", "{} of `{}` is not in the journal, or twice", request.request_id, request.session_id
         )
-        self.demand(problem is None, "requests", f"{request.request_id} of `{request.session_id}`: {problem}")
+        self.demand(problem is None, "requests", "{} of `{}`: {}", request.request_id, request.session_id, problem)
 
     def runs(self, session_id: str, call_id: str, args: JsonObject) -> None:
         """Check a call that begins to run: the journal must have its start, with the same arguments."""
@@ -123,4 +123,4 @@ class Stage:
         text = f"{call_id} of `{session_id}` runs for the {book.ran[call_id]}. time, started {len(starts)} times"
         self.demand(book.ran[call_id] <= len(starts), "witness", text)
         same = any(canonical(start.args) == canonical(args) for start in starts[-1:])
-        self.demand(same, "witness", f"{call_id} of `{session_id}` runs with {args}, which are not in the journal")
+        self.demand(same, "witness", "{} of `{}` runs with {}, which are not in the journal", call_id, session_id, args)

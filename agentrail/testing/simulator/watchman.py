@@ -68,10 +68,12 @@ class Watchman:
         name, waits = session.session_id, any(view.mailbox)
         asleep = view.state == "asleep"
         if asleep:
-            self._demand(not waits and not view.children, f"`{name}` sleeps, beside {view.mailbox} {view.children}")
+            self._demand(
+                not waits and not view.children, "`{}` sleeps, beside {} {}", name, view.mailbox, view.children
+            )
         if waits:
             reads = not (asleep or state.asleep or view.suspended)
-            self._demand(not reads, f"`{name}` does nothing, and letters wait: {view.mailbox}")
+            self._demand(not reads, "`{}` does nothing, and letters wait: {}", name, view.mailbox)
             return
         self._timers(name, state)
         self._work(name, book)
@@ -81,19 +83,25 @@ class Watchman:
         now = self._stage.watch.time() * 1000
         for timer, due in state.timers:
             there = (name, timer) in self._stage.timers
-            self._demand(there, f"`{name}` waits for the timer `{timer}`, due in {due - now:.0f} ms, which is not set")
-            self._demand(due > now - ROUNDED, f"`{name}` waits for the timer `{timer}`, due {now - due:.0f} ms ago")
+            self._demand(
+                there, "`{}` waits for the timer `{}`, due in {:.0f} ms, which is not set", name, timer, due - now
+            )
+            self._demand(
+                due > now - ROUNDED, "`{}` waits for the timer `{}`, due {:.0f} ms ago", name, timer, now - due
+            )
 
     def _work(self, name: str, book: Book) -> None:
         """Check that the calls and requests that run are those that the records call running."""
         stage, out = self._stage, book.out
         begins = f"{name}/"
         runs = {key.removeprefix(begins) for key, count in stage.running.items() if count and key.startswith(begins)}
-        self._demand(runs <= {*out.calls, *out.asks}, f"of `{name}` run {sorted(runs)}, and only {[*out.calls]} are to")
+        self._demand(
+            runs <= {*out.calls, *out.asks}, "of `{}` run {}, and only {} are to", name, sorted(runs), [*out.calls]
+        )
         calls = {call_id for call_id in out.live_calls if _is_seen(out.calls[call_id].start)}
-        self._demand(calls <= runs, f"of `{name}` {sorted(calls - runs)} are said to run, and do not")
+        self._demand(calls <= runs, "of `{}` {} are said to run, and do not", name, sorted(calls - runs))
         requests = {request_id for request_id in out.live_requests if not stage.asking[name, request_id]}
-        self._demand(not requests, f"of `{name}` the requests {sorted(requests)} are said to be out, and are not")
+        self._demand(not requests, "of `{}` the requests {} are said to be out, and are not", name, sorted(requests))
 
     def _going_on(self, book: Book, views: dict[str, ChildView]) -> set[str]:
         """Return the sub-agents that run though they were stopped; one that did so at the last look breaks a rule."""
@@ -105,11 +113,11 @@ class Watchman:
             if stopped and view is not None and view.state == "running":
                 found.add(child)
         for child in sorted(found & self._goes_on):
-            self._demand(False, f"the task of `{child}` was stopped, and it goes on")
+            self._demand(False, "the task of `{}` was stopped, and it goes on", child)
         return found
 
-    def _demand(self, holds: bool, text: str) -> None:
-        self._stage.demand(holds, "alive", text)
+    def _demand(self, holds: bool, text: str, *about: object) -> None:
+        self._stage.demand(holds, "alive", text, *about)
 
 
 def _is_seen(start: object) -> bool:
