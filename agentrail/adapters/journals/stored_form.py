@@ -105,7 +105,8 @@ def _stored_events(
     events: list[AnyStoredEvent] = []
     moved: list[Moved] = []
     turn, round, n, at, path, by, session_id = _before_first(record.session_id, record.arrival)  # noqa: A001 - as the field
-    around, before, seq = Surroundings(record.number, record.arrival, own), None, 1
+    around: Surroundings | None = None  # few events need it
+    before, seq = None, 1
     for each in record.events:
         event = each.event
         if (
@@ -134,11 +135,14 @@ def _stored_events(
             turn, round, n, at = each.turn, each.round, each.n, each.at  # noqa: A001 - as the field
             path, by, session_id = each.path, each.by, each.session_id
         storing = STORING.get(type(event))
-        if storing is not None:
+        if storing is None:
+            events.append(event)
+        else:
+            around = around or Surroundings(record.number, record.arrival, own)
             around.before = before
-        events.append(event if storing is None else storing(event, around, places))
+            events.append(storing(event, around, places))
         seq, before = each.seq + 1, event
-    if around.ends_turn:
+    if around is not None and around.ends_turn:
         places.end_turn()
     return tuple(events), tuple(moved)
 

@@ -20,13 +20,11 @@ import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from hashlib import blake2b
-from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from agentrail.adapters.journals.packing import check_of
+from agentrail.adapters.journals.packing import check_of, digest
 
 SCHEMA: Final = 4
 """The version of the tables, kept as `user_version` of the file; files of an older one are refused."""
@@ -169,7 +167,7 @@ def sealed(facts: Facts, slot: int) -> SessionRow:
 
 def seal_of(facts: tuple[object, ...]) -> bytes:
     """Return the checksum of a row over its other columns."""
-    return blake2b(as_bytes(facts), digest_size=16).digest()
+    return digest(as_bytes(facts))
 
 
 as_bytes: Final = msgspec.msgpack.Encoder().encode
@@ -246,9 +244,9 @@ That takes three times as long as to write the value.
 """
 
 
-def write_records(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> None:
-    """Insert new records: *rows* have the fields of `RecordRow` without `sealed`, as they are bound: see `NULL`."""
-    _write(connection, "record", NEW_COLUMNS, rows)
+def write_records(connection: sqlite3.Connection, values: Sequence[object]) -> None:
+    """Insert records; *values* are the `NEW_COLUMNS` of one after the other, as they are bound: see `NULL`."""
+    _write(connection, "record", NEW_COLUMNS, values)
 
 
 def restated_columns(before: Standing, now: Standing) -> frozenset[str]:
@@ -260,12 +258,13 @@ def write_sessions(
     connection: sqlite3.Connection, rows: Iterable[SessionRow], restated: Mapping[str, frozenset[str]]
 ) -> None:
     """Insert or replace the rows of sessions; existing rows keep the indexed columns that are not *restated*."""
-    alike: dict[frozenset[str], list[tuple[object, ...]]] = {}
+    alike: dict[frozenset[str], list[object]] = {}
     for session_id, epoch, owner, head, seq, check, due, at_work, ended, active, seal, slot in rows:
-        bound = (bytearray(check), NULL if due is None else due, at_work, ended, active, bytearray(seal), slot)
-        alike.setdefault(restated.get(session_id, NOTHING), []).append((session_id, epoch, owner, head, seq, *bound))
-    for columns, those in alike.items():
-        _write(connection, "session", COLUMNS, those, _renewing(columns))
+        values = alike.setdefault(restated.get(session_id, NOTHING), [])
+        values += (session_id, epoch, owner, head, seq, bytearray(check), NULL if due is None else due)
+        values += (at_work, ended, active, bytearray(seal), slot)
+    for columns, values in alike.items():
+        _write(connection, "session", COLUMNS, values, _renewing(columns))
 
 
 @cache
@@ -275,19 +274,20 @@ def _renewing(changed: frozenset[str]) -> str:
 
 
 def _write(
-    connection: sqlite3.Connection, table: str, columns: str, rows: Sequence[tuple[object, ...]], otherwise: str = ""
+    connection: sqlite3.Connection, table: str, columns: str, values: Sequence[object], otherwise: str = ""
 ) -> None:
-    """Write *rows* with few statements, each for a number of rows that is a power of two.
+    """Write rows, one's *values* after the other's, with few statements, each for a power of two of rows.
 
     Each statement releases the interpreter's lock and has to get it back, which costs more than writing a row. Powers
     of two keep the number of different statements small, so that SQLite's cache has them all.
     """
-    done = 0
-    while done < len(rows):
-        count = min(MOST_AT_ONCE, 1 << (len(rows) - done).bit_length() - 1)
-        piece = rows[done : done + count]
-        connection.execute(_statement(table, columns, count, otherwise), tuple(chain.from_iterable(piece)))
-        done += count
+    width = columns.count(",") + 1
+    done, left = 0, len(values) // width
+    while left:
+        count = min(MOST_AT_ONCE, 1 << left.bit_length() - 1)
+        piece = values[done : done + count * width]
+        connection.execute(_statement(table, columns, count, otherwise), piece)
+        done, left = done + count * width, left - count
 
 
 @cache

@@ -18,6 +18,8 @@ from functools import partial
 from typing import Final, Generic, Protocol, TypeVar, TypeVarTuple
 
 import trio
+from msgspec import Struct, field
+from trio.lowlevel import Task, TrioToken, current_task, current_trio_token
 
 from agentrail.ports.failpoints import reach
 from agentrail.values.foreign import described
@@ -32,32 +34,33 @@ C_co = TypeVar("C_co", covariant=True)
 C_contra = TypeVar("C_contra", contravariant=True)
 
 
-class ThreadJob(Generic[C, T_co]):
+class ThreadJob(Struct, Generic[C, T_co], eq=False):
     """A function to run in the thread, and the task that waits for its result.
 
     The function gets the resource that the thread owns, the reader or the writer of the journal, and what was *given*.
     """
 
-    __slots__ = ("_given", "_run", "_value", "about", "error", "task", "token")
-
-    def __init__(self, run: Callable[[C, *Ts], T_co], given: tuple[*Ts], about: str = "") -> None:
-        self._run: Callable[..., T_co] = run
-        self._given = given
-        self.about = about
-        self.task = trio.lowlevel.current_task()
-        self.token = trio.lowlevel.current_trio_token()
-        self.error: Exception | None = None
-        self._value: T_co | None = None
+    run: Callable[..., T_co]
+    given: tuple[object, ...]
+    about: str = ""
+    task: Task = field(default_factory=current_task)
+    token: TrioToken = field(default_factory=current_trio_token)
+    error: Exception | None = None
+    value: T_co | None = None
 
     def do(self, held: C) -> None:
         """Call the function with *held*, the resource of the thread, and keep its result."""
-        self._value = self._run(held, *self._given)
+        self.value = self.run(held, *self.given)
 
     def outcome(self) -> T_co:
         """Return the function's result, or raise its exception."""
         if self.error is not None:
             raise self.error
-        return self._value  # type: ignore[return-value]  # the job was done, so this is a T_co
+        return self.value  # type: ignore[return-value]  # the job was done, so this is a T_co
+
+
+def _nothing(_: object) -> None:
+    """Do nothing: what waits for the thread to end needs a job, and has none for it."""
 
 
 class Job(Protocol[C_contra]):
@@ -129,7 +132,7 @@ class Worker(Generic[C]):
         *about* is the session that it concerns.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        job = ThreadJob(run, given, about)
+        job: ThreadJob[C, T] = ThreadJob(run, given, about)
         self._give(job, self._jobs)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._jobs))
         return job.outcome()
@@ -139,7 +142,7 @@ class Worker(Generic[C]):
         with self._lock:
             if not self._alive:
                 return
-        job: ThreadJob[C, None] = ThreadJob(lambda _: None, ())
+        job: ThreadJob[C, None] = ThreadJob(_nothing, ())
         self._give(job, self._closing)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._closing))
         job.outcome()
@@ -165,13 +168,13 @@ class Worker(Generic[C]):
 
     # Called in the event loop, where the thread schedules them; it calls `_go_on` itself too
 
-    def _wake(self, token: trio.lowlevel.TrioToken, tasks: Sequence[trio.lowlevel.Task], are_awaited: bool) -> None:
+    def _wake(self, token: TrioToken, tasks: Sequence[Task], are_awaited: bool) -> None:
         for task in tasks:
             trio.lowlevel.reschedule(task)
         if are_awaited:
             self._pass(token, PASSES)
 
-    def _pass(self, token: trio.lowlevel.TrioToken, left: int) -> None:
+    def _pass(self, token: TrioToken, left: int) -> None:
         """Wait *left* passes of the event loop, in which the answered tasks run; then wake the thread."""
         with suppress(trio.RunFinishedError):
             if left:
@@ -237,9 +240,8 @@ class Worker(Generic[C]):
 
         With *are_awaited*, that callback rings the bell after the tasks have run.
         """
-        by_run: dict[trio.lowlevel.TrioToken, list[trio.lowlevel.Task]] = {}
-        for job in jobs:
-            by_run.setdefault(job.token, []).append(job.task)
+        tokens = {job.token for job in jobs}
+        by_run = {token: [job.task for job in jobs if job.token is token] for token in tokens}
         jobs.clear()  # so each job ends with its task, and the collector does not meet twice as many new objects
         for token, tasks in by_run.items():
             try:

@@ -76,7 +76,7 @@ class Writer:
         self._restated: dict[str, frozenset[str]] = {}  # by session: columns in an index that have changed
         self._about = AboutTable()
         self._places = PlacesBySession()
-        self._records: list[tuple[object, ...]] = []  # the fields of `RecordRow`, without `sealed`
+        self._records: list[object] = []  # the `NEW_COLUMNS` of one record after the other
         self._leases = LeaseTable()
         self._floor = 0
         self._deletions = Deletions(path)
@@ -88,7 +88,11 @@ class Writer:
         try:
             self._begin()
             for job in jobs:
-                self._do(job)
+                job.error = None
+                try:
+                    job.do(self)
+                except AgentrailError as error:  # a job raises one only before it has written anything
+                    job.error = error
             self._flush()
         except JournalError as error:
             _fail(jobs, error)
@@ -149,14 +153,6 @@ class Writer:
         db.execute("BEGIN IMMEDIATE")
         reach("BEGUN")
         self._found, self._floor = self._db.execute("SELECT generation, epoch FROM journal").fetchone()
-
-    def _do(self, job: Job[Writer]) -> None:
-        """Run *job* and keep its `AgentrailError`; a job raises one only before it has written anything."""
-        job.error = None
-        try:
-            job.do(self)
-        except AgentrailError as error:
-            job.error = error
 
     def _flush(self) -> None:
         """Write the rows that the jobs have collected."""
@@ -267,7 +263,7 @@ class Writer:
             check = check_of(check, as_bytes((session_id, number, epoch, seq, command, form, names)), body)
             slot, bound = self._slot + 1, NULL if command is None else command
             new = (slot, back, session_id, number, epoch, seq, bound, form, names, bytearray(check), bytearray(body))
-            self._records.append(new)
+            self._records.extend(new)
             self._slot = back = slot
             self._logged += len(body) + PAGE
         last = records[-1]
