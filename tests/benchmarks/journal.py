@@ -1,8 +1,13 @@
 """Acknowledged events per second: our journal against bare sqlite3 with the same group commit, in the same run.
 
 Bare is a table, a thread that commits what waits together, and tasks that wait for it. It is given what ours is given,
-a record that was just made and is kept until it is answered, and writes what ours writes: the same bytes, which it need
-not make, in the same settings. What was imported before is out of the collector's reach for both.
+a record that was just made and is kept until it is answered, and writes the same bytes, which it need not make, as
+durably: each commit is synced before its tasks go on. What was imported is out of the collector's reach for both.
+
+It makes no other promise of ours: it has no claims, no rows of sessions, no checksums, and reads nothing back. All else
+is as SQLite has it by default, for that is what one would use instead of ours. Its pages are of 4,096 bytes, not 1,024,
+and its log is moved into the file within commits. Ours pays for its smaller pages here, 2 µs per record, and so writes
+less to the disk when a session is alone. Bare pays for an index of all records, of which ours has one in 64.
 """
 
 from __future__ import annotations
