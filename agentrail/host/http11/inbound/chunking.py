@@ -12,6 +12,9 @@ _PART_OF_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{0,8}|[0-9A-Fa-f]{1,8}\r")
 _LONGEST_SIZE: Final = 10
 _END: Final = b"\r\n"
 
+AT_ONCE: Final = 1_000
+"""Chunks that are read without letting other tasks run."""
+
 
 class Framing(Protocol):
     """How the end of a body is found."""
@@ -59,9 +62,9 @@ class ChunkedBody:
         self._last = False
 
     def take(self, buffer: bytearray) -> bytes:
-        """Remove all whole parts of the body from *buffer*, and return their content."""
+        """Remove whole parts of the body from *buffer*, of at most `AT_ONCE` chunks, and return their content."""
         content, at = bytearray(), 0
-        while not self.ended:
+        for _ in range(AT_ONCE):
             if self._left is None:
                 found = _SIZE.match(buffer, at)
                 if found is None:
@@ -74,21 +77,23 @@ class ChunkedBody:
             content += piece
             at += len(piece)
             self._left -= len(piece)
-            end = bytes(buffer[at : at + 2])
-            if self._left or not self._ends(end):
+            if self._left or not self._ends(buffer[at : at + 2]):
                 break
             at += 2
-            self._left, self.ended = None, self._last
+            self._left = None
+            if self._last:
+                self.ended = True
+                break
         del buffer[:at]
         return bytes(content)
 
-    def _ends(self, end: bytes) -> bool:
+    def _ends(self, end: bytearray) -> bool:
         """Whether *end* closes the chunk; raise `HttpRefusal` if it cannot become that."""
-        if not _END.startswith(end):
-            if self._last:
-                raise HttpRefusal(TRAILER)
-            raise HttpRefusal(LONG_CHUNK)
-        return len(end) == len(_END)
+        if end == _END:
+            return True
+        if not _END.startswith(bytes(end)):
+            raise HttpRefusal(TRAILER if self._last else LONG_CHUNK)
+        return False
 
 
 def _refuse_other_size(line: bytearray) -> None:

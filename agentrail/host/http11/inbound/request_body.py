@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import h11
+import trio
 
 from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_messages import Body
@@ -57,13 +58,19 @@ class ConnectionBody(Body):
         while not self._framing.ended:
             content = self._take()
             if content:
+                await trio.lowlevel.checkpoint()  # many small chunks may be there already
                 return content
             if not self._framing.ended:
                 await self._receive()
         return b""
 
     def take_what_is_there(self) -> bool:
-        """Drop what has been received of the body already; return whether that was the rest."""
+        """Drop what has been received of the body already; return whether that was the rest.
+
+        A peer that still waits for `100 Continue` may leave its body out, and go on with another request.
+        """
+        if self._waits:
+            return False
         try:
             while self._inbound.buffer and self._take():
                 pass

@@ -1,0 +1,282 @@
+"""Each limit takes what is one below it and what is at it, and refuses what is one above it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+import trio
+import trio.testing
+
+from agentrail.host.http11.http_connection import HttpConnection
+from agentrail.host.http11.http_limits import HttpLimits
+from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse, Send
+from agentrail.host.http11.http_server import HttpServer
+from tests.host.http11.served import NOW_MS, echo, everything, request, served, statuses
+
+SMALL: Final = HttpLimits(head=400, target=100, headers=8, body=1000, connections=5, per_address=3)
+
+
+def _head(size: int) -> bytes:
+    empty = request("GET / HTTP/1.1", "A: ")
+    return request("GET / HTTP/1.1", "A: " + "a" * (size - len(empty)))
+
+
+def _target(size: int) -> bytes:
+    return request(f"GET /{'a' * (size - 1)} HTTP/1.1")
+
+
+def _headers(count: int) -> bytes:
+    return request("GET / HTTP/1.1", *["A: b"] * (count - 1))
+
+
+def _body(size: int) -> bytes:
+    return request("POST / HTTP/1.1", f"Content-Length: {size}") + b"a" * size
+
+
+def _chunks(size: int) -> bytes:
+    ones, hundreds = size % 100 + 100, size // 100 - 1
+    chunks = b"1\r\na\r\n" * ones + (b"64\r\n" + b"a" * 100 + b"\r\n") * hundreds
+    return request("POST / HTTP/1.1", "Transfer-Encoding: chunked") + chunks + b"0\r\n\r\n"
+
+
+SIZES: Final[dict[str, tuple[Callable[[int], bytes], Callable[[HttpLimits], int], int, str]]] = {
+    "head": (_head, lambda limits: limits.head, 431, "head-too-large"),
+    "target": (_target, lambda limits: limits.target, 414, "target-too-long"),
+    "headers": (_headers, lambda limits: limits.headers, 431, "head-too-large"),
+    "body": (_body, lambda limits: limits.body, 413, "body-too-large"),
+    "chunks": (_chunks, lambda limits: limits.body, 413, "body-too-large"),
+}
+
+
+@pytest.mark.parametrize("limits", [SMALL, HttpLimits()], ids=["small", "default"])
+@pytest.mark.parametrize("name", SIZES)
+async def test_a_size_is_taken_up_to_its_limit(name: str, limits: HttpLimits) -> None:
+    make, limit, status, kind = SIZES[name]
+    most = limit(limits)
+    async with served(limits=limits) as one:
+        answers = [await one.talk(make(size)) for size in (most - 1, most, most + 1)]
+    assert [statuses(answer) for answer in answers] == [[200], [200], [status]]
+    head, _, content = answers[-1].partition(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in head
+    assert json.loads(content)["type"] == f"urn:agentrail:problem:{kind}"
+
+
+async def test_a_request_line_that_does_not_end_is_too_long() -> None:
+    async with served(limits=SMALL) as one:
+        assert statuses(await one.talk(b"GET /" + b"a" * 400, ends=False)) == [414]
+
+
+async def test_a_limit_of_a_handler_takes_the_place_of_the_limit_of_the_server() -> None:
+    async def upload(asked: HttpRequest) -> HttpResponse:
+        return HttpResponse(200, (), str(len(await asked.body.read(5000))).encode())
+
+    async with served(upload, SMALL) as one:
+        assert [statuses(await one.talk(_body(size))) for size in (4999, 5000, 5001)] == [[200], [200], [413]]
+
+
+async def test_a_body_that_is_too_large_is_refused_before_it_is_sent() -> None:
+    async with served() as one, await one.connect() as stream:
+        await stream.send_all(request("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 99999999999"))
+        assert statuses(await everything(stream)) == [413]
+
+
+async def test_a_body_is_asked_for_when_it_is_read() -> None:
+    async with served() as one, await one.connect() as stream:
+        await stream.send_all(
+            request("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 2", "Connection: close")
+        )
+        assert await stream.receive_some() == b"HTTP/1.1 100 Continue\r\n\r\n"
+        await stream.send_all(b"ab")
+        answer = await everything(stream)
+    assert statuses(answer) == [200]
+    assert b'"body": "ab"' in answer
+
+
+async def test_a_body_that_nobody_reads_ends_the_connection_unless_it_is_there_already() -> None:
+    async def ignores(_: HttpRequest) -> HttpResponse:
+        return HttpResponse(200)
+
+    async with served(ignores) as one:
+        short = request("POST / HTTP/1.1", "Content-Length: 2") + b"ab"
+        long = request("POST / HTTP/1.1", "Content-Length: 3000000") + b"a" * 3_000_000
+        waiting = request("POST / HTTP/1.1", "Content-Length: 2", "Expect: 100-continue")
+        assert statuses(await one.talk(short + request())) == [200, 200]
+        assert statuses(await one.talk(long + request())) == [200]
+        assert statuses(await one.talk(waiting + request())) == [200]
+
+
+# Times: on streams in memory, because the clock is virtual
+
+
+class Together:
+    """A connection of a server in memory."""
+
+    def __init__(self, handler: Handler, limits: HttpLimits) -> None:
+        self.server = HttpServer(handler, lambda: NOW_MS, limits)
+        self.ours, self.theirs = trio.testing.memory_stream_pair()
+
+    async def serve(self) -> None:
+        await HttpConnection(self.theirs, "p", self.server).serve()
+        await self.theirs.aclose()
+
+
+@pytest.mark.parametrize(
+    ("sent", "wait", "expected"),
+    [
+        (b"", 4.9, None),
+        (b"", 5.1, []),
+        (b"G", 4.9, None),
+        (b"G", 5.1, [408]),
+        (request()[:-1], 4.9, None),
+        (request()[:-1], 5.1, [408]),
+        (request("POST / HTTP/1.1", "Content-Length: 2") + b"a", 9.9, None),
+        (request("POST / HTTP/1.1", "Content-Length: 2") + b"a", 10.1, [408]),
+        (request("POST / HTTP/1.1", "Transfer-Encoding: chunked") + b"1\r\n", 10.1, [408]),
+        (request(), 74.9, None),
+        (request(), 75.1, [200]),
+    ],
+)
+async def test_a_time_ends_when_it_is_over(
+    sent: bytes,
+    wait: float,
+    expected: list[int] | None,
+    autojump_clock: trio.testing.MockClock,  # noqa: ARG001
+) -> None:
+    one = Together(echo, HttpLimits())
+    answers: list[bytes] = []
+    async with trio.open_nursery() as nursery:
+
+        async def read() -> None:
+            answers.append(await everything(one.ours))
+
+        nursery.start_soon(one.serve)
+        nursery.start_soon(read)
+        await one.ours.send_all(sent)
+        await trio.sleep(wait)
+        if expected is None:
+            assert answers == []
+        else:
+            await trio.sleep(1)  # for which the server goes on reading
+            assert [statuses(answer) for answer in answers] == [expected]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_head_has_its_time_in_all_however_slowly_it_comes(autojump_clock: object) -> None:  # noqa: ARG001
+    one = Together(echo, HttpLimits())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one.serve)
+        began = trio.current_time()
+        for letter in request("GET / HTTP/1.1", "A: " + "a" * 100):
+            await one.ours.send_all(bytes([letter]))
+            await trio.sleep(0.4)
+            if trio.current_time() - began > 5.5:
+                break
+        assert statuses(await everything(one.ours)) == [408]
+
+
+class Jammed(trio.abc.Stream):
+    """A peer that sends one request, and takes nothing."""
+
+    def __init__(self) -> None:
+        self._sent = False
+        self.closed_at = 0.0
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.sleep_forever()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        raise NotImplementedError
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if self._sent:
+            await trio.sleep_forever()
+        self._sent = True
+        await trio.lowlevel.checkpoint()
+        return request()
+
+    async def aclose(self) -> None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_peer_that_takes_nothing_is_cut(streamed: bool, autojump_clock: object) -> None:  # noqa: ARG001
+    cancelled: list[bool] = []
+
+    async def write(send: Send) -> None:
+        try:
+            await send(b"a")
+        except trio.Cancelled:
+            cancelled.append(True)
+            raise
+
+    async def answer(_: HttpRequest) -> HttpResponse:
+        return HttpResponse(200, (), write if streamed else b"a")
+
+    server = HttpServer(answer, lambda: NOW_MS)
+    began = trio.current_time()
+    await HttpConnection(Jammed(), "p", server).serve()
+    assert trio.current_time() - began == pytest.approx(10)
+
+
+# Numbers of connections
+
+
+async def test_one_address_has_so_many_connections_and_no_more() -> None:
+    async with served(limits=SMALL) as one:
+        streams = [await one.connect() for _ in range(4)]
+        for stream in streams[:3]:
+            await stream.send_all(request())
+            assert statuses(await stream.receive_some()) == [200]
+        answer = await everything(streams[3])
+        assert statuses(answer) == [503]
+        assert b"retry-after: 1\r\nconnection: close\r\n" in answer
+        await streams[0].aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        assert statuses(await one.talk(request())) == [200]
+        for stream in streams:
+            await stream.aclose()
+
+
+async def test_in_a_full_server_the_connection_that_has_waited_longest_gives_way() -> None:
+    limits = HttpLimits(connections=3, per_address=100)
+    async with served(limits=limits) as one:
+        streams = [await one.connect() for _ in range(3)]
+        for stream in streams:
+            await stream.send_all(request())
+            assert statuses(await stream.receive_some()) == [200]
+        assert statuses(await one.talk(request())) == [200]
+        assert await everything(streams[0]) == b""
+        for stream in streams[1:]:
+            await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
+            assert statuses(await everything(stream)) == [200]
+        for stream in streams:
+            await stream.aclose()
+
+
+async def test_a_server_in_which_all_work_refuses_more() -> None:
+    begun, go_on = trio.Event(), trio.Event()
+
+    async def slow(_: HttpRequest) -> HttpResponse:
+        begun.set()
+        await go_on.wait()
+        return HttpResponse(200)
+
+    async with served(slow, HttpLimits(connections=1)) as one, await one.connect() as stream:
+        await stream.send_all(request("GET / HTTP/1.1", "Connection: close"))
+        await begun.wait()
+        assert statuses(await one.talk(request())) == [503]
+        go_on.set()
+        assert statuses(await everything(stream)) == [200]
+
+
+async def test_two_hundred_half_open_connections_harm_nobody() -> None:
+    async with served(limits=HttpLimits(per_address=1000)) as one:
+        streams = [await one.connect() for _ in range(200)]
+        for number, stream in enumerate(streams):
+            await stream.send_all(request()[: number % 30])
+        assert [statuses(await one.talk(request())) for _ in range(50)] == [[200]] * 50
+        for stream in streams:
+            await stream.aclose()
