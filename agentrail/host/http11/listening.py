@@ -20,11 +20,14 @@ from agentrail.errors import CannotListen
 BACKLOG: Final = 1024
 """Connections that the system keeps until they are accepted."""
 
+LAST_PORT: Final = 65535
+
 LOCK_AGAIN: Final = 0.01
 """Seconds after which a folder that another process has locked is tried again."""
 
 ANOTHER_PORT: Final = "choose another address or port"
 ANOTHER_PATH: Final = "choose another path, in a folder of your own"
+NO_PORT: Final = "there is no such port"
 NO_SOCKET: Final = "a file that is no socket is there"
 LIVING: Final = "another program listens there"
 
@@ -93,10 +96,12 @@ async def opened(address: Address) -> AsyncGenerator[Listening]:
 
 
 async def _tcp(address: Tcp) -> list[trio.SocketListener]:
+    named = f"{address.host}:{address.port}"
+    if not 0 <= address.port <= LAST_PORT:  # the system would take 65536 for 0
+        raise CannotListen(named, NO_PORT, ANOTHER_PORT)
     try:
         listeners = await trio.open_tcp_listeners(address.port, host=address.host, backlog=BACKLOG)
-    except (OSError, OverflowError) as error:
-        named = f"{address.host}:{address.port}"
+    except OSError as error:
         raise CannotListen(named, str(error), ANOTHER_PORT) from error
     if address.port == 0:  # each would have a port of its own
         for one in listeners[1:]:

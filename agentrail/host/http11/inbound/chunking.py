@@ -77,7 +77,7 @@ class ChunkedBody:
             content += piece
             at += len(piece)
             self._left -= len(piece)
-            if self._left or not self._ends(buffer[at : at + 2]):
+            if self._left or not self._ends(bytes(buffer[at : at + 2])):
                 break
             at += 2
             self._left = None
@@ -87,11 +87,11 @@ class ChunkedBody:
         del buffer[:at]
         return bytes(content)
 
-    def _ends(self, end: bytearray) -> bool:
+    def _ends(self, end: bytes) -> bool:
         """Whether *end* closes the chunk; raise `HttpRefusal` if it cannot become that."""
         if end == _END:
             return True
-        if not _END.startswith(bytes(end)):
+        if not _END.startswith(end):
             raise HttpRefusal(TRAILER if self._last else LONG_CHUNK)
         return False
 
