@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from agentrail.errors import MethodRefused, UnknownRoute
 from agentrail.values.value import Value
@@ -37,7 +36,7 @@ class Matched(Value):
     route: HostRoute
     """The route."""
     session: str
-    """The id of the session in the path, decoded; empty if the path has none."""
+    """The id of the session in the path; empty if the path has none."""
     bodiless: bool
     """Whether only the head of the response is wanted (`HEAD`)."""
 
@@ -92,7 +91,7 @@ _ID_AT: Final = len(_OF_SESSION.split("/")) - 1
 
 
 def match(method: str, path: str) -> Matched:
-    """Return the route that *method* and *path*, without its query, mean.
+    """Return the route that *method* and *path*, decoded and without its query, mean.
 
     Raise `UnknownRoute` if there is no such path, and `MethodRefused`, which names those that there are, if the path
     has no such method. `HEAD` means `GET`.
@@ -100,7 +99,7 @@ def match(method: str, path: str) -> Matched:
     parts = path.split("/")
     by_method, session = _BY_PATH.get(tuple(parts)), ""
     if (by_method is None or SESSION in parts) and len(parts) > _ID_AT and parts[_ID_AT]:
-        session = unquote_to_bytes(parts[_ID_AT]).decode(errors="replace")
+        session = parts[_ID_AT]
         by_method = _BY_PATH.get((*parts[:_ID_AT], SESSION, *parts[_ID_AT + 1 :]))
     if by_method is None or (SESSION in parts and not session):
         raise UnknownRoute(path)
