@@ -30,11 +30,11 @@ Positive: TypeAlias = Annotated[int, Meta(ge=1)]
 Counted: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
-class Body(Value):
+class CallBody(Value):
     """Base class of bodies."""
 
 
-class ChatBody(Body):
+class ChatBody(CallBody):
     """A message, for a new or a known session."""
 
     message: Words
@@ -47,7 +47,7 @@ class ChatBody(Body):
     """Names of uploaded files that go with the message."""
 
 
-class OpenBody(Body):
+class OpenBody(CallBody):
     """A session to be opened."""
 
     agent: Name | None = None
@@ -60,7 +60,7 @@ class OpenBody(Body):
     """Labels of the session."""
 
 
-class PromptBody(Body):
+class PromptBody(CallBody):
     """A message for a session."""
 
     message: Words
@@ -69,7 +69,7 @@ class PromptBody(Body):
     """Names of uploaded files that go with the message."""
 
 
-class SteerBody(Body):
+class SteerBody(CallBody):
     """A text for the open turn's next request."""
 
     text: Filled
@@ -78,7 +78,7 @@ class SteerBody(Body):
     """`gap`: after the response under way; `now`: at once, by cutting it."""
 
 
-class AbortBody(Body):
+class AbortBody(CallBody):
     """How the open turn is ended."""
 
     reason: str | None = None
@@ -89,7 +89,7 @@ class AbortBody(Body):
     """Whether queued prompts are dropped too."""
 
 
-class ApproveBody(Body):
+class ApproveBody(CallBody):
     """A held call is to run."""
 
     approval: Name
@@ -102,7 +102,7 @@ class ApproveBody(Body):
     """Whether the turn goes on once nothing is held."""
 
 
-class RejectBody(Body):
+class RejectBody(CallBody):
     """A held call is not to run."""
 
     approval: Name
@@ -113,7 +113,7 @@ class RejectBody(Body):
     """Whether the turn goes on once nothing is held."""
 
 
-class RespondBody(Body):
+class RespondBody(CallBody):
     """The answer to a question."""
 
     ref: Name
@@ -122,7 +122,7 @@ class RespondBody(Body):
     """The answer."""
 
 
-class ModelBody(Body):
+class ModelBody(CallBody):
     """Another model, from the next turn on."""
 
     model: Name | SomeNames
@@ -131,7 +131,7 @@ class ModelBody(Body):
     """Options for the provider."""
 
 
-class ToolsBody(Body):
+class ToolsBody(CallBody):
     """Tools that are added, removed or replaced, all or none."""
 
     do: Literal["attach", "detach", "replace"]
@@ -140,21 +140,21 @@ class ToolsBody(Body):
     """To attach or replace: names under which the host knows tools; to detach: names of the session's tools."""
 
 
-class AttachPluginBody(Body, tag_field="do", tag="attach"):
+class AttachPluginBody(CallBody, tag_field="do", tag="attach"):
     """A plugin is added as soon as no turn is open."""
 
     plugin: Name
     """The name under which the host knows the plugin."""
 
 
-class DetachPluginBody(Body, tag_field="do", tag="detach"):
+class DetachPluginBody(CallBody, tag_field="do", tag="detach"):
     """A plugin is removed as soon as no turn is open."""
 
     plugin: Name
     """Key of the plugin in the session."""
 
 
-class UpdatePluginBody(Body, tag_field="do", tag="update"):
+class UpdatePluginBody(CallBody, tag_field="do", tag="update"):
     """Options of a plugin are changed as soon as no turn is open."""
 
     plugin: Name
@@ -169,14 +169,14 @@ PluginsBody: TypeAlias = AttachPluginBody | DetachPluginBody | UpdatePluginBody
 """A plugin is added, removed or changed."""
 
 
-class CompactBody(Body):
+class CompactBody(CallBody):
     """The context is to be made shorter."""
 
     reason: str | None = None
     """Why."""
 
 
-class ForkBody(Body):
+class ForkBody(CallBody):
     """A new session with the past of this one."""
 
     at: Positive | None = None
@@ -202,7 +202,7 @@ class SessionsQuery(PageQuery):
     """Which sessions, and which part of the list."""
 
     owner: Name | None = None
-    """Sessions of this user, as ids write it; `*`: of all users of the tenant; one's own if not given."""
+    """Sessions of this user; `*`: of all users of the tenant; one's own if not given."""
     label: Name | None = None
     """Sessions with this label."""
     ended: bool | None = None

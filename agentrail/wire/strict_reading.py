@@ -28,6 +28,7 @@ _MEDIA: Final = re.compile(r"\s*([^\s;]+)\s*(?:;\s*charset\s*=\s*\"?utf-?8\"?\s*
 _WHOLE: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 # Possessive, and a string may end with the text: otherwise each quote in an open string would be a search to the end.
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*+:)?|\\?\Z)|[\[\]{}]|NaN|-?Infinity', re.DOTALL)
+_COMMAND: Final = re.compile(r"[!-~]{1,128}", re.ASCII)
 _PLACELESS: Final = "it has "
 """Beginning of what `from_text` says of a text whose grammar is right, without the place."""
 _MOST_QUOTES: Final = 4 * (MAX_ITEMS + 1)
@@ -150,6 +151,13 @@ def _value(hint: object, value: str) -> object:
 def _classes(hint: object) -> Iterator[object]:
     inside = get_args(hint)
     yield from (each for part in inside for each in _classes(part)) if inside else (hint,)
+
+
+def command_of(call: HostCall, key: str | None) -> str | None:
+    """Return the command id that the header `Idempotency-Key` gives; `None` if it is not there."""
+    if key is not None and not _COMMAND.fullmatch(key):
+        raise BadQuery(call.name, "the header `Idempotency-Key`", "is not 1 to 128 characters of ASCII without spaces")
+    return key
 
 
 def start_of(call: HostCall, query: EventsQuery, last_event_id: str) -> Cursor | None:

@@ -7,7 +7,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from agentrail.wire.bodies import Body
+from agentrail.wire.bodies import CallBody
 from agentrail.wire.calls import CALLS, SCOPES, HostCall, Scope, errors_of
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.routes import ROUTES
@@ -16,7 +16,7 @@ ALL = pytest.mark.parametrize("call", CALLS.values(), ids=lambda call: call.name
 IDENTITY = {"tenant", "tenant_id", "user", "user_id", "by", "who", "scope", "scopes", "key", "identity"}
 
 
-def classes(body: object) -> list[type[Body]]:
+def classes(body: object) -> list[type[CallBody]]:
     return list(get_args(body)) or ([body] if isinstance(body, type) else [])
 
 

@@ -26,7 +26,7 @@ from agentrail.wire.bodies import (
     UpdatePluginBody,
 )
 from agentrail.wire.calls import CALLS
-from agentrail.wire.strict_reading import check_media, read_body, read_query, start_of, types_of
+from agentrail.wire.strict_reading import check_media, command_of, read_body, read_query, start_of, types_of
 from tests.profiles import CAMPAIGN
 
 PROMPT, ABORT, EVENTS = CALLS["prompt"], CALLS["abort"], CALLS["events"]
@@ -250,6 +250,14 @@ def test_the_header_of_a_browser_that_comes_back_counts_more_than_the_address() 
         start_of(EVENTS, EventsQuery("soon"), "")
     with pytest.raises(BadQuery, match="the header `Last-Event-ID` is no cursor"):
         start_of(EVENTS, EventsQuery("1.0"), "4.x")
+
+
+def test_a_command_id_is_printable_and_short() -> None:
+    assert command_of(PROMPT, None) is None
+    assert command_of(PROMPT, "a" * 128) == "a" * 128
+    for key in ("", "a" * 129, "a b", "ä", "\t", "a\n"):
+        with pytest.raises(BadQuery, match="the header `Idempotency-Key` is not 1 to 128 characters"):
+            command_of(PROMPT, key)
 
 
 def test_types_are_names_of_events() -> None:
