@@ -37,7 +37,7 @@ class HostLimits(Authored, kw_only=True):
     # Of the server
 
     connections: int = 1_000
-    """The most open connections; further ones wait to be accepted."""
+    """The most open connections; with more, the one that has waited longest for a request is closed."""
     header_seconds: float = 10.0
     """Within how many seconds the line and the headers of a request have to arrive."""
     body_seconds: float = 30.0

@@ -1,0 +1,86 @@
+"""The page of the interface over HTTP: routes, bodies, what comes back, problems and limits, from their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args
+
+from agentrail.catalog import fields_page
+from agentrail.catalog.markdown import code, codes, table
+from agentrail.catalog.source_text import Source
+from agentrail.wire.bodies import CallBody, Query
+from agentrail.wire.calls import JSON, HostCall
+from agentrail.wire.problem_rows import ROWS
+from agentrail.wire.problems import slug
+from agentrail.wire.routes import ROUTES
+from agentrail.wire.views import View
+
+
+def routes() -> list[str]:
+    """Return the table of routes."""
+    header = ("route", "to", "scope", "for other users", "takes", "gives")
+    rows = [
+        (
+            code(f"{route.method} {route.path}"),
+            route.call.attempt,
+            code(route.call.scope) if route.call.scope else "no key is needed",
+            code(route.call.others) if route.call.others else "",
+            _takes(route.call),
+            _gives(route.call),
+        )
+        for route in ROUTES
+    ]
+    return table(header, rows)
+
+
+def _takes(call: HostCall) -> str:
+    parts = [f"{codes(cls.__name__ for cls in _classes(call.body))}"] if call.body is not None else []
+    parts += [code(call.takes)] if call.takes != JSON else []
+    parts += [f"query {code(call.query.__name__)}"] if call.query is not None else []
+    return "; ".join(parts)
+
+
+def _gives(call: HostCall) -> str:
+    what = f" {code(call.gives.__name__)}" if call.gives is not None and call.media == JSON else ""
+    media = f" {code(call.media.partition(';')[0])}" if call.media != JSON else ""
+    return f"{call.status}{what}{media}{', 202 if held' if call.held else ''}"
+
+
+def _classes(hint: object) -> Iterator[type]:
+    if isinstance(hint, type):
+        yield hint
+    else:
+        yield from get_args(hint)
+
+
+def bodies(source: Source) -> list[str]:
+    """Return a section about each body."""
+    return fields_page.all_described(source, _each(CallBody))
+
+
+def queries(source: Source) -> list[str]:
+    """Return a section about each query."""
+    return fields_page.all_described(source, _each(Query))
+
+
+def views(source: Source) -> list[str]:
+    """Return a section about each class of what comes back, with its parts."""
+    return fields_page.all_described(source, _each(View))
+
+
+def _each(base: type) -> list[type]:
+    """Return the classes below *base*, in the order of their definition."""
+    found = [base, *base.__subclasses__()]
+    return [*dict.fromkeys(below for cls in found for below in [cls, *cls.__subclasses__()] if below is not base)]
+
+
+def problems() -> list[str]:
+    """Return the table of problem documents, by status; errors that are told alike have one row."""
+    found: dict[str, tuple[int, str, str]] = {}
+    for cls, row in ROWS.items():
+        kind = row.told_as or cls
+        advice = row.to_do or cls.wording.partition("; ")[2].replace("{", "").replace("}", "")
+        found[slug(kind)] = (row.status, fields_page.summary(kind.__doc__), advice)
+    ranked = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
+    rows = [(code(kind), str(status), about, to_do) for kind, (status, about, to_do) in ranked]
+    return table(("type", "status", "what happened", "what to do"), rows)

@@ -1,0 +1,29 @@
+"""The page of the interface has every route, body, query, view and kind of problem."""
+
+from agentrail.wire import bodies, reference, views
+from agentrail.wire.problem_rows import ROWS
+from agentrail.wire.problems import slug
+from agentrail.wire.routes import ROUTES
+from tests.docs.sources import SOURCE
+
+
+def test_each_route_has_a_line() -> None:
+    lines = reference.routes()[2:]
+    assert [line.split("`")[1] for line in lines] == [f"{route.method} {route.path}" for route in ROUTES]
+
+
+def test_each_kind_of_problem_has_a_line_and_each_line_says_what_to_do() -> None:
+    lines = reference.problems()[2:]
+    assert {line.split("`")[1] for line in lines} == {slug(row.told_as or cls) for cls, row in ROWS.items()}
+    assert [line for line in lines if line.endswith("| |")] == []
+
+
+def test_each_class_has_a_section_in_which_all_fields_are_described() -> None:
+    for module, base, printed in (
+        (bodies, bodies.CallBody, reference.bodies(SOURCE)),
+        (bodies, bodies.Query, reference.queries(SOURCE)),
+        (views, views.View, reference.views(SOURCE)),
+    ):
+        named = {cls.__name__ for cls in vars(module).values() if isinstance(cls, type) and issubclass(cls, base)}
+        assert {line[5:-1] for line in printed if line.startswith("### ")} == named - {base.__name__}
+        assert [line for line in printed if line.endswith("| |")] == []
