@@ -1,0 +1,164 @@
+"""`HostContext`: adds what context providers give to the requests of a turn; and the service that asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from attrs import frozen
+
+from agentrail.codec.text import to_text
+from agentrail.errors import BrokenPlugin
+from agentrail.hooks.actions import AddContext, Answered, Ask, CallService, Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.contract import MOST_SAID
+from agentrail.hooks.moments import AfterTurn, BeforeRequest
+from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.host.plugins.answers import UnfitAnswerError, additions_to
+from agentrail.host.plugins.contract import DEADLINE, name_of
+from agentrail.host.plugins.rows import Given, PluginRow
+from agentrail.host.plugins.tools import BROKEN, ON_THE_WAY
+from agentrail.host.plugins.vocabulary import ContextProvider, RequestContext
+from agentrail.values.json import FrozenObject, Json, freeze, freeze_object
+from agentrail.values.messages import Message
+from agentrail.values.value import Value
+
+SERVICE: Final = "agentrail.host.context"
+"""Name of the service that `HostContext` calls."""
+HOOK: Final = "context_providers"
+MOST_BYTES: Final = 32 * 1024
+"""The most bytes, as JSON, of what all providers add to one turn: it is part of the plugin's state."""
+
+
+@frozen
+class Added:
+    """The state of `HostContext`: what it adds to the requests of the open turn."""
+
+    turn: int = 0
+    """Number of the turn that it is for."""
+    text: str = ""
+    """The texts of all providers, in order; empty if they add nothing, and between turns."""
+
+
+@frozen
+class HostContext(Plugin[Added]):
+    """Ask the context providers of the host once in each turn, and add what they give to each of its requests."""
+
+    seconds: float = DEADLINE
+    """Seconds that all providers may take together."""
+
+    priority = -MOST_SAID  # the first of all plugins: those of the session see what it adds
+
+    def init(self, ctx: Context) -> Added:  # noqa: ARG002 - a hook
+        """Return the state before the first turn."""
+        return Added()
+
+    def inherited(self, state: Added, ctx: Context) -> AnyPlugin | None:  # noqa: ARG002 - a hook
+        """Return `None`: what is added is for the request of a person, not for the task of a sub-agent."""
+        return None
+
+    def before_request(
+        self, hook: BeforeRequest, state: Added, ctx: Context
+    ) -> Continue[Added] | AddContext[Added] | Ask[Added]:
+        """Add what the providers give; ask them at the first request of a turn."""
+        if state.turn != ctx.turn:
+            if hook.answer is None:
+                asked = freeze_object({"hook": HOOK, "session": ctx.session_id})
+                return Ask(CallService(SERVICE, asked), deadline=self.seconds + ON_THE_WAY)
+            if not isinstance(hook.answer, Answered) and not _is_told(hook):
+                return Ask(CallService(SERVICE, freeze_object({"hook": BROKEN, "in": HOOK})), deadline=DEADLINE)
+            found = hook.answer.value if isinstance(hook.answer, Answered) else None
+            state = Added(ctx.turn, "\n\n".join(_texts(found)))
+        return AddContext(state.text, state) if state.text else Continue(state)
+
+    def after_turn(self, hook: AfterTurn, state: Added, ctx: Context) -> Continue[Added]:  # noqa: ARG002 - a hook
+        """Forget the texts: the next turn has its own."""
+        return Continue(Added(state.turn)) if state.text else Continue()
+
+
+def _is_told(hook: BeforeRequest) -> bool:
+    request = hook.asked
+    payload = request.payload if isinstance(request, CallService) else None
+    return isinstance(payload, FrozenObject) and payload.get("hook") == BROKEN
+
+
+def _texts(found: Json) -> tuple[str, ...]:
+    given = found if isinstance(found, tuple) else ()
+    return tuple(str(each["text"]) for each in given if isinstance(each, FrozenObject))
+
+
+class Provider(Value, gc=True):
+    """A context provider and whose it is."""
+
+    origin: str
+    """Name of the plugin, or who else has it, such as `host`."""
+    seconds: float
+    """Seconds that it may take."""
+    call: ContextProvider
+    """The function."""
+
+
+def providers_of(
+    row: PluginRow, host: Sequence[ContextProvider] = (), profile: Sequence[ContextProvider] = (), named: str = ""
+) -> tuple[Provider, ...]:
+    """Return all providers in order: the host's own, those of the profile called *named*, those of plugins."""
+    return (
+        *(Provider("host", DEADLINE, call) for call in host),
+        *(Provider(named, DEADLINE, call) for call in profile),
+        *(Provider(name_of(each), each.deadline, call) for each in row.plugins for call in each.context_providers),
+    )
+
+
+def host_context(providers: Sequence[Provider]) -> HostContext | None:
+    """Return the plugin for sessions with *providers*; `None` if there are none."""
+    return HostContext(sum(each.seconds for each in providers)) if providers else None
+
+
+class ContextService:
+    """The service behind `HostContext`: asks *providers*, and returns what each adds, with its origin."""
+
+    __slots__ = ("_context_of", "_messages_of", "_providers", "_row")
+
+    def __init__(
+        self,
+        row: PluginRow,
+        providers: Sequence[Provider],
+        context_of: Callable[[str], RequestContext],
+        messages_of: Callable[[str], Sequence[Message]],
+    ) -> None:
+        self._row = row
+        self._providers = tuple(providers)
+        self._context_of = context_of
+        self._messages_of = messages_of
+
+    async def serve(self, payload: Json) -> Json:
+        """Return the texts for a turn, each with the name of its origin."""
+        told = freeze_object(payload)
+        if told["hook"] == BROKEN:
+            name = HostContext.__name__
+            await self._row.report(name, HOOK, BrokenPlugin(name, HOOK, "the providers could not be asked"))
+            return None
+        session = str(told["session"])
+        context, messages = self._context_of(session), tuple(self._messages_of(session))
+        texts = list[Json]()
+        left = MOST_BYTES
+        for provider in self._providers:
+            read = partial(_fitting, messages, left)
+            call = partial(provider.call, context, messages)
+            given = await self._row.ask_for(provider.origin, provider.seconds, HOOK, call, read)
+            if isinstance(given, Given):
+                left -= sum(map(_size, given.value))
+                texts += [freeze_object({"by": provider.origin, "text": text}) for text in given.value]
+        return freeze(texts)
+
+
+def _fitting(messages: Sequence[Message], left: int, found: object) -> tuple[str, ...]:
+    texts = tuple(text for text in additions_to(messages)(found) if text)
+    if sum(map(_size, texts)) > left:
+        raise UnfitAnswerError(found, f"less text: {MOST_BYTES} bytes are the limit of a turn, and {left} are left")
+    return texts
+
+
+def _size(text: str) -> int:
+    return len(to_text(text).encode()) + 4  # and the blank line before the next one

@@ -1,0 +1,34 @@
+"""Adds the two session plugins by which host plugins reach into turns, and their services, to a specification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from agentrail.app.spec import SessionSpec
+from agentrail.host.plugins import context, tools
+from agentrail.host.plugins.context import ContextService, Provider, host_context
+from agentrail.host.plugins.rows import PluginRow
+from agentrail.host.plugins.tools import ToolService, host_tools
+from agentrail.host.plugins.vocabulary import RequestContext
+from agentrail.values.messages import Message
+
+
+def reaching(
+    spec: SessionSpec,
+    row: PluginRow,
+    providers: Sequence[Provider],
+    context_of: Callable[[str], RequestContext],
+    messages_of: Callable[[str], Sequence[Message]],
+) -> SessionSpec:
+    """Return *spec* with `HostContext` first and `HostTools` last in its row, as far as there is anything for them.
+
+    *context_of* returns the context of the turn, and *messages_of* the conversation, of the root session with this id.
+    """
+    added = host_context(providers)
+    ruling = host_tools(row)
+    services = dict(spec.services)
+    if added is not None:
+        services[context.SERVICE] = ContextService(row, providers, context_of, messages_of).serve
+    if ruling is not None:
+        services[tools.SERVICE] = ToolService(row, context_of).serve
+    return spec.but(plugins=(*filter(None, (added,)), *spec.plugins, *filter(None, (ruling,))), services=services)

@@ -1,0 +1,220 @@
+"""`HostTools`: lets host plugins rule on the tool calls of a session; and the service that asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, cast
+
+from attrs import frozen
+
+from agentrail.codec.text import from_own_text
+from agentrail.codec.values import decode, write
+from agentrail.errors import BrokenPlugin
+from agentrail.hooks.actions import (
+    Answered,
+    Ask,
+    BlockTool,
+    CallService,
+    Continue,
+    Failed,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+    TimedOut,
+)
+from agentrail.hooks.context import Context
+from agentrail.hooks.contract import MOST_SAID
+from agentrail.hooks.moments import AfterTool, BeforeTool, Hook
+from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.host.plugins.answers import result_of, ruling_of
+from agentrail.host.plugins.contract import DEADLINE, HostPlugin, name_of
+from agentrail.host.plugins.rows import Fault, PluginRow
+from agentrail.host.plugins.vocabulary import AfterToolCall, BeforeToolCall, Deny, RequestContext
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object, is_same, thaw
+from agentrail.values.tools import Err, Ok, err
+
+SERVICE: Final = "agentrail.host.tools"
+"""Name of the service that `HostTools` calls."""
+ON_THE_WAY: Final = 1.0
+"""Seconds that an `Ask` has beyond the deadlines of the hooks, so that each late hook is told by its own name."""
+BEFORE: Final = "before_tool_call"
+AFTER: Final = "after_tool_call"
+BROKEN: Final = "broken"
+"""What the service is asked for if it did not answer before: to tell `on_plugin_error`."""
+WITHHELD: Final = "the result was withheld: a plugin of the host that must see it failed"
+REFUSED: Final = "a plugin of the host that must rule on it failed"
+
+
+@frozen
+class HostTools(Plugin):
+    """Ask the plugins of the host about each tool call, before it runs and when it has run.
+
+    A call is refused, or its result withheld, if a critical plugin of the host fails, or if one cannot be asked.
+    """
+
+    before: float | None = None
+    """Seconds that all hooks `before_tool_call` may take together; `None` if there are none."""
+    after: float | None = None
+    """Seconds that all hooks `after_tool_call` may take together; `None` if there are none."""
+    guards_before: bool = False
+    """Whether a plugin with `before_tool_call` is critical."""
+    guards_after: bool = False
+    """Whether a plugin with `after_tool_call` is critical."""
+
+    priority = MOST_SAID  # the last of all plugins: it rules on what the others leave
+
+    @property
+    def critical(self) -> bool:  # type: ignore[override] # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether a fault in this plugin itself stops the call: if it speaks for a critical one."""
+        return self.guards_before or self.guards_after
+
+    def inherited(self, state: None, ctx: Context) -> AnyPlugin | None:  # noqa: ARG002 - a hook
+        """Return this plugin: the host's plugins rule on the calls of sub-agents too."""
+        return self
+
+    def before_tool(
+        self,
+        hook: BeforeTool,
+        state: None,  # noqa: ARG002 - a hook
+        ctx: Context,
+    ) -> Continue | BlockTool | ReplaceToolArgs | Ask:
+        """Ask about a call that is about to run; block it, or replace its arguments, as the answer says."""
+        if self.before is None:
+            return Continue()
+        if hook.answer is None:
+            return _ask(BEFORE, self.before, _told(hook, hook.args, ctx))
+        if _is_told(hook):
+            return BlockTool(REFUSED) if self.guards_before else Continue()
+        if isinstance(hook.answer, Answered):
+            ruling = _object(hook.answer.value)
+            if "deny" in ruling:
+                return BlockTool(f"{ruling['deny']}")
+            args = ruling.get("input")
+            return ReplaceToolArgs(args) if isinstance(args, FrozenObject) else Continue()
+        return _tell_broken(BEFORE, hook.answer)
+
+    def after_tool(
+        self,
+        hook: AfterTool,
+        state: None,  # noqa: ARG002 - a hook
+        ctx: Context,
+    ) -> Continue | ReplaceToolResult | Ask:
+        """Ask about a call that has run; replace its result as the answer says."""
+        if self.after is None:
+            return Continue()
+        if hook.answer is None:
+            more = {"result": from_own_text(write(hook.result)), "duration_ms": hook.duration_ms}
+            return _ask(AFTER, self.after, {**_told(hook, hook.args, ctx), **more})
+        if _is_told(hook):
+            return ReplaceToolResult(err(WITHHELD)) if self.guards_after else Continue()
+        if isinstance(hook.answer, Answered):
+            replaced = _object(hook.answer.value).get("result")
+            return Continue() if replaced is None else ReplaceToolResult(_result(replaced))
+        return _tell_broken(AFTER, hook.answer)
+
+
+def _told(hook: BeforeTool | AfterTool, args: JsonObject, ctx: Context) -> dict[str, Json]:
+    path = (*ctx.path, ctx.session_id)
+    return {"tool": hook.name, "arguments": args, "call_id": hook.call_id, "path": path}
+
+
+def _ask(what: str, seconds: float, told: Mapping[str, Json]) -> Ask:
+    return Ask(CallService(SERVICE, freeze_object({"hook": what, **told})), deadline=seconds + ON_THE_WAY)
+
+
+def _tell_broken(what: str, answer: Failed | TimedOut) -> Ask:
+    error = answer.error if isinstance(answer, Failed) else f"it was not done after {answer.seconds:g} s"
+    return Ask(CallService(SERVICE, freeze_object({"hook": BROKEN, "in": what, "error": error})), deadline=DEADLINE)
+
+
+def _is_told(hook: Hook) -> bool:
+    """Whether the answer of *hook* is that of the service that was asked to tell of its failure."""
+    request = hook.asked
+    return isinstance(request, CallService) and _object(request.payload).get("hook") == BROKEN
+
+
+def _object(found: Json) -> JsonObject:
+    return found if isinstance(found, FrozenObject) else EMPTY
+
+
+def _result(found: Json) -> Ok | Err:
+    return cast("Ok | Err", decode(Ok | Err, found))
+
+
+def host_tools(row: PluginRow) -> HostTools | None:
+    """Return the plugin for sessions of a host with *row*; `None` if none of its plugins has a hook for tools."""
+    before, after = row.having(BEFORE), row.having(AFTER)
+    if not before and not after:
+        return None
+    return HostTools(
+        _together(before),
+        _together(after),
+        any(plugin.critical for plugin in before),
+        any(plugin.critical for plugin in after),
+    )
+
+
+def _together(plugins: tuple[HostPlugin, ...]) -> float | None:
+    return sum(plugin.deadline for plugin in plugins) if plugins else None
+
+
+class ToolService:
+    """The service behind `HostTools`: asks the host plugins of *row* about calls, and returns what they say."""
+
+    __slots__ = ("_context_of", "_row")
+
+    def __init__(self, row: PluginRow, context_of: Callable[[str], RequestContext]) -> None:
+        self._row = row
+        self._context_of = context_of
+
+    async def serve(self, payload: Json) -> Json:
+        """Return the ruling on a call, or its replaced result, as JSON."""
+        told = _object(payload)
+        if told["hook"] == BROKEN:
+            hook = str(told["in"])
+            await self._row.report(HostTools.__name__, hook, BrokenPlugin(HostTools.__name__, hook, str(told["error"])))
+            return None
+        return await (self._before(told) if told["hook"] == BEFORE else self._after(told))
+
+    def _event(self, told: JsonObject, arguments: Json) -> BeforeToolCall:
+        path = tuple(str(session) for session in cast("tuple[Json, ...]", told["path"]))
+        copied = cast("dict[str, object]", thaw(arguments))
+        context = self._context_of(path[0])
+        return BeforeToolCall(str(told["tool"]), copied, str(told["call_id"]), path[-1], path, context)
+
+    async def _before(self, told: JsonObject) -> Json:
+        arguments = told["arguments"]
+        for plugin in self._row.having(BEFORE):
+            call = partial(plugin.before_tool_call, self._event(told, arguments))
+            given = await self._row.ask(plugin, BEFORE, call, ruling_of)
+            if isinstance(given, Fault):
+                if plugin.critical:
+                    return freeze_object({"deny": _failed(plugin)})
+            elif isinstance(given.value, Deny):
+                return freeze_object({"deny": given.value.reason})
+            elif given.value.input is not None:
+                arguments = freeze_object(given.value.input)
+        return EMPTY if is_same(arguments, told["arguments"]) else freeze_object({"input": arguments})
+
+    async def _after(self, told: JsonObject) -> Json:
+        first = result = _result(told["result"])
+        for plugin in self._row.having(AFTER):
+            event = self._event(told, told["arguments"])
+            shown = AfterToolCall(
+                **{name: getattr(event, name) for name in BeforeToolCall.__struct_fields__},
+                result=result,
+                outcome="ok" if isinstance(result, Ok) else "error",
+                duration_ms=int(cast("int", told["duration_ms"])),
+            )
+            given = await self._row.ask(plugin, AFTER, partial(plugin.after_tool_call, shown), result_of)
+            if isinstance(given, Fault):
+                if plugin.critical:
+                    result = err(f"the result was withheld: {_failed(plugin)}")
+                    break
+            elif given.value is not None:
+                result = given.value
+        return EMPTY if result == first else freeze_object({"result": from_own_text(write(result))})
+
+
+def _failed(plugin: HostPlugin) -> str:
+    return f"the plugin `{name_of(plugin)}` of the host, which must see each call, failed"

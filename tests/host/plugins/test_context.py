@@ -1,0 +1,126 @@
+"""Context providers: asked once in each turn, additions only, in order, with their origin, isolated."""
+
+from collections.abc import Sequence
+
+import pytest
+import trio
+
+from agentrail.errors import BrokenPlugin
+from agentrail.host.plugins.context import MOST_BYTES, Provider, providers_of
+from agentrail.host.plugins.rows import PluginRow
+from agentrail.host.plugins.vocabulary import RequestContext
+from agentrail.testing import say
+from agentrail.testing.scripted import ScriptedModel, transient
+from agentrail.values.content import Image, Text
+from agentrail.values.messages import Message, UserMessage
+from tests.host.plugins.probes import CONTEXT, Broken, hangs, later, probe, raises, returns
+from tests.host.plugins.sessions import ID, note, scene
+
+DONE = say("done")
+
+
+def sent(model: ScriptedModel) -> list[list[str]]:
+    """Return the texts of the user's messages in each request."""
+    return [[one.text for one in request.messages if isinstance(one, UserMessage)] for request in model.requests]
+
+
+def message(text: str) -> UserMessage:
+    return UserMessage((Text(text),))
+
+
+async def test_providers_are_asked_once_in_a_turn_and_each_request_has_what_they_add(
+    autojump_clock: object,  # noqa: ARG001
+) -> None:
+    shown = list[list[str]]()
+
+    async def stamp(context: RequestContext, messages: Sequence[Message]) -> list[str]:
+        assert context is CONTEXT
+        await trio.sleep(1)
+        shown.append([one.text for one in messages])
+        return [f"stamp {len(shown)}"]
+
+    plugin = probe("a", [], {}, providers=[stamp])
+    async with scene([plugin], [note("x"), transient(), DONE, DONE]) as it:
+        await it.session.ask("one")
+        await it.session.ask("two")
+        assert sent(it.model) == [
+            ["one", "stamp 1"],
+            ["one", "stamp 1"],
+            ["one", "stamp 1"],
+            ["one", "two", "stamp 2"],
+        ]
+        history = [one.text for one in it.session.messages()]
+        assert history == ["one", "", "noted x", "done", "two", "done"]
+        assert it.reports.told == []
+    assert shown == [["one"], ["one", "", "noted x", "done", "two"]]
+
+
+async def test_the_hosts_own_come_first_then_the_profiles_then_plugins_by_priority(
+    autojump_clock: object,  # noqa: ARG001
+) -> None:
+    plugins = [
+        probe("a", [], {}, 1, providers=[returns(["a1"]), lambda *_: later(["a2"])]),
+        probe("b", [], {}, 2, providers=[returns([message("b1"), "b2"])]),
+    ]
+
+    def all_of(row: PluginRow) -> Sequence[Provider]:
+        return providers_of(row, [returns(["host"])], [returns(("profile",))], "helper")  # type: ignore[list-item]
+
+    async with scene(plugins, [DONE], providers=all_of) as it:
+        await it.session.ask("go")
+        assert sent(it.model) == [["go", "host\n\nprofile\n\nb1\n\nb2\n\na1\n\na2"]]
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (lambda _, messages: ["note", *messages], "additions only; its list holds a message that it was shown"),
+        (lambda _, messages: [message(messages[0].text)], "additions only; its list holds a message that it was shown"),
+        (returns(None), "it returned nothing; it must return a list of texts and messages"),
+        (returns("text"), "it must return a list of texts and messages"),
+        (returns([3]), "it must return texts, and messages of texts"),
+        (returns([UserMessage((Image("image/png", "aGk="),))]), "it must return texts, and messages of texts"),
+        (returns(["x" * (MOST_BYTES + 1)]), "bytes are the limit of a turn"),
+    ],
+)
+async def test_a_list_that_will_not_do_is_refused_and_reported(bad: object, problem: str) -> None:
+    assert callable(bad)
+    plugins = [probe("bad", [], {}, 1, providers=[bad]), probe("good", [], {}, providers=[returns(["good"])])]
+    async with scene(plugins, [DONE]) as it:
+        await it.session.ask("go")
+        assert sent(it.model) == [["go", "good"]]
+        ((plugin, hook, error),) = it.reports.told
+        assert (plugin, hook, type(error)) == ("bad", "context_providers", BrokenPlugin)
+        assert problem in str(error)
+
+
+async def test_one_that_fails_or_hangs_is_reported_and_skipped(autojump_clock: object) -> None:  # noqa: ARG001
+    plugins = [
+        probe("a", [], {}, 2, providers=[raises, returns(["a"])]),
+        probe("b", [], {}, 1, providers=[hangs]),
+        probe("c", [], {}, providers=[returns(["c"])]),
+    ]
+    async with scene(plugins, [DONE]) as it:
+        await it.session.ask("go")
+        assert sent(it.model) == [["go", "a\n\nc"]]
+        late = BrokenPlugin("b", "context_providers", "it was not done after 10 s, its deadline")
+        assert it.reports.told == [("a", "context_providers", Broken()), ("b", "context_providers", late)]
+
+
+async def test_all_providers_together_add_at_most_what_the_state_holds() -> None:
+    half = "x" * (MOST_BYTES // 2)
+    plugins = [probe(name, [], {}, providers=[returns([half[:-100]])]) for name in "abc"]
+    async with scene(plugins, [DONE]) as it:
+        await it.session.ask("go")
+        assert len(sent(it.model)[0][1]) == MOST_BYTES - 200 + 2
+        assert [plugin for plugin, _, _ in it.reports.told] == ["c"]
+
+
+async def test_nothing_to_add_adds_nothing_and_the_session_keeps_no_text() -> None:
+    async with scene([probe("a", [], {}, providers=[returns([]), returns([""])])], [DONE]) as it:
+        await it.session.ask("go")
+        assert sent(it.model) == [["go"]]
+    async with scene([probe("a", [], {}, providers=[returns(["secret"])])], [DONE]) as it:
+        await it.session.ask("go")
+        assert "secret" not in repr(it.session.inspect().plugin_states)
+        assert it.session.id == ID
