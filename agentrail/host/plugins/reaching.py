@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from agentrail.app.spec import SessionSpec
-from agentrail.host.plugins import context, tools
-from agentrail.host.plugins.context import ContextService, Provider, host_context
-from agentrail.host.plugins.rows import PluginRow
-from agentrail.host.plugins.tools import ToolService, host_tools
-from agentrail.host.plugins.vocabulary import RequestContext
+from agentrail.host.plugins.host_context import CONTEXT_SERVICE, ContextService, OwnedProvider, host_context
+from agentrail.host.plugins.host_tools import TOOL_SERVICE, ToolService, host_tools
+from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.values.messages import Message
 
 
 def reaching(
     spec: SessionSpec,
-    row: PluginRow,
-    providers: Sequence[Provider],
+    row: HostPluginRow,
+    providers: Sequence[OwnedProvider],
     context_of: Callable[[str], RequestContext],
     messages_of: Callable[[str], Sequence[Message]],
 ) -> SessionSpec:
@@ -28,7 +27,7 @@ def reaching(
     ruling = host_tools(row)
     services = dict(spec.services)
     if added is not None:
-        services[context.SERVICE] = ContextService(row, providers, context_of, messages_of).serve
+        services[CONTEXT_SERVICE] = ContextService(row, providers, context_of, messages_of).serve
     if ruling is not None:
-        services[tools.SERVICE] = ToolService(row, context_of).serve
+        services[TOOL_SERVICE] = ToolService(row, context_of).serve
     return spec.but(plugins=(*filter(None, (added,)), *spec.plugins, *filter(None, (ruling,))), services=services)

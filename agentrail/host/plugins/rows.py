@@ -1,4 +1,4 @@
-"""`PluginRow`: runs the hooks of host plugins in order, isolated and with deadlines, and starts and stops them."""
+"""`HostPluginRow`: runs the hooks of host plugins in order, isolated and with deadlines, and starts and stops them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final, Generic, TypeVar, cast
 import trio
 
 from agentrail.errors import BrokenPlugin, PluginFailed
-from agentrail.host.plugins.answers import UnfitAnswerError, answer_of, nothing, text_or_nothing
-from agentrail.host.plugins.contract import DEADLINE, HostPlugin, check_plugins, has, name_of
-from agentrail.host.plugins.vocabulary import Answer, Attachment, Request, RequestContext, RequestEnd
+from agentrail.host.plugins.hook_answers import UnfitAnswerError, answer_of, nothing, text_or_nothing
+from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, check_plugins, has, name_of
+from agentrail.host.plugins.plugin_values import Attachment, HandledResponse, Request, RequestContext, RequestEnd
 from agentrail.runtime.shared.sanitize import Contained, traced
 from agentrail.values.foreign import described
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -30,7 +30,7 @@ TASK: Final = "task"
 """Name of the hook that `OnPluginError` is told for a task that a plugin has started."""
 
 
-class Fault(Value, gc=True):
+class HookFault(Value, gc=True):
     """A hook has failed, and `on_plugin_error` was told."""
 
     error: BaseException
@@ -116,7 +116,7 @@ class RequestLife:
         return RequestEnd(**fields, outcome=outcome or "finished", usage=self.usage, duration_ms=lasted, error=problem)
 
 
-class PluginRow:
+class HostPluginRow:
     """The plugins of a host, in order: higher priority first; equal: in the order of registration."""
 
     def __init__(self, plugins: Sequence[HostPlugin], on_plugin_error: OnPluginError | None = None) -> None:
@@ -145,7 +145,7 @@ class PluginRow:
 
     async def ask(
         self, plugin: HostPlugin, hook: str, call: Callable[[], object], read: Callable[[object], T]
-    ) -> Given[T] | Fault:
+    ) -> Given[T] | HookFault:
         """Call a hook of *plugin*, and return what it gives, as *read* checks it, or how it failed.
 
         It fails by an exception, by a value that *read* raises for, and by being late; that is reported.
@@ -154,7 +154,7 @@ class PluginRow:
 
     async def ask_for(
         self, whose: str, seconds: float, hook: str, call: Callable[[], object], read: Callable[[object], T]
-    ) -> Given[T] | Fault:
+    ) -> Given[T] | HookFault:
         """Do what `ask` does, for a function that belongs to *whose* and may take *seconds*."""
         errors = list[BaseException]()
         given: Given[T] | None = None
@@ -176,7 +176,7 @@ class PluginRow:
             error = BrokenPlugin(whose, hook, str(error))
         await self.report(whose, hook, error)
         await trio.lowlevel.checkpoint_if_cancelled()
-        return Fault(error)
+        return HookFault(error)
 
     # The life of the host
 
@@ -220,7 +220,7 @@ class PluginRow:
 
     async def _start(self, plugin: HostPlugin, tasks: Tasks) -> None:
         given = await self.ask(plugin, "start", partial(plugin.start, tasks), nothing)
-        if isinstance(given, Fault):
+        if isinstance(given, HookFault):
             problem = f"the host does not start: {described(given.error)}"
             raise BrokenPlugin(name_of(plugin), "start", problem) from given.error
 
@@ -251,7 +251,7 @@ class PluginRow:
                     if has(plugin, "on_request_end"):
                         await self.ask(plugin, "on_request_end", partial(plugin.on_request_end, ended), nothing)
 
-    async def intercept(self, request: Request) -> Answer | None:
+    async def intercept(self, request: Request) -> HandledResponse | None:
         """Return the first answer of a plugin to *request*; `None` if none has one.
 
         Raise `PluginFailed` if a critical plugin fails.

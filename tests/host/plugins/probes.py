@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import trio
 
 from agentrail.host.identity import Identity
-from agentrail.host.plugins.contract import DEADLINE, HostPlugin
-from agentrail.host.plugins.rows import PluginRow
-from agentrail.host.plugins.vocabulary import Request, RequestContext
+from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin
+from agentrail.host.plugins.plugin_values import Request, RequestContext
+from agentrail.host.plugins.rows import HostPluginRow
 
 CONTEXT = RequestContext("chat", "acme", "ann", "s1", "helper", "r1")
 REQUEST = Request("hello", (), (("x-a", "1"),), "chat", Identity("acme", "ann"), CONTEXT)
@@ -80,6 +80,6 @@ class Reports:
         return None
 
 
-def row(plugins: Sequence[HostPlugin]) -> tuple[PluginRow, Reports]:
+def row(plugins: Sequence[HostPlugin]) -> tuple[HostPluginRow, Reports]:
     reports = Reports()
-    return PluginRow(plugins, reports), reports
+    return HostPluginRow(plugins, reports), reports

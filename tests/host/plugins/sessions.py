@@ -10,11 +10,11 @@ from attrs import define, field
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.app.supervisor import Supervisor
 from agentrail.hooks.plugin import Attachable
-from agentrail.host.plugins.context import Provider, providers_of
-from agentrail.host.plugins.contract import HostPlugin
+from agentrail.host.plugins.host_context import OwnedProvider, providers_of
+from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.plugins.reaching import reaching
-from agentrail.host.plugins.rows import PluginRow
-from agentrail.host.plugins.vocabulary import RequestContext
+from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.json import Json
@@ -54,7 +54,7 @@ async def scene(
     script: Sequence[object],
     *,
     session_plugins: Sequence[Attachable] = (),
-    providers: Callable[[PluginRow], Sequence[Provider]] = providers_of,
+    providers: Callable[[HostPluginRow], Sequence[OwnedProvider]] = providers_of,
     tool_seconds: float = 0.25,
     more: Callable[[SessionSpec], SessionSpec] = lambda spec: spec,
 ) -> AsyncGenerator[Scene]:
@@ -71,7 +71,7 @@ async def scene(
         return f"noted {text}"
 
     reports = Reports()
-    row = PluginRow(plugins, reports)
+    row = HostPluginRow(plugins, reports)
     model = ScriptedModel(script)  # type: ignore[arg-type]  # responses
     asked_for = list[str]()
 

@@ -6,9 +6,9 @@ import pytest
 import trio
 
 from agentrail.errors import BrokenPlugin
-from agentrail.host.plugins.context import MOST_BYTES, Provider, providers_of
-from agentrail.host.plugins.rows import PluginRow
-from agentrail.host.plugins.vocabulary import RequestContext
+from agentrail.host.plugins.host_context import MOST_BYTES, OwnedProvider, providers_of
+from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.testing import say
 from agentrail.testing.scripted import ScriptedModel, transient
 from agentrail.values.content import Image, Text
@@ -63,7 +63,7 @@ async def test_the_hosts_own_come_first_then_the_profiles_then_plugins_by_priori
         probe("b", [], {}, 2, providers=[returns([message("b1"), "b2"])]),
     ]
 
-    def all_of(row: PluginRow) -> Sequence[Provider]:
+    def all_of(row: HostPluginRow) -> Sequence[OwnedProvider]:
         return providers_of(row, [returns(["host"])], [returns(("profile",))], "helper")  # type: ignore[list-item]
 
     async with scene(plugins, [DONE], providers=all_of) as it:

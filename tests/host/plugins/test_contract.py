@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agentrail.errors import BadPlugin
-from agentrail.host.plugins.contract import CONTRACT, HOOKS, HostPlugin
-from agentrail.host.plugins.rows import PluginRow
+from agentrail.host.plugins.host_plugin import CONTRACT, HOOKS, HostPlugin
+from agentrail.host.plugins.rows import HostPluginRow
 
 MEMBERS = [
     "name",
@@ -67,7 +67,7 @@ def test_other_members_are_the_plugins_own() -> None:
         def _on_something(self) -> None:
             pass
 
-    assert PluginRow([Mine()]).plugins[0].name == ""
+    assert HostPluginRow([Mine()]).plugins[0].name == ""
 
 
 def test_a_hook_with_other_arguments_is_refused_when_the_class_is_defined() -> None:
@@ -108,20 +108,20 @@ def named(name: str) -> HostPlugin:
 
 def test_two_plugins_of_one_name_are_refused() -> None:
     with pytest.raises(BadPlugin) as found:
-        PluginRow([named("log"), named("other"), named("log")])
+        HostPluginRow([named("log"), named("other"), named("log")])
     assert found.value == BadPlugin("Mine", "there are two plugins called `log`; give each a `name` of its own")
     with pytest.raises(BadPlugin, match="two plugins called `Mine`"):
-        PluginRow([named(""), named("Mine")])
+        HostPluginRow([named(""), named("Mine")])
 
 
 def test_a_hook_on_the_object_is_refused_because_it_would_never_be_called() -> None:
     plugin = named("log")
     plugin.stop = lambda: None  # type: ignore[method-assign]
     with pytest.raises(BadPlugin) as found:
-        PluginRow([plugin])
+        HostPluginRow([plugin])
     assert found.value == BadPlugin("Mine", "its `stop` is set on the object; define it in the class")
 
 
 def test_what_is_no_host_plugin_is_refused() -> None:
     with pytest.raises(BadPlugin, match="is no `HostPlugin`; give an object of a subclass"):
-        PluginRow([HostPlugin])  # type: ignore[list-item]
+        HostPluginRow([HostPlugin])  # type: ignore[list-item]

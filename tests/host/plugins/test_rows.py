@@ -7,9 +7,9 @@ import trio
 import trio.testing
 
 from agentrail.errors import BrokenPlugin, PluginFailed
-from agentrail.host.plugins.contract import HostPlugin
-from agentrail.host.plugins.rows import PluginRow
-from agentrail.host.plugins.vocabulary import Answer, Attachment, Request, RequestContext, RequestEnd
+from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host.plugins.plugin_values import Attachment, HandledResponse, Request, RequestContext, RequestEnd
+from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.host.plugins.probes import CONTEXT, REQUEST, Broken, Calls, hangs, later, probe, raises, returns, row
 
@@ -102,9 +102,9 @@ async def test_a_plain_function_and_an_async_one_may_be_a_hook(autojump_clock: o
 
 
 async def test_a_plain_function_that_takes_too_long_is_late_too(autojump_clock: trio.testing.MockClock) -> None:
-    def blocks(_: object) -> Answer:
+    def blocks(_: object) -> HandledResponse:
         autojump_clock.jump(11)
-        return Answer(body="too late")
+        return HandledResponse(body="too late")
 
     ordered, reports = row([probe("a", [], {"intercept": blocks})])
     assert await ordered.intercept(REQUEST) is None
@@ -133,11 +133,11 @@ async def test_the_first_answer_counts_and_no_later_plugin_is_asked(autojump_clo
     plugins = [
         probe("none", calls, {"intercept": returns(None)}, 3),
         probe("broken", calls, {"intercept": raises}, 2),
-        probe("pong", calls, {"intercept": returns(Answer(429, {"text": "pong"}, {"Retry-After": "3"}))}, 1),
-        probe("late", calls, {"intercept": returns(Answer(200))}),
+        probe("pong", calls, {"intercept": returns(HandledResponse(429, {"text": "pong"}, {"Retry-After": "3"}))}, 1),
+        probe("late", calls, {"intercept": returns(HandledResponse(200))}),
     ]
     ordered, reports = row(plugins)
-    assert await ordered.intercept(REQUEST) == Answer(429, {"text": "pong"}, {"Retry-After": "3"})
+    assert await ordered.intercept(REQUEST) == HandledResponse(429, {"text": "pong"}, {"Retry-After": "3"})
     assert calls == [("none", "intercept"), ("broken", "intercept"), ("pong", "intercept")]
     assert reports.told == [("broken", "intercept", Broken())]
 
@@ -245,7 +245,7 @@ async def test_on_plugin_error_may_be_async_and_is_awaited(autojump_clock: objec
 
     calls: Calls = []
     plugins = [probe("a", calls, {"on_turn_persisted": raises}), probe("b", calls, {"on_turn_persisted": raises})]
-    await PluginRow(plugins, tell).turn_persisted(CONTEXT)
+    await HostPluginRow(plugins, tell).turn_persisted(CONTEXT)
     assert told == [("a", "on_turn_persisted", Broken(), 1), ("b", "on_turn_persisted", Broken(), 2)]
 
 
@@ -256,17 +256,20 @@ async def test_a_failure_of_on_plugin_error_goes_to_the_log_and_nowhere_else(
     autojump_clock: object,  # noqa: ARG001
 ) -> None:
     calls: Calls = []
-    plugins = [probe("a", calls, {"intercept": raises}), probe("b", calls, {"intercept": returns(Answer(200))})]
-    ordered = PluginRow(plugins, handler)  # type: ignore[arg-type]
+    plugins = [
+        probe("a", calls, {"intercept": raises}),
+        probe("b", calls, {"intercept": returns(HandledResponse(200))}),
+    ]
+    ordered = HostPluginRow(plugins, handler)  # type: ignore[arg-type]
     with caplog.at_level(logging.WARNING, "agentrail.host"):
-        assert await ordered.intercept(REQUEST) == Answer(200)
+        assert await ordered.intercept(REQUEST) == HandledResponse(200)
     assert len(caplog.records) == 1
     assert caplog.records[0].levelname == "ERROR"
     assert "it was told that a failed in intercept" in caplog.text
 
 
 async def test_without_on_plugin_error_a_warning_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    ordered = PluginRow([probe("a", [], {"intercept": raises})])
+    ordered = HostPluginRow([probe("a", [], {"intercept": raises})])
     with caplog.at_level(logging.WARNING, "agentrail.host"):
         assert await ordered.intercept(REQUEST) is None
     (told,) = caplog.records

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from agentrail.errors import BrokenPlugin
-from agentrail.host.plugins.contract import HostPlugin, PluginTasks
+from agentrail.host.plugins.host_plugin import HostPlugin, PluginTasks
 from tests.host.plugins.probes import Broken, row
 
 

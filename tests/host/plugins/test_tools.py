@@ -7,10 +7,10 @@ from agentrail import Ask, BlockTool, Context, HoldTool, Plugin, ReplaceToolArgs
 from agentrail.errors import BrokenPlugin
 from agentrail.hooks.actions import CallService, Continue
 from agentrail.hooks.moments import BeforeTool
-from agentrail.host.plugins import tools
-from agentrail.host.plugins.contract import HostPlugin
-from agentrail.host.plugins.tools import REFUSED, WITHHELD, HostTools
-from agentrail.host.plugins.vocabulary import AfterToolCall, Allow, BeforeToolCall, Deny
+from agentrail.host.plugins import host_tools
+from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host.plugins.host_tools import REFUSED, WITHHELD, HostTools
+from agentrail.host.plugins.plugin_values import AfterToolCall, Allow, BeforeToolCall, Deny
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text
 from agentrail.values.json import Json
@@ -151,7 +151,7 @@ async def test_if_the_service_breaks_the_call_is_refused_if_a_plugin_is_critical
     async def breaks(_: object, __: object) -> Json:
         raise Broken
 
-    monkeypatch.setattr(tools.ToolService, "_before", breaks)
+    monkeypatch.setattr(host_tools.ToolService, "_before", breaks)
     plugin = probe("a", [], {"before_tool_call": returns(Allow())}, critical=critical)
     async with scene([plugin], [note("x"), DONE]) as it:
         await it.session.ask("go")
@@ -166,7 +166,7 @@ async def test_if_the_time_of_all_hooks_is_over_the_result_is_withheld_if_a_plug
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: object,  # noqa: ARG001
 ) -> None:
-    monkeypatch.setattr(tools.ToolService, "_after", hangs)
+    monkeypatch.setattr(host_tools.ToolService, "_after", hangs)
     plugin = probe("a", [], {"after_tool_call": returns(None)}, critical=critical, deadline=3)
     async with scene([plugin], [note("x"), DONE]) as it:
         await it.session.ask("go")

@@ -26,14 +26,14 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.contract import MOST_SAID
 from agentrail.hooks.moments import AfterTool, BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.host.plugins.answers import result_of, ruling_of
-from agentrail.host.plugins.contract import DEADLINE, HostPlugin, name_of
-from agentrail.host.plugins.rows import Fault, PluginRow
-from agentrail.host.plugins.vocabulary import AfterToolCall, BeforeToolCall, Deny, RequestContext
+from agentrail.host.plugins.hook_answers import result_of, ruling_of
+from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, name_of
+from agentrail.host.plugins.plugin_values import AfterToolCall, BeforeToolCall, Deny, RequestContext
+from agentrail.host.plugins.rows import HookFault, HostPluginRow
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object, is_same, thaw
 from agentrail.values.tools import Err, Ok, err
 
-SERVICE: Final = "agentrail.host.tools"
+TOOL_SERVICE: Final = "agentrail.host.tools"
 """Name of the service that `HostTools` calls."""
 ON_THE_WAY: Final = 1.0
 """Seconds that an `Ask` has beyond the deadlines of the hooks, so that each late hook is told by its own name."""
@@ -119,12 +119,14 @@ def _told(hook: BeforeTool | AfterTool, args: JsonObject, ctx: Context) -> dict[
 
 
 def _ask(what: str, seconds: float, told: Mapping[str, Json]) -> Ask:
-    return Ask(CallService(SERVICE, freeze_object({"hook": what, **told})), deadline=seconds + ON_THE_WAY)
+    return Ask(CallService(TOOL_SERVICE, freeze_object({"hook": what, **told})), deadline=seconds + ON_THE_WAY)
 
 
 def _tell_broken(what: str, answer: Failed | TimedOut) -> Ask:
     error = answer.error if isinstance(answer, Failed) else f"it was not done after {answer.seconds:g} s"
-    return Ask(CallService(SERVICE, freeze_object({"hook": BROKEN, "in": what, "error": error})), deadline=DEADLINE)
+    return Ask(
+        CallService(TOOL_SERVICE, freeze_object({"hook": BROKEN, "in": what, "error": error})), deadline=DEADLINE
+    )
 
 
 def _is_told(hook: Hook) -> bool:
@@ -141,7 +143,7 @@ def _result(found: Json) -> Ok | Err:
     return cast("Ok | Err", decode(Ok | Err, found))
 
 
-def host_tools(row: PluginRow) -> HostTools | None:
+def host_tools(row: HostPluginRow) -> HostTools | None:
     """Return the plugin for sessions of a host with *row*; `None` if none of its plugins has a hook for tools."""
     before, after = row.having(BEFORE), row.having(AFTER)
     if not before and not after:
@@ -163,7 +165,7 @@ class ToolService:
 
     __slots__ = ("_context_of", "_row")
 
-    def __init__(self, row: PluginRow, context_of: Callable[[str], RequestContext]) -> None:
+    def __init__(self, row: HostPluginRow, context_of: Callable[[str], RequestContext]) -> None:
         self._row = row
         self._context_of = context_of
 
@@ -187,7 +189,7 @@ class ToolService:
         for plugin in self._row.having(BEFORE):
             call = partial(plugin.before_tool_call, self._event(told, arguments))
             given = await self._row.ask(plugin, BEFORE, call, ruling_of)
-            if isinstance(given, Fault):
+            if isinstance(given, HookFault):
                 if plugin.critical:
                     return freeze_object({"deny": _failed(plugin)})
             elif isinstance(given.value, Deny):
@@ -207,7 +209,7 @@ class ToolService:
                 duration_ms=int(cast("int", told["duration_ms"])),
             )
             given = await self._row.ask(plugin, AFTER, partial(plugin.after_tool_call, shown), result_of)
-            if isinstance(given, Fault):
+            if isinstance(given, HookFault):
                 if plugin.critical:
                     result = err(f"the result was withheld: {_failed(plugin)}")
                     break

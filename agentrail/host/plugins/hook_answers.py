@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, cast
 
-from agentrail.host.plugins.vocabulary import Allow, Answer, Deny
+from agentrail.host.plugins.plugin_values import Allow, Deny, HandledResponse
 from agentrail.values.content import Text
 from agentrail.values.fitting import fit_result
 from agentrail.values.foreign import mended, number, plain_text, shown
@@ -44,16 +44,16 @@ def text_or_nothing(found: object) -> str | None:
     return None if plain is None else mended(plain)
 
 
-def answer_of(found: object) -> Answer | None:
-    """Return *found*, an `Answer` or `None`, with its body frozen."""
+def answer_of(found: object) -> HandledResponse | None:
+    """Return *found*, a `HandledResponse` or `None`, with its body frozen."""
     if found is None:
         return None
-    if not isinstance(found, Answer):
-        raise UnfitAnswerError(found, "an `Answer` or None")
+    if not isinstance(found, HandledResponse):
+        raise UnfitAnswerError(found, "a `HandledResponse` or None")
     status = number(found.status)
     if type(status) is not int or not LOWEST <= status <= HIGHEST:
         raise UnfitAnswerError(found.status, f"a status from {LOWEST} to {HIGHEST}")
-    return Answer(status, freeze(found.body), _headers(found.headers))
+    return HandledResponse(status, freeze(found.body), _headers(found.headers))
 
 
 def _headers(found: object) -> Mapping[str, str]:

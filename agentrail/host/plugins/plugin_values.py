@@ -1,4 +1,4 @@
-"""What host plugins are shown, and what they answer: requests, contexts, tool calls, `Answer`, `Allow`, `Deny`."""
+"""What host plugins are shown and what they answer: requests, contexts, tool calls, `HandledResponse`, `Allow`."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Request(Authored, gc=True):
         return next((value for header, value in self.headers if header == wanted), None)
 
 
-class Answer(Authored, gc=True):
+class HandledResponse(Authored, gc=True):
     """Answer of `intercept`: the host sends it, and no session is asked."""
 
     status: int = 200

@@ -15,16 +15,16 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.contract import MOST_SAID
 from agentrail.hooks.moments import AfterTurn, BeforeRequest
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.host.plugins.answers import UnfitAnswerError, additions_to
-from agentrail.host.plugins.contract import DEADLINE, name_of
-from agentrail.host.plugins.rows import Given, PluginRow
-from agentrail.host.plugins.tools import BROKEN, ON_THE_WAY
-from agentrail.host.plugins.vocabulary import ContextProvider, RequestContext
+from agentrail.host.plugins.hook_answers import UnfitAnswerError, additions_to
+from agentrail.host.plugins.host_plugin import DEADLINE, name_of
+from agentrail.host.plugins.host_tools import BROKEN, ON_THE_WAY
+from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
+from agentrail.host.plugins.rows import Given, HostPluginRow
 from agentrail.values.json import FrozenObject, Json, freeze, freeze_object
 from agentrail.values.messages import Message
 from agentrail.values.value import Value
 
-SERVICE: Final = "agentrail.host.context"
+CONTEXT_SERVICE: Final = "agentrail.host.context"
 """Name of the service that `HostContext` calls."""
 HOOK: Final = "context_providers"
 MOST_BYTES: Final = 32 * 1024
@@ -32,7 +32,7 @@ MOST_BYTES: Final = 32 * 1024
 
 
 @frozen
-class Added:
+class TurnContext:
     """The state of `HostContext`: what it adds to the requests of the open turn."""
 
     turn: int = 0
@@ -42,7 +42,7 @@ class Added:
 
 
 @frozen
-class HostContext(Plugin[Added]):
+class HostContext(Plugin[TurnContext]):
     """Ask the context providers of the host once in each turn, and add what they give to each of its requests."""
 
     seconds: float = DEADLINE
@@ -50,31 +50,31 @@ class HostContext(Plugin[Added]):
 
     priority = -MOST_SAID  # the first of all plugins: those of the session see what it adds
 
-    def init(self, ctx: Context) -> Added:  # noqa: ARG002 - a hook
+    def init(self, ctx: Context) -> TurnContext:  # noqa: ARG002 - a hook
         """Return the state before the first turn."""
-        return Added()
+        return TurnContext()
 
-    def inherited(self, state: Added, ctx: Context) -> AnyPlugin | None:  # noqa: ARG002 - a hook
+    def inherited(self, state: TurnContext, ctx: Context) -> AnyPlugin | None:  # noqa: ARG002 - a hook
         """Return `None`: what is added is for the request of a person, not for the task of a sub-agent."""
         return None
 
     def before_request(
-        self, hook: BeforeRequest, state: Added, ctx: Context
-    ) -> Continue[Added] | AddContext[Added] | Ask[Added]:
+        self, hook: BeforeRequest, state: TurnContext, ctx: Context
+    ) -> Continue[TurnContext] | AddContext[TurnContext] | Ask[TurnContext]:
         """Add what the providers give; ask them at the first request of a turn."""
         if state.turn != ctx.turn:
             if hook.answer is None:
                 asked = freeze_object({"hook": HOOK, "session": ctx.session_id})
-                return Ask(CallService(SERVICE, asked), deadline=self.seconds + ON_THE_WAY)
+                return Ask(CallService(CONTEXT_SERVICE, asked), deadline=self.seconds + ON_THE_WAY)
             if not isinstance(hook.answer, Answered) and not _is_told(hook):
-                return Ask(CallService(SERVICE, freeze_object({"hook": BROKEN, "in": HOOK})), deadline=DEADLINE)
+                return Ask(CallService(CONTEXT_SERVICE, freeze_object({"hook": BROKEN, "in": HOOK})), deadline=DEADLINE)
             found = hook.answer.value if isinstance(hook.answer, Answered) else None
-            state = Added(ctx.turn, "\n\n".join(_texts(found)))
+            state = TurnContext(ctx.turn, "\n\n".join(_texts(found)))
         return AddContext(state.text, state) if state.text else Continue(state)
 
-    def after_turn(self, hook: AfterTurn, state: Added, ctx: Context) -> Continue[Added]:  # noqa: ARG002 - a hook
+    def after_turn(self, hook: AfterTurn, state: TurnContext, ctx: Context) -> Continue[TurnContext]:  # noqa: ARG002 - a hook
         """Forget the texts: the next turn has its own."""
-        return Continue(Added(state.turn)) if state.text else Continue()
+        return Continue(TurnContext(state.turn)) if state.text else Continue()
 
 
 def _is_told(hook: BeforeRequest) -> bool:
@@ -88,7 +88,7 @@ def _texts(found: Json) -> tuple[str, ...]:
     return tuple(str(each["text"]) for each in given if isinstance(each, FrozenObject))
 
 
-class Provider(Value, gc=True):
+class OwnedProvider(Value, gc=True):
     """A context provider and whose it is."""
 
     origin: str
@@ -100,17 +100,17 @@ class Provider(Value, gc=True):
 
 
 def providers_of(
-    row: PluginRow, host: Sequence[ContextProvider] = (), profile: Sequence[ContextProvider] = (), named: str = ""
-) -> tuple[Provider, ...]:
+    row: HostPluginRow, host: Sequence[ContextProvider] = (), profile: Sequence[ContextProvider] = (), named: str = ""
+) -> tuple[OwnedProvider, ...]:
     """Return all providers in order: the host's own, those of the profile called *named*, those of plugins."""
     return (
-        *(Provider("host", DEADLINE, call) for call in host),
-        *(Provider(named, DEADLINE, call) for call in profile),
-        *(Provider(name_of(each), each.deadline, call) for each in row.plugins for call in each.context_providers),
+        *(OwnedProvider("host", DEADLINE, call) for call in host),
+        *(OwnedProvider(named, DEADLINE, call) for call in profile),
+        *(OwnedProvider(name_of(each), each.deadline, call) for each in row.plugins for call in each.context_providers),
     )
 
 
-def host_context(providers: Sequence[Provider]) -> HostContext | None:
+def host_context(providers: Sequence[OwnedProvider]) -> HostContext | None:
     """Return the plugin for sessions with *providers*; `None` if there are none."""
     return HostContext(sum(each.seconds for each in providers)) if providers else None
 
@@ -122,8 +122,8 @@ class ContextService:
 
     def __init__(
         self,
-        row: PluginRow,
-        providers: Sequence[Provider],
+        row: HostPluginRow,
+        providers: Sequence[OwnedProvider],
         context_of: Callable[[str], RequestContext],
         messages_of: Callable[[str], Sequence[Message]],
     ) -> None:

@@ -14,14 +14,14 @@ from typing import Final, Protocol, TypeAlias, cast
 from agentrail.errors import BadPlugin
 from agentrail.errors.branches import nearest
 from agentrail.hooks.contract import LIKE, MOST_SAID, check_method
-from agentrail.host.plugins.vocabulary import (
+from agentrail.host.plugins.plugin_values import (
     AfterToolCall,
     Allow,
-    Answer,
     Attachment,
     BeforeToolCall,
     ContextProvider,
     Deny,
+    HandledResponse,
     Request,
     RequestContext,
     RequestEnd,
@@ -71,8 +71,8 @@ class HostPlugin:
     def stop(self) -> Nothing:
         """Called when the host ends, if `start` had succeeded."""
 
-    def intercept(self, request: Request) -> Awaitable[Answer | None] | Answer | None:
-        """Called before the session of a request is looked up; an `Answer` is sent, and the first one counts."""
+    def intercept(self, request: Request) -> Awaitable[HandledResponse | None] | HandledResponse | None:
+        """Called before the session of a request is looked up; the first response is sent."""
 
     def attachment_handler(self, files: Sequence[Attachment]) -> Awaitable[str | None] | str | None:
         """Called if files came with the request; the text is put in front of the user's message."""
