@@ -88,8 +88,10 @@ def ruling_of(found: object) -> Allow | Deny:
 
 def result_of(found: object) -> Ok | Err | None:
     """Return *found*, an `Ok`, an `Err` or `None`."""
-    fitted = None if found is None else fit_result(found)
-    if fitted is not None and not isinstance(fitted, Ok | Err):
+    if found is None:
+        return None
+    fitted = fit_result(found) if isinstance(found, Ok | Err) else None
+    if not isinstance(fitted, Ok | Err):
         raise UnfitAnswerError(found, "an `Ok`, an `Err` or None")
     return fitted
 
