@@ -159,7 +159,7 @@ def critical_b(hook: str, error: BaseException) -> Outcome:
     effects: dict[str, object] = {
         "intercept": PluginFailed("b"),
         "before_tool_call": {"deny": failed},
-        "after_tool_call": {"result": from_own_text(write(err(f"the result was withheld: {failed}")))},
+        "after_tool_call": freeze_object({"result": from_own_text(write(err(f"the result was withheld: {failed}")))}),
     }
     if hook not in effects:
         return without_b(hook, error)
