@@ -20,7 +20,7 @@ from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.work.past import StoredPast
 from agentrail.tools.builtin import read_history
 from tests.benchmarks import flat
-from tests.benchmarks.living import sizes
+from tests.benchmarks.living import size
 from tests.benchmarks.rig import Forgetful, InstantModel
 from tests.profiles import CAMPAIGN
 from tests.runtime.test_long_sessions import SYSTEM, WINDOW, Clerk, look
@@ -34,8 +34,8 @@ BYTES = {
     "spawned": (0, False, False, 3_610),
     "ten messages, outside of the journal": (5, False, False, 6_670),
     "ten messages, with the default journal": (5, True, False, 9_800),
-    "asleep, outside of the journal": (0, False, True, 1_500),
-    "asleep after ten messages, outside of the journal": (5, False, True, 1_550),
+    "asleep, outside of the journal": (0, False, True, 1_200),
+    "asleep after ten messages, outside of the journal": (5, False, True, 1_370),
 }
 """Turns of a session, each of two messages of about 200 characters; whether records are kept; whether it sleeps; and
 the bytes that it takes now."""
@@ -48,9 +48,9 @@ def test_a_session_takes_few_bytes(
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)  # what it says on a busy machine is kept too, and is no session's
     monkeypatch.setattr(memory, "LOOSE", 0)  # with few sessions all records would be kept as they are
     journal = None if kept else Forgetful()
-    found = trio.run(lambda: sizes(SESSIONS, turns, journal, asleep=asleep))
+    found = size(SESSIONS, turns, journal, asleep=asleep)
     if found > ROOM * now:  # a table of the whole process has grown meanwhile, or it is true, and then it is true again
-        found = trio.run(lambda: sizes(SESSIONS, turns, journal, asleep=asleep))
+        found = size(SESSIONS, turns, journal, asleep=asleep)
     assert 0.8 * now < found <= ROOM * now
 
 

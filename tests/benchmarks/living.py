@@ -12,9 +12,11 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, Self
 
 import trio
+import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.ports.journal import Journal
@@ -62,6 +64,13 @@ async def _talk(supervisor: Supervisor, spec: SessionSpec, turns: int) -> Sessio
     return session
 
 
+async def _talks(supervisor: Supervisor, spec: SessionSpec, sessions: int, turns: int, *, asleep: bool) -> None:
+    for _ in range(sessions):
+        session = await _talk(supervisor, spec, turns)
+        while asleep and not session._session.is_packed:  # noqa: ASYNC110, SLF001 - no event says so
+            await trio.sleep(0.1)
+
+
 async def _at_rest(supervisor: Supervisor, *, asleep: bool) -> None:
     """Wait until every session dozes, or is asleep."""
     for session in supervisor.sessions():
@@ -73,17 +82,24 @@ async def _at_rest(supervisor: Supervisor, *, asleep: bool) -> None:
         await trio.sleep(0.1)
 
 
-async def sizes(sessions: int, turns: int, journal: Journal | None = None, *, asleep: bool = False) -> float:
-    """Return the bytes of one of so many sessions."""
+def size(sessions: int, turns: int, journal: Journal | None = None, *, asleep: bool = False) -> float:
+    """Return the bytes of one of so many sessions.
+
+    Each falls asleep before the next one starts, in virtual time. Else, more of them would be awake at once on a busy
+    machine, and tables of the process that have grown for them stay large.
+    """
+    clock = trio.testing.MockClock(autojump_threshold=0) if asleep else None
+    return trio.run(partial(_sizes, sessions, turns, journal, asleep=asleep), clock=clock)
+
+
+async def _sizes(sessions: int, turns: int, journal: Journal | None, *, asleep: bool) -> float:
     spec = SessionSpec(model=InstantModel(chunks=25), hibernate_after=0.1 if asleep else None)
     async with open_supervisor(journal=journal) as supervisor:
-        for _ in range(10):
-            await _talk(supervisor, spec, turns)
+        await _talks(supervisor, spec, 10, turns, asleep=asleep)
         gc.collect()
         tracemalloc.start()
         before, _ = tracemalloc.get_traced_memory()
-        for _ in range(sessions):
-            await _talk(supervisor, spec, turns)
+        await _talks(supervisor, spec, sessions, turns, asleep=asleep)
         await _at_rest(supervisor, asleep=asleep)
         gc.collect()
         linecache.clearcache()  # on a busy machine the watchdog has read source for its log
@@ -123,10 +139,10 @@ async def _woken(sessions: int, wanted: int) -> float:
 def measured(sessions: int, many: int) -> dict[str, float]:
     """Return every figure: sizes of *sessions*, which are exact, and pauses among *many*."""
     found = (
-        trio.run(lambda: sizes(sessions, 0, Forgetful())),
-        trio.run(lambda: sizes(sessions, TURNS, Forgetful())),
-        trio.run(lambda: sizes(sessions, TURNS)),
-        trio.run(lambda: sizes(sessions, 0, Forgetful(), asleep=True)),
+        size(sessions, 0, Forgetful()),
+        size(sessions, TURNS, Forgetful()),
+        size(sessions, TURNS),
+        size(sessions, 0, Forgetful(), asleep=True),
         trio.run(_held_up, many),
         trio.run(_woken, 10 * many, min(many, 1000)),
     )
