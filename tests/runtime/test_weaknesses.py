@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import ast
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal
 
 import pytest
+from attrs import frozen
 
-from agentrail import Ask, Context, Emit, Plugin, SessionSpec, SetSection, open_supervisor
+from agentrail import Ask, Context, Emit, Plugin, SessionHandle, SessionSpec, SetSection, open_supervisor, tool
+from agentrail.errors import PermanentModelError, PluginExists, TurnAborted
 from agentrail.hooks.actions import AddContext, Answered, CallService
 from agentrail.hooks.moments import BeforePrompt, BeforeRequest
-from agentrail.testing import ScriptedModel, transient
+from agentrail.hooks.plugin import Keyed
+from agentrail.testing import ScriptedModel, call, fail, say, transient
 from agentrail.values.content import text_of
+from agentrail.values.events.context import CompactEnd, PrefixChanged
+from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.json import Json
-from agentrail.values.messages import UserMessage
+from agentrail.values.messages import AskModel, Leaving, UserMessage
 
 TESTS: Final = Path(__file__).parents[1]
 HERE: Final = "runtime/test_weaknesses.py"
@@ -30,6 +36,7 @@ CHANGED: Final = "adapters/models/test_prefix_changed.py"
 RECORDS: Final = "adapters/journals/test_model_requests.py"
 PREFIXES: Final = "adapters/models/test_prefixes.py"
 ON_DEMAND: Final = "runtime/test_tools_on_demand.py"
+USAGE: Final = "adapters/models/test_usage.py"
 ANSWERS: Final = "runtime/test_typed_answers.py"
 SCREENS: Final = "runtime/test_screening.py"
 
@@ -38,6 +45,33 @@ WEAKNESSES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
         "a failing `init` stops the start or skips the plugin, depending on the page",
         ("cells/test_broken_plugins.py::test_a_plugin_may_refuse_the_session",),
+    ),
+    (
+        "nobody says what a plugin that crashes has answered",
+        (
+            "cells/test_broken_plugins.py::test_a_plugin_that_raises_is_reported_and_the_next_ones_are_asked",
+            "cells/test_broken_plugins.py::test_a_critical_plugin_that_raises_counts_as_an_abort",
+        ),
+    ),
+    (
+        "the same plugin a second time overwrites the state of the first",
+        (f"{HERE}::test_a_plugin_of_the_same_class_is_refused_or_has_a_key_and_a_state_of_its_own",),
+    ),
+    (
+        "the state of an action is not where a helper looks for it",
+        ("hooks/test_contract.py::test_an_action_says_its_name_its_state_and_whether_it_stops_the_pipeline",),
+    ),
+    (
+        "an action that a plugin uses, for the result of a tool, is in no table",
+        ("hooks/test_contract.py::test_the_matrix_is_read_off_the_signatures",),
+    ),
+    (
+        "a hook is listed with one action less in one table than in the other",
+        ("cells/test_matrix.py::test_the_matrix_is_that_of_the_design",),
+    ),
+    (
+        "new options replace the state or are merged into it, depending on the page",
+        ("cells/test_hot_update.py::test_the_plugin_in_its_new_form_says_with_which_state_it_goes_on",),
     ),
     (
         "plugins of one priority have no order",
@@ -69,6 +103,21 @@ WEAKNESSES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         (f"{HERE}::test_an_event_changes_nothing_whatever_its_name",),
     ),
     # What plugins ask for
+    (
+        "of a list of messages, the last one of the user alone is used",
+        (
+            f"{PLUGINS}::test_a_plugin_asks_a_model_for_an_object_about_messages",
+            "runtime/test_calls.py::test_a_prompt_can_have_parts",
+        ),
+    ),
+    (
+        "the answer to an error may switch the model, and the attempt that follows has the old one",
+        (
+            "cells/test_matrix.py::test_a_tool_error_may_change_the_model_of_the_next_request",
+            "cells/test_matrix.py::test_a_result_may_change_the_model_of_the_next_request",
+            "cells/test_matrix.py::test_this_request_goes_to_the_new_model",
+        ),
+    ),
     (
         "a judge that takes seconds blocks the session, an abort included",
         (f"{PLUGINS}::test_meanwhile_the_session_is_responsive", f"{PLUGINS}::test_a_late_answer_is_ignored"),
@@ -112,6 +161,25 @@ WEAKNESSES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
         "texts that nobody wrote, in one language, are in each prompt",
         (f"{HERE}::test_a_prompt_has_no_text_that_its_program_did_not_give",),
+    ),
+    (
+        "a plan that is kept in the system prompt changes its beginning with each step",
+        (f"{HERE}::test_a_plan_that_changes_leaves_what_stands_before_it",),
+    ),
+    (
+        "old results are shortened in a view that moves with each request",
+        (f"{HERE}::test_what_was_shortened_stays_as_it_is_until_the_next_compaction",),
+    ),
+    (
+        "layers of the prompt are made, and a sub-agent gets all of them or none",
+        (
+            "runtime/test_system_prompt.py::test_each_mode_sends_its_layers_in_order",
+            "runtime/test_system_prompt.py::test_a_session_gets_all_layers_and_a_subagent_those_of_a_task",
+        ),
+    ),
+    (
+        "cache points are set by an event, for one provider",
+        ("adapters/models/test_goldens.py::test_a_history_is_rendered_as_it_was_before",),
     ),
     # Added context
     (
@@ -182,7 +250,22 @@ WEAKNESSES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         "the result of a sub-agent is its last text, whatever was wanted",
         ("runtime/test_answers_of_classes.py::test_the_class_of_a_sub_agent_refuses_too",),
     ),
+    (
+        "an error of the provider is a message of the model, and the turn a success without a text",
+        (
+            f"{HERE}::test_an_error_of_the_provider_is_no_message_and_no_answer",
+            "cells/test_failures.py::test_nothing_at_all_twice_is_an_error",
+        ),
+    ),
+    (
+        "values are not checked as they are said: missing fields, defaults and other types pass",
+        ("adapters/models/test_typed_answers.py::test_the_object_fits_or_there_is_a_typed_error",),
+    ),
     # Parts
+    (
+        "the cost that a provider tells counts as 0",
+        (f"{USAGE}::test_the_cost_that_a_server_tells_is_the_cost_unless_there_is_a_price_of_ones_own",),
+    ),
     (
         "messages are of text alone",
         ("runtime/test_files.py::test_a_file_in_a_prompt_and_in_a_result_reaches_the_model",),
@@ -239,6 +322,93 @@ class Recalls(Plugin[None]):
         return Ask(CallService("recall", hook.text))
 
 
+async def test_a_plugin_of_the_same_class_is_refused_or_has_a_key_and_a_state_of_its_own() -> None:
+    model = ScriptedModel(["yes"])
+    async with open_supervisor() as supervisor:
+        with pytest.raises(PluginExists, match="Tells"):
+            await supervisor.spawn(SessionSpec(model=model, plugins=[Tells(), Tells()]))
+        session = await supervisor.spawn(SessionSpec(model=model, plugins=[Tells(), Keyed("other", Tells(5))]))
+        await session.ask("go")
+        assert (session.inspect().plugin_state("Tells"), session.inspect().plugin_state("other")) == (1, 6)
+
+
+class Plans(Plugin[int]):
+    """Keeps a plan, which changes with each request."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_request(self, hook: BeforeRequest, state: int, ctx: Context) -> SetSection[int]:
+        return SetSection("plan", f"{state} steps are done", state + 1)
+
+
+async def test_a_plan_that_changes_leaves_what_stands_before_it() -> None:
+    model = ScriptedModel(["one", "two"])
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=model, plugins=[Plans()], system="Help."))
+        await session.ask("go")
+        await session.ask("on")
+        assert not [event for event in await told(session) if isinstance(event, PrefixChanged)]
+    first, second = model.requests
+    assert [request.sections for request in model.requests] == [
+        (("plan", "0 steps are done"),),
+        (("plan", "1 steps are done"),),
+    ]
+    assert (first.system, first.background) == (second.system, second.background) == ("Help.", ())
+    assert tuple(second.messages)[: len(first.messages)] == tuple(first.messages)
+
+
+@tool(effect="pure")
+async def look(at: str) -> str:
+    """Look."""
+    return f"{at} found " * 200
+
+
+async def written(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - the parameters of a compactor
+    return "there was talk"
+
+
+async def test_what_was_shortened_stays_as_it_is_until_the_next_compaction() -> None:
+    script = [one for turn in range(12) for one in (say(calls=[call("look", {"at": f"{turn}"})]), f"done {turn}")]
+    model = ScriptedModel(script)
+    async with open_supervisor() as supervisor:
+        spec = SessionSpec(model=model, tools=[look], context_window=2_500, compactor=written)
+        session = await supervisor.spawn(spec)
+        for turn in range(12):
+            await session.ask(f"turn {turn}")
+        events = await told(session)
+    compactions = [event for event in events if isinstance(event, CompactEnd)]
+    assert any("were shortened" in end.note for end in compactions), compactions
+    changes = [event for event in events if isinstance(event, PrefixChanged)]
+    assert [event.name for event in changes] == ["compaction"] * len(compactions)
+    moved = [
+        place
+        for place, (before, after) in enumerate(pairwise(model.requests))
+        if tuple(after.messages)[: len(before.messages)] != tuple(before.messages)
+    ]
+    assert len(moved) == len(compactions)
+
+
+async def test_an_error_of_the_provider_is_no_message_and_no_answer() -> None:
+    model = ScriptedModel([fail(PermanentModelError("no such thing"))])
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=model))
+        with pytest.raises(TurnAborted, match="no such thing"):
+            await session.ask("go")
+        assert [type(message) for message in session.messages()] == [UserMessage]
+
+
+async def told(session: SessionHandle) -> list[Event]:
+    """Return all events of the session so far."""
+    found: list[Event] = []
+    async with session.subscribe(since=0) as events:
+        async for envelope in events:
+            found.append(envelope.event)
+            if envelope.seq >= session.inspect().seq:
+                break
+    return found
+
+
 async def recall(payload: Json) -> Json:
     return f"about {payload}: blue"
 
@@ -261,11 +431,14 @@ async def test_a_prompt_has_no_text_that_its_program_did_not_give(mode: Literal[
     assert (request.system, request.background, request.sections) == ("", (), ())
 
 
+@frozen
 class Tells(Plugin[int]):
     """Adds context with a number of its own."""
 
+    first: int = 0
+
     def init(self, ctx: Context) -> int:
-        return 0
+        return self.first
 
     def before_request(self, hook: BeforeRequest, state: int, ctx: Context) -> AddContext[int]:
         return AddContext(f"attempt {hook.attempt}, told {state}", state + 1)
