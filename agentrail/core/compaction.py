@@ -11,7 +11,7 @@ from itertools import compress, count
 from operator import is_, is_not
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
-from agentrail.values.content import Text, ToolCall
+from agentrail.values.content import File, Image, Text, ToolCall
 from agentrail.values.json import Json, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage, size_of
 
@@ -41,8 +41,8 @@ MOST_SUMMARY: Final = 8_000
 LEAST_SUMMARY: Final = 200
 """With room for fewer characters than this, no summary is written: the messages are dropped."""
 
-NO_IMAGE: Final = "[an image was left out]"
-"""The text that is left of a result that has only images."""
+LEFT_OUT: Final = "[an image or a file was left out]"
+"""The text in a result that was shortened, in place of its images and files."""
 
 NOTHING: Final = "nothing could be dropped: pinned messages and the newest round must stay"
 """The note of a compaction that changes nothing."""
@@ -186,11 +186,19 @@ def _shortened(message: Message, limit: int) -> Message:
     if isinstance(message, ToolMessage):
         if size_of(message) <= limit:
             return message
-        return message.but(parts=(Text(cut(message.text, limit) or NO_IMAGE),))
+        return message.but(parts=(Text(_short_result(message, limit)),))
     if isinstance(message, AssistantMessage) and message.calls:
         calls = tuple([_short_call(call, limit) for call in message.calls])
         return message if all(map(is_, calls, message.calls)) else message.but(calls=calls)
     return message
+
+
+def _short_result(message: ToolMessage, limit: int) -> str:
+    """Return the text of a result, cut to *limit* characters with the mark of images and files, if it has some."""
+    if not any(isinstance(part, Image | File) for part in message.parts):
+        return cut(message.text, limit)
+    text = cut(message.text, limit - len(LEFT_OUT) - 1)
+    return f"{text}\n{LEFT_OUT}" if text else LEFT_OUT
 
 
 def _short_call(call: ToolCall, limit: int) -> ToolCall:

@@ -15,18 +15,21 @@ import pytest
 from attrs import frozen
 
 from agentrail import Ask, Context, Emit, Plugin, SessionHandle, SessionSpec, SetSection, open_supervisor, tool
+from agentrail.core.compaction import LEFT_OUT
 from agentrail.errors import PermanentModelError, PluginExists, TurnAborted
 from agentrail.hooks.actions import AddContext, Answered, CallService
 from agentrail.hooks.moments import BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import Keyed
 from agentrail.testing import ScriptedModel, call, fail, say, transient
-from agentrail.values.content import text_of
+from agentrail.values.content import Image, Text, text_of
 from agentrail.values.events.context import CompactEnd, PrefixChanged
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.json import Json
-from agentrail.values.messages import AskModel, Leaving, UserMessage
+from agentrail.values.messages import AskModel, Leaving, ToolMessage, UserMessage
+from agentrail.values.tools import ToolResult, ok
 
+IMAGE: Final = "aGVsbG8=" * 2_000
 TESTS: Final = Path(__file__).parents[1]
 HERE: Final = "runtime/test_weaknesses.py"
 FOLDS: Final = "cells/test_folding.py"
@@ -258,6 +261,10 @@ WEAKNESSES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         ),
     ),
     (
+        "images in old results are replaced by a number, or by nothing",
+        (f"{HERE}::test_an_image_that_leaves_the_context_is_told_of",),
+    ),
+    (
         "values are not checked as they are said: missing fields, defaults and other types pass",
         ("adapters/models/test_typed_answers.py::test_the_object_fits_or_there_is_a_typed_error",),
     ),
@@ -387,6 +394,25 @@ async def test_what_was_shortened_stays_as_it_is_until_the_next_compaction() -> 
         if tuple(after.messages)[: len(before.messages)] != tuple(before.messages)
     ]
     assert len(moved) == len(compactions)
+
+
+@pytest.mark.parametrize("text", ["", "It is red. " * 500], ids=["an image alone", "beside a text"])
+async def test_an_image_that_leaves_the_context_is_told_of(text: str) -> None:
+    @tool(effect="pure")
+    async def see() -> ToolResult:
+        """Look at the wall."""
+        return ok([Image("image/png", IMAGE), *([Text(text)] if text else [])])
+
+    model = ScriptedModel([say(calls=[call("see")]), "red", "yes", "no"])
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=model, tools=[see], context_window=1_000, compactor=written))
+        for said in ("look", "and? " * 100, "so? " * 100):
+            await session.ask(said)
+        await session.compact()
+        (result,) = [message for message in session.messages() if isinstance(message, ToolMessage)]
+    assert [type(part) for part in result.parts] == [Text]
+    assert result.text.endswith(LEFT_OUT)
+    assert ("left out…" in result.text) == bool(text)
 
 
 async def test_an_error_of_the_provider_is_no_message_and_no_answer() -> None:
