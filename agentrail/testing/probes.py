@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, cast
 
+import trio
 from attrs import field, frozen
 
 from agentrail.errors import WrongType
@@ -42,12 +43,13 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context, Log
 from agentrail.hooks.moments import HOOK_NAMES, AfterTurn, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import Plugin
+from agentrail.ports.tool import ToolContext
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentEnd
-from agentrail.values.json import FrozenObject, JsonObject
+from agentrail.values.json import FrozenObject, JsonObject, freeze_object
 from agentrail.values.messages import Message, Origin, UserMessage
-from agentrail.values.tools import err, ok
+from agentrail.values.tools import HasSpec, ToolResult, ToolSpec, err, ok
 
 Answer = Callable[[Hook, int], object]
 
@@ -70,12 +72,37 @@ class Recorder(Plugin[tuple[str, ...]]):
 # Plugins that give any valid answer, as a script says
 
 
+_PATH: Final = freeze_object({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})
+
+BROUGHT: Final = ToolSpec("iron", "irons cloth", _PATH, subject="path", timeout=5.0)
+"""The tool that a `Bringer` brings; an `Ask` attaches and detaches it."""
+
+
+class Iron:
+    """The code of the tool `BROUGHT`."""
+
+    spec = BROUGHT
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:  # noqa: ARG002 - the signature of a tool
+        """Return that it is done."""
+        await trio.lowlevel.checkpoint()
+        return ok("ironed")
+
+
+CHANGES: Final = (
+    ChangeTools(attach=(BROUGHT.name,)),
+    ChangeTools(detach=(BROUGHT.name,)),
+    ChangeTools(attach=(BROUGHT.name,), detach=("write",)),
+    ChangeTools(detach=("search",)),
+)
+"""Changes of the tools that plugins ask for; some are impossible, depending on the plugin and on what is there."""
+
 REQUESTS: Final[tuple[AskRequest, ...]] = (
     CallService("lookup"),
     CallModel("is this right?"),
     ReadFile("notes.md"),
     RunTool("read", FrozenObject({"path": "a"})),
-    ChangeTools(detach=("search",)),
+    *CHANGES,
 )
 TIMEOUTS: Final = (120.0, None, 0.5)
 FAMILIES: Final = (None, "family")
@@ -108,7 +135,7 @@ ANSWERS: Final[Mapping[str, Callable[[Hook, int], Action[int]]]] = MappingProxyT
         "replace_tool_result": lambda _, turn: ReplaceToolResult(ok("kept short") if turn % 2 else err("no"), turn + 1),
         "hold_tool": lambda _, turn: HoldTool("please look", turn + 1, TIMEOUTS[turn % 3], FAMILIES[turn % 2]),
         "set_section": lambda _, turn: SetSection("mood", None if turn % 3 else "calm", turn + 1),
-        "ask": lambda _, turn: Ask(REQUESTS[turn % 5], turn + 1, 0.5 if turn % 2 else 10.0),
+        "ask": lambda _, turn: Ask(REQUESTS[turn % len(REQUESTS)], turn + 1, 0.5 if turn % 2 else 10.0),
     }
 )
 """For each kind of action, a function that makes one; its fields depend on how often the plugin answered before."""
@@ -191,6 +218,16 @@ class Asker(Answering):
         if hook.moment != self.hook or (hook.answer is not None and not self.again):
             return Continue(state)
         return Ask(self.request, state + 1, self.deadline)
+
+
+@frozen
+class Bringer(Asker):
+    """Asks for something, as its base class does, and brings the tool `BROUGHT`, which a request may attach."""
+
+    @property
+    def tools_brought(self) -> tuple[HasSpec, ...]:
+        """The tool that the request may attach."""
+        return (Iron(),)
 
 
 @frozen

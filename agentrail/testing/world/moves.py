@@ -57,7 +57,7 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.attachments import AttachedPlugin, class_name
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.testing.probes import Refuser
+from agentrail.testing.probes import BROUGHT, Refuser
 from agentrail.testing.world.behaviour import (
     draw_answer,
     draw_failure,
@@ -342,7 +342,7 @@ def _switch(choose: Choose) -> AnyInput:
 
 def _change_tools(state: State, choose: Choose) -> AnyInput:
     waits = {call.name for call in state.waiting_calls}
-    tools = (*TOOLS, *DEFERRED)
+    tools = (*TOOLS, *DEFERRED, BROUGHT)
     attach = tuple(spec for spec in tools if choose.percent(60 if spec.name in waits else 25))
     detach = choose.some(tuple(spec.name for spec in tools), 15)
     revision = max((tool.revision for tool in state.tools.values()), default=0) + 1

@@ -158,7 +158,10 @@ class World:
         """Give the judge the code of *plugin* under a new revision, and return it as an attached plugin."""
         self.revisions += 1
         self.judge.seat(key, self.revisions, plugin)
-        return seat_for(key, plugin, self.revisions)
+        seat = seat_for(key, plugin, self.revisions)
+        for spec in seat.tools:
+            self.judge.tool(spec.name, self.revisions, fits)
+        return seat
 
     # Steps
 

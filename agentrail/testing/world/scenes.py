@@ -12,10 +12,12 @@ from agentrail.core.vocabulary.state import Spare
 from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.plugin import MATRIX, Attachable, Keyed
 from agentrail.testing.probes import (
+    CHANGES,
     LIES,
     REQUESTS,
     ArgsReplacer,
     Asker,
+    Bringer,
     CriticalLiar,
     CriticalListener,
     CriticalRaiser,
@@ -133,7 +135,7 @@ def draw_plugin(choose: Choose, key: str) -> Keyed:
         (
             (6, "scripted"),
             (2, "critical"),
-            (2, "asker"),
+            (3, "asker"),
             (5, "holder"),
             (1, "args"),
             (1, "guard"),
@@ -148,6 +150,8 @@ def draw_plugin(choose: Choose, key: str) -> Keyed:
             return Keyed(key, CriticalScripted(draw_script(choose)))
         case "asker":
             deadline, again = choose.pick((10.0, 0.1)), choose.percent(50)
+            if choose.percent(50):
+                return Keyed(key, Bringer(choose.pick(CAN_ASK), choose.pick(CHANGES), deadline, again))
             return Keyed(key, Asker(choose.pick(CAN_ASK), choose.pick(REQUESTS), deadline, again))
         case "holder":
             tools = choose.pick((None, frozenset({"read", "talk"}), frozenset({"write", "keep"})))
