@@ -791,6 +791,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "testing.": "the kit: how much it tries, and how much it prints",
     "cli.": "the console: how things look, exit codes, and how soon a key counts",
     "catalog.": "how the tables of the reference look",
+    "host.http11.": "what the HTTP server takes, and for how long: tests/host/http11/test_http_limits.py",
     "wire.": "what a host takes from the network, and statuses of HTTP: tests/wire, tests/host",
     "core.windows.ByHand(": "figures of providers: tests/adapters/test_windows.py",
 }
