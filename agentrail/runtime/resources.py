@@ -35,6 +35,7 @@ from agentrail.runtime.shared.collector import FewerCollections
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
+from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.work.tool_call import Calls
@@ -87,6 +88,7 @@ class SharedServices:
         "outlines",
         "random",
         "setups",
+        "tasks",
         "threads",
         "timers",
         "watchdog",
@@ -119,6 +121,7 @@ class SharedServices:
         self.gate = gate
         self.random = random_
         self.calls = Calls()
+        self.tasks = TaskPool(nursery)
         self.threads = WorkerThreads()
         self.timers = Timers(self.clock)
         self.idlers = Idlers(self.timers)

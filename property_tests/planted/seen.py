@@ -34,7 +34,7 @@ def summary_not_screened(plant: Planting) -> None:
 
 @BED.bug("the log quotes what a model has raised")
 def words_of_models_logged(plant: Planting) -> None:
-    plant.rewrite(_function(model_stream.Stream._raised), "words=self._screens is None", "words=True")
+    plant.rewrite(_function(model_stream.Stream.raised), "words=self._screens is None", "words=True")
 
 
 @BED.bug("the log quotes what a compactor has raised")

@@ -373,6 +373,10 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
 """Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
+    "runtime.shared.task_pool.MOST_SPARE": (
+        64,
+        "tests/runtime/test_task_pool.py::test_at_most_so_many_tasks_are_spare",
+    ),
     "runtime.resources.MOST_ALIKE": (
         256,
         "tests/runtime/test_packing.py::test_of_equal_values_one_is_kept_and_of_so_many_others_none",

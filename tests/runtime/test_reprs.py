@@ -189,7 +189,7 @@ async def test_a_performer_shows_its_calls_and_a_call_its_tool() -> None:
         assert repr(performer) == "<Performer 's' 1 call>"
         (running,) = (performer._calls or {}).values()  # noqa: SLF001 - see above
         assert repr(running) == f"<RunningCall 'slow' {running.call_id!r}>"
-        running.scope.cancel()
+        running.cancel()
         assert repr(running) == f"<RunningCall 'slow' {running.call_id!r}, cancelled>"
 
 

@@ -122,7 +122,7 @@ class Performer:
         for call_id in wanted:
             running = self._call(call_id)
             if running is not None and (kill_tools == "all" or not running.immune):
-                running.scope.cancel()
+                running.cancel()
 
     def _call(self, call_id: str) -> RunningCall | None:
         return None if self._calls is None else self._calls.get(call_id)
@@ -142,7 +142,7 @@ class Performer:
         if self._stream is not None:
             self._stream.cut()
         for call in tuple((self._calls or {}).values()):
-            call.scope.cancel()
+            call.cancel()
         for ask in self._asks.values():
             ask.scope.cancel()
         if self._jobs is not None:
@@ -177,7 +177,8 @@ class Performer:
             self._mailbox.post(StreamCut(request_id, NOTHING_YET, failure))
             return
         name = f"model {request.model} ({self._session_id})"
-        self._shared.nursery.start_soon(stream.run, model, self._session_id, self._shared.limits, name=name)
+        body = partial(stream.run, model, self._session_id, self._shared.limits)
+        self._shared.tasks.start(stream, body, name)
         self._watch(stream)
 
     async def _ask_model(self, request: ModelRequest, meter: UsageMeter) -> Response:
@@ -245,7 +246,7 @@ class Performer:
         self._calls[effect.call_id] = call
         self._shared.calls.add(call)
         ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
-        self._shared.nursery.start_soon(call.run, ctx, name=f"tool {effect.name} ({effect.key})")
+        self._shared.tasks.start(call, partial(call.run, ctx), f"tool {effect.name} ({effect.key})")
 
     def _call_ended(self, call: RunningCall, closing: AnyInput) -> None:
         self._shared.calls.remove(call)
@@ -291,7 +292,7 @@ class Performer:
         for call_id in effect.call_ids:
             call = self._call(call_id)
             if call is not None:
-                call.scope.cancel()
+                call.cancel()
             late = self.late.drop(call_id)
             if late is not None:
                 self._mailbox.post(ToolStopped(call_id, late.attempt))

@@ -9,8 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
-import trio
-
 from agentrail.core.answers import with_answer_tool, without_answer_tool
 from agentrail.core.inline_tags import TagFilter, Tagged
 from agentrail.core.vocabulary.effects import StartRequest
@@ -21,7 +19,8 @@ from agentrail.ports.model import Model, Prices, forms_answers, times_beginning
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits
-from agentrail.runtime.shared.sanitize import Contained, fit_chunk, fit_failure, tell
+from agentrail.runtime.shared.sanitize import fit_chunk, fit_failure, tell
+from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.work.held_text import HeldText
 from agentrail.runtime.work.screens import Screens
 from agentrail.values.events.envelope import Event
@@ -97,13 +96,14 @@ log = logging.getLogger("agentrail.model")
 CANCELLED = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
 
 
-class Stream:
+class Stream(Work):
     """A running request: the response so far, and whether subscribers may see it yet."""
 
     __slots__ = (
         "_began",
         "_bus",
         "_clock",
+        "_closing",
         "_failure",
         "_held",
         "_held_back",
@@ -124,7 +124,6 @@ class Stream:
         "last",
         "reported",
         "request",
-        "scope",
         "stall_timeout",
         "waiting",
     )
@@ -137,6 +136,7 @@ class Stream:
         post: Post,
         prices: Prices,
     ) -> None:
+        super().__init__()
         self._post = post
         self._prices = prices
         self._tags = TagFilter() if started.inline_tags else None
@@ -146,7 +146,7 @@ class Stream:
         self._bus = bus
         self.request = started.request
         self.stall_timeout = started.stall_timeout
-        self.scope = trio.CancelScope()
+        self._closing: StreamEnded | None = None
         self.closed = False
         self.ended = False
         self.waiting = False
@@ -171,7 +171,7 @@ class Stream:
         """Cancel the request; nothing more of it is published."""
         self.closed = True
         self._plain = False
-        self.scope.cancel()
+        self.cancel()
         reach("REQUEST_CUT")
 
     def heard(self) -> Partial:
@@ -289,29 +289,28 @@ class Stream:
         reach("REQUEST_SENT")
 
     async def run(self, model: Model, session_id: str, limits: ProviderLimits) -> None:
-        """Body of the request's task: make the request, post its beginning, and exactly one end."""
+        """Make the request; its beginning is posted while it runs, and exactly one end after that."""
         reach("REQUEST_SPAWNED")
-        request_id = self.request.request_id
-        closing: AnyInput | None = None
-        try:
-            with Contained(self._raised), self.scope:
-                self.waiting = True
-                self._timed = times_beginning(model)
-                stream = partial(limits.stream, session_id, model, emit=self.emit, sent=self.sent)
-                response = await formed(model, self.request, stream)
-                if self._tags is not None and not self.closed:
-                    self._write(self._tags.end())
-                if self._held is not None and not self.closed:
-                    self._let_go(*self._held.end())
-                usage = self._priced(response.usage)
-                closing = StreamEnded(request_id, response if usage is response.usage else response.but(usage=usage))
-        finally:
-            self.ended = True
-            self._plain = False
-            reach("RESPONSE")
-            self._post(StreamCut(request_id, self.partial(), self._failure) if closing is None else closing)
+        self.waiting = True
+        self._timed = times_beginning(model)
+        stream = partial(limits.stream, session_id, model, emit=self.emit, sent=self.sent)
+        response = await formed(model, self.request, stream)
+        if self._tags is not None and not self.closed:
+            self._write(self._tags.end())
+        if self._held is not None and not self.closed:
+            self._let_go(*self._held.end())
+        usage = self._priced(response.usage)
+        ended = response if usage is response.usage else response.but(usage=usage)
+        self._closing = StreamEnded(self.request.request_id, ended)
 
-    def _raised(self, error: BaseException) -> None:
+    def over(self) -> None:
+        """Post the end of the request."""
+        self.ended = True
+        self._plain = False
+        reach("RESPONSE")
+        self._post(self._closing or StreamCut(self.request.request_id, self.partial(), self._failure))
+
+    def raised(self, error: BaseException) -> None:
         """Keep the exception that the model raised."""
         if isinstance(error, ModelError):
             self._failure = fit_failure(error)

@@ -1,4 +1,4 @@
-"""Runs tool calls, each in a task with its own cancel scope; the task posts exactly one input when it ends.
+"""Runs tool calls, each in a task of the pool; exactly one input is posted when it ends.
 
 After a restart of the process, a call may be due before the source of its tool has started. `LateCalls` keeps it until
 then.
@@ -18,7 +18,8 @@ from agentrail.errors import ToolError
 from agentrail.ports.failpoints import reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.reprs import in_brackets, listed
-from agentrail.runtime.shared.sanitize import Contained, traced
+from agentrail.runtime.shared.sanitize import traced
+from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.threads import CallThreads, WorkerThreads
 from agentrail.runtime.work.held_text import HeldReports
 from agentrail.runtime.work.screens import Screens
@@ -87,10 +88,10 @@ async def probe(tool: Tool, key: str) -> Probed:
     return result
 
 
-class RunningCall:
+class RunningCall(Work):
     """A call that runs, or was cancelled and has not ended yet."""
 
-    __slots__ = ("_closing", "_ended", "_held", "_started", "_tool", "_whisper", "scope", "threads")
+    __slots__ = ("_closing", "_ended", "_held", "_started", "_tool", "_whisper", "threads")
 
     def __init__(
         self,
@@ -101,18 +102,18 @@ class RunningCall:
         ended: Callable[[RunningCall, AnyInput], None],
         screens: Screens | None = None,
     ) -> None:
+        super().__init__()
         self._held = None if screens is None else HeldReports(screens.text, screens.reach)
         self._started = started
         self._tool = tool
         self._whisper = whisper
         self._ended = ended
         self._closing: AnyInput = ToolStopped(started.call_id, started.attempt)
-        self.scope = trio.CancelScope()
         self.threads = CallThreads(threads, started.name)
 
     @in_brackets
     def __repr__(self) -> str:
-        return listed(f"{self.name!r} {self.call_id!r}", "cancelled" if self.scope.cancel_called else "")
+        return listed(f"{self.name!r} {self.call_id!r}", "cancelled" if self.cancelled else "")
 
     @property
     def call_id(self) -> str:
@@ -143,7 +144,7 @@ class RunningCall:
             trio.from_thread.run_sync(self._say, update)
 
     def _say(self, update: str) -> None:
-        if not self.scope.cancel_called:
+        if not self.cancelled:
             update = fit_text(update)
             self._tell((update,) if self._held is None else self._held.reports(update))
 
@@ -152,22 +153,22 @@ class RunningCall:
             self._whisper(ToolExecutionUpdate(self.call_id, update))
 
     async def run(self, ctx: ToolContext) -> None:
-        """Body of the call's task: run the tool, and post one input when nothing of it runs any more."""
-        started = self._started
+        """Run the tool."""
         reach("CALL_SPAWNED")
-        try:
-            with Contained(self._raised):
-                if not self.scope.cancel_called:  # a cancelled tool would still run until its first checkpoint
-                    with self.scope:
-                        self._closing = await self._ended_well(started, ctx)
-            if self.scope.cancel_called:
-                await self.threads.wait_ended()
-        finally:
-            reach("CALL_ENDED")
-            if self._held is not None and not self.scope.cancel_called:
-                self._tell(self._held.left())
-            self._ended(self, self._closing)
-            reach("CALL_POSTED")
+        if not self.cancelled:  # a cancelled tool would still run until its first checkpoint
+            self._closing = await self._ended_well(self._started, ctx)
+
+    async def stopped(self) -> None:
+        """Wait until all threads of the cancelled call have ended."""
+        await self.threads.wait_ended()
+
+    def over(self) -> None:
+        """Post one input: nothing of the call runs any more."""
+        reach("CALL_ENDED")
+        if self._held is not None and not self.cancelled:
+            self._tell(self._held.left())
+        self._ended(self, self._closing)
+        reach("CALL_POSTED")
 
     async def _ended_well(self, started: StartCall | ProbeCall, ctx: ToolContext) -> AnyInput:
         if not isinstance(started, StartCall):
@@ -180,7 +181,7 @@ class RunningCall:
         reach("TOOL_DONE")
         return ToolReturned(started.call_id, started.attempt, result)
 
-    def _raised(self, error: BaseException) -> None:
+    def raised(self, error: BaseException) -> None:
         """Keep how a call that raised ends: an `Err` for a `ToolError`, `Unknown` for a probe, else `ToolRaised`."""
         started = self._started
         if isinstance(started, ProbeCall):

@@ -1,0 +1,162 @@
+"""Tasks that run requests and tool calls, one after the other, each under the cancel scope of its task.
+
+A Trio task and its cancel scope cost more than all that a session does for a short tool call. So a task that has ended
+its work waits for more. It ends if its work was cancelled, as a cancelled scope stays cancelled. It also ends if the
+work raised, or left a cancel scope open, as an async generator does that is not used up.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from typing import Final
+
+import trio
+
+from agentrail.reprs import in_brackets, some
+from agentrail.runtime.shared.sanitize import Contained
+
+MOST_SPARE: Final = 64
+"""How many tasks without work are kept; each takes some 3 kB."""
+
+SPARE: Final = "spare task"
+"""Name of a task without work."""
+
+
+class Work:
+    """Work that runs in a task of a `TaskPool`, and can be cancelled."""
+
+    __slots__ = ("_scope", "cancelled")
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self._scope: trio.CancelScope | None = None  # only while it runs: then the scope is for the next work
+
+    def cancel(self) -> None:
+        """Cancel the work; if it has not begun, at its first checkpoint."""
+        self.cancelled = True
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def raised(self, error: BaseException) -> None:
+        """Keep the exception that the work raised."""
+        raise NotImplementedError
+
+    async def stopped(self) -> None:
+        """Wait for what is left of cancelled work; called outside of the cancelled scope. No-op: nothing is left."""
+
+    def over(self) -> None:
+        """Tell that the task has ended the work; called exactly once, also after a cancellation."""
+        raise NotImplementedError
+
+    def begin(self, scope: trio.CancelScope) -> None:
+        """Called by the pool: the work runs under *scope*."""
+        self._scope = scope
+        if self.cancelled:
+            scope.cancel()
+
+    def finish(self) -> None:
+        """Called by the pool: the work has ended."""
+        self._scope = None
+        self.over()
+
+
+class _Seat:
+    """A task of the pool: its scope, and its work."""
+
+    __slots__ = ("body", "scope", "task", "work")
+
+    def __init__(self) -> None:
+        self.scope = trio.CancelScope()
+        self.task: trio.lowlevel.Task | None = None  # only while it waits for work: the task holds its seat
+        self.work: Work | None = None
+        self.body: Callable[[], Awaitable[None]] | None = None
+
+    def take(self, work: Work, body: Callable[[], Awaitable[None]]) -> None:
+        self.work, self.body = work, body
+        work.begin(self.scope)
+
+    def raised(self, error: BaseException) -> None:
+        """Pass on what the work raised, or what its task raises as a scope of the work is still open."""
+        if self.work is not None:
+            self.work.raised(error)
+
+    async def run(self) -> None:
+        """Run the work that was taken."""
+        if self.body is not None:
+            await self.body()
+
+    def end(self) -> None:
+        """Let go of the work. No-op if there is none."""
+        work, self.work, self.body = self.work, None, None
+        if work is not None:
+            work.finish()
+
+
+def _innermost_scope() -> object:
+    """Return what Trio keeps of the innermost cancel scope of the current task.
+
+    Trio has no public name for it. If it is called otherwise one day, open scopes are not noticed any more:
+    tests/runtime/test_task_pool.py::test_work_that_leaves_a_scope_open_fails_and_ends_its_task
+    """
+    return getattr(trio.lowlevel.current_task(), "_cancel_status", None)
+
+
+class TaskPool:
+    """The tasks of a supervisor that run requests and tool calls."""
+
+    __slots__ = ("_blank", "_nursery", "_spare")
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+        self._spare: deque[_Seat] = deque()
+        self._blank = copy_context()
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return some(len(self._spare), SPARE) or "empty"
+
+    def start(self, work: Work, body: Callable[[], Awaitable[None]], name: str) -> None:
+        """Run *body*, which is the work, in a task called *name*, with a copy of the caller's context variables."""
+        if not self._spare:
+            seat = _Seat()
+            seat.take(work, body)
+            self._nursery.start_soon(self._live, seat, name=name)
+            return
+        seat = self._spare.popleft()
+        seat.take(work, body)
+        task, seat.task = seat.task, None
+        if task is not None:
+            task.name, task.context = name, copy_context()
+            trio.lowlevel.reschedule(task)
+
+    async def _live(self, seat: _Seat) -> None:
+        """Body of a task: run work until some is cancelled or fails, or until enough other tasks are spare."""
+        try:
+            with Contained(seat.raised), seat.scope:
+                innermost = _innermost_scope()
+                while seat.work is not None:
+                    await seat.run()
+                    if seat.work.cancelled or _innermost_scope() is not innermost:
+                        break
+                    seat.end()
+                    if len(self._spare) < MOST_SPARE:
+                        await self._wait(seat)
+            if seat.work is not None and seat.work.cancelled:
+                await seat.work.stopped()
+        finally:
+            seat.end()
+
+    async def _wait(self, seat: _Seat) -> None:
+        """Wait for the next work of a seat."""
+        seat.task = task = trio.lowlevel.current_task()
+        task.name, task.context = SPARE, self._blank  # nothing of the work is held
+        self._spare.append(seat)
+
+        def leave(_: object) -> trio.lowlevel.Abort:
+            seat.task = None
+            self._spare.remove(seat)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(leave)
