@@ -8,6 +8,7 @@ and two hexadecimal digits, so a dot always separates. The id of a sub-agent is 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agentrail.errors import BadName, UnknownSession
@@ -23,6 +24,9 @@ MAX_NAME: Final = 36
 
 MAX_INTERNAL: Final = 128
 """The most characters of a whole id, those of sub-agents included: see `agentrail.runtime.shared.ids`."""
+
+KEPT: Final = 4_096
+"""How many ids and parts of ids are kept as they are written."""
 
 MARK: Final = "h"
 """First part of the id of each session of a host."""
@@ -78,6 +82,8 @@ def named(tenant: str, user: str, visible: str) -> SessionName:
 
     What is no id raises `UnknownSession`, as an id of which there is no session does.
     """
+    if len(visible) > MAX_INTERNAL:
+        raise UnknownSession(visible)
     owner, dot, name = visible.partition(".")
     found = SessionName(tenant, user, visible) if not dot else SessionName(tenant, _plain(owner) or "", name)
     own, _, below = found.name.partition(".")
@@ -96,6 +102,7 @@ def read_internal(internal: str) -> SessionName | None:
     return SessionName(tenant, user, parts[2]) if tenant and user and parts[2] else None
 
 
+@lru_cache(KEPT)  # it is asked for each event
 def visible(internal: str) -> str:
     """Return an id in the journal as clients see it; what no host has made stays as it is."""
     found = read_internal(internal)
@@ -107,6 +114,7 @@ def without_tenant(text: str, tenant: str) -> str:
     return re.sub(rf"(?<![A-Za-z0-9._-]){MARK}\.{re.escape(escaped(tenant))}\.(?=[A-Za-z0-9_-])", "", text)
 
 
+@lru_cache(KEPT)
 def escaped(part: str) -> str:
     """Return a tenant or a user as it is written in an id."""
     found = part.encode(errors="surrogatepass")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final, cast, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -124,15 +125,15 @@ def read_query(call: HostCall, query: str) -> Query | None:
         if pairs:
             raise BadQuery(call.name, f"its `{shortened(pairs[0][0])}`", "is not known; the call takes none")
         return None
-    hints = get_type_hints(call.query)
+    kinds = _kinds_of(call.query)
     given: dict[str, object] = {}
     for name, value in pairs:
         at = f"its `{shortened(name)}`"
-        if name not in hints:
-            raise BadQuery(call.name, at, f"is not known; {meant(name, hints, 'the call takes')}")
+        if name not in kinds:
+            raise BadQuery(call.name, at, f"is not known; {meant(name, kinds, 'the call takes')}")
         if name in given:
             raise BadQuery(call.name, at, "stands there twice")
-        given[name] = _value(hints[name], value)
+        given[name] = _value(kinds[name], value)
     try:
         return decode(call.query, given)
     except BadData as bad:
@@ -140,9 +141,14 @@ def read_query(call: HostCall, query: str) -> Query | None:
         raise BadQuery(call.name, str(at), str(problem)) from None
 
 
-def _value(hint: object, value: str) -> object:
+@cache
+def _kinds_of(query: type[Query]) -> Mapping[str, frozenset[object]]:
+    """Return the classes that each field of a query may have, by its name."""
+    return {name: frozenset(_classes(hint)) for name, hint in get_type_hints(query).items()}
+
+
+def _value(kinds: frozenset[object], value: str) -> object:
     """Return the value that the text in a query stands for; the text itself if it is of no such form."""
-    kinds = set(_classes(hint))
     if bool in kinds:
         return _TRUTH.get(value, value)
     return int(value) if int in kinds and _WHOLE.fullmatch(value) else value

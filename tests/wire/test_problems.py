@@ -132,6 +132,7 @@ def test_what_is_missing_foreign_or_no_id_has_one_document() -> None:
 def test_an_error_that_says_when_to_come_back_is_believed() -> None:
     assert problem_of(errors.TooManyRequests(20.0, 0.2), "talk").headers == (("retry-after", "1"),)
     assert problem_of(errors.TooManyRequests(20.0, 7.2), "talk").headers == (("retry-after", "8"),)
+    assert problem_of(errors.RateLimited("slow down", 0.0), "talk").headers == (("retry-after", "1"),)
     assert problem_of(errors.RateLimited("slow down", 12.5), "talk").headers == (("retry-after", "13"),)
     assert problem_of(errors.RateLimited("slow down", float("inf")), "talk").headers == (("retry-after", "5"),)
 

@@ -114,6 +114,22 @@ def test_what_is_no_id_is_answered_as_a_missing_session(said: str) -> None:
         named("acme", "bob", said)
 
 
+def test_each_owner_is_written_in_one_way() -> None:
+    assert read_internal("h.a_63me.bob.main") is None
+    assert read_internal("h.acme._62ob.main") is None
+    with pytest.raises(UnknownSession):
+        named("acme", "bob", "_61lice.main")
+
+
+def test_an_id_below_a_session_is_as_long_as_an_id_may_be() -> None:
+    longest = "alice.main." + "c" * 110
+    assert len(named("acme", "bob", longest).internal) == MAX_ID
+    with pytest.raises(UnknownSession):
+        named("acme", "bob", f"{longest}c")
+    with pytest.raises(UnknownSession):
+        named("acme", "bob", "x" * 10_000)
+
+
 def test_a_text_for_a_tenant_has_no_tenant_in_it() -> None:
     text = "`h.ac_2eme.bob.main` and oauth.ac_2eme.bob and h.other.bob.main"
     assert without_tenant(text, "ac.me") == "`bob.main` and oauth.ac_2eme.bob and h.other.bob.main"
