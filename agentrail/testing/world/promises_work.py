@@ -200,6 +200,8 @@ def adds(seen: Seen) -> None:
     for effect in seen.step.effects:
         if not isinstance(effect, StartRequest) or request is None or not rulings:
             continue
+        if effect.request.request_id != request.request_id:
+            continue  # it was aborted within its step, as by a critical listener, and the next turn has begun
         added = rulings[-1].gathered.added
         pieces = () if request.messages is None else request.messages.pieces
         kept = tuple(piece for piece in pieces if isinstance(piece, Added))

@@ -1,0 +1,27 @@
+"""A step may send two requests: the first is aborted at its own events, and the next queued prompt is taken."""
+
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.inputs import StreamEnded
+from agentrail.hooks.plugin import Keyed
+from agentrail.testing.probes import CriticalListener, Recorder, Scripted
+from agentrail.testing.world.plausible import World
+from agentrail.testing.world.scenes import Scene
+from agentrail.values.content import Text
+from agentrail.values.stream import Response
+
+
+def starts(raises_at: int) -> int:
+    """Return how many requests the step after a response has sent, if a critical listener raises now and then."""
+    adds = Keyed("A", Scripted({"before_request": ("add_context",)}))
+    world = World(Scene(plugins=(Recorder(), adds, Keyed("B", CriticalListener(raises_at)))))
+    world.open()
+    for text in ("one", "two", "three"):
+        world.apply(PromptSent((Text(text),)))
+    if world.state.request is None:
+        return 0
+    world.apply(StreamEnded(world.state.request.request_id, Response((Text("done"),))))
+    return world.records[-1].effects.count("StartRequest")
+
+
+def test_the_promise_about_added_context_looks_at_the_request_that_goes_on() -> None:
+    assert 2 in {starts(raises_at) for raises_at in range(2, 40)}
