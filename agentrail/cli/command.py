@@ -25,6 +25,7 @@ class Subcommand(NamedTuple):
 SUBCOMMANDS: Final = (
     Subcommand("chat", "agentrail.cli.chat", "talk to an agent in the terminal"),
     Subcommand("check", "agentrail.cli.check", "check the plugins of a file"),
+    Subcommand("serve", "agentrail.host.serve_command", "serve agents over HTTP"),
 )
 """The subcommands by name; the first is run if no name is given."""
 

@@ -25,7 +25,7 @@ import trio
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
 from agentrail.host.identity import Identity, bearer
 from agentrail.values.value import Value
-from agentrail.wire.scopes import SCOPES
+from agentrail.wire.calls import SCOPES
 
 log = logging.getLogger("agentrail.host")
 

@@ -10,12 +10,13 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import MockClock
 
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
 from agentrail.host.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, written
 from agentrail.host.identity import Authenticator, Identity
 from agentrail.host.local_token import LOCAL, LocalToken
-from agentrail.wire.scopes import SCOPES
+from agentrail.wire.calls import SCOPES
 
 
 def bearing(key: str) -> list[tuple[str, str]]:
@@ -72,7 +73,8 @@ async def test_what_is_no_bearer_is_refused(headers: list[tuple[str, str]]) -> N
             await each.identify(headers)
 
 
-async def test_a_key_is_withdrawn_while_the_host_runs(tmp_path: Path) -> None:
+async def test_a_key_is_withdrawn_while_the_host_runs(tmp_path: Path, autojump_clock: MockClock) -> None:
+    assert autojump_clock.autojump_threshold == 0
     file = KeyFile(tmp_path / "keys")
     (one, key), (two, second) = new_key("acme", "ann", ["talk"]), new_key("acme", "bob", ["talk"])
     file.add(one)
@@ -88,7 +90,10 @@ async def test_a_key_is_withdrawn_while_the_host_runs(tmp_path: Path) -> None:
         file.withdraw(one.id)
 
 
-async def test_a_file_that_becomes_unreadable_has_no_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_file_that_becomes_unreadable_has_no_keys(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
     path = tmp_path / "keys"
     one, key = new_key("acme", "ann", ["talk"])
     KeyFile(path).add(one)

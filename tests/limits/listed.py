@@ -797,6 +797,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "catalog.": "how the tables of the reference look",
     "host.http11.": "what the HTTP server takes, and for how long: tests/host/http11/test_http_limits.py",
     "wire.": "what a host takes from the network, and statuses of HTTP: tests/wire, tests/host",
+    "host.": "the same: tests/host holds its limits at both sides",
     "core.windows.ByHand(": "figures of providers: tests/adapters/test_windows.py",
 }
 """Packages, and tables, without limits on what a session takes in, keeps or starts."""

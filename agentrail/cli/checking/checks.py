@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
-from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
 from itertools import combinations
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Final, TextIO, cast
 
+from agentrail.app.python_file import load
 from agentrail.cli.checking.check_options import CheckOptions
 from agentrail.hooks.attachments import seat_for, unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
@@ -62,7 +61,7 @@ class Found(Value, gc=True):
 
 def run(options: CheckOptions, progress: Progress) -> int:
     """Check the files of *options*, print the findings, and return the exit code: 0 clean, 1 if something was found."""
-    checks = Checks(options, merged([contents(load(path)) for path in options.files]), progress)
+    checks = Checks(options, merged([contents(loaded(path)) for path in options.files]), progress)
     results = checks.run()
     for result in results:
         if result.detail:
@@ -74,21 +73,12 @@ def run(options: CheckOptions, progress: Progress) -> int:
     return 0 if all(result.good for result in results) else 1
 
 
-def load(path: Path) -> ModuleType:
+def loaded(path: Path) -> ModuleType:
     """Run the Python file at *path*, and return it as a module; raise `NothingToCheckError` if it cannot be run."""
-    spec = spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise NothingToCheckError(path, "it is no Python file")
-    module = module_from_spec(spec)
-    sys.modules[path.stem] = module
-    sys.path.insert(0, str(path.parent.resolve()))
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise NothingToCheckError(path, f"it raised {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
-    return module
+        return load(path)
+    except ImportError as error:
+        raise NothingToCheckError(path, str(error)) from error
 
 
 def contents(module: ModuleType) -> Found:

@@ -1,0 +1,74 @@
+"""Calls about the host itself: whether it is well, its page, and its OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import trio
+
+from agentrail.host.exchange import Exchange
+from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.http11.static_content import StaticContent
+from agentrail.runtime.shared.sanitize import Contained
+from agentrail.wire.calls import HTML, JSON
+from agentrail.wire.openapi import document
+from agentrail.wire.views import CheckView, HealthView, ReadyView, to_json
+
+NOT_READY: Final = 503
+
+Check = Callable[[], Awaitable[object]]
+"""A check raises if something is not as it should be."""
+
+PAGE: Final = b"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>agentrail</title>
+<h1>agentrail</h1>
+<p>A host for LLM agents runs here.</p>
+<p>Programs talk to it over HTTP: <a href="/openapi.json"><code>/openapi.json</code></a> describes each call.
+A request bears a key of the host: <code>Authorization: Bearer KEY</code>. For example:</p>
+<pre>curl -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
+     -d '{"message": "Hello"}' http://THIS-HOST/v1/chat</pre>
+</html>
+"""
+
+
+class About:
+    """Carries out the calls about the host itself."""
+
+    def __init__(self, checks: Mapping[str, Check], seconds: float) -> None:
+        self._checks = checks
+        self._seconds = seconds
+        self._page = StaticContent(PAGE, HTML)
+        self._document = StaticContent(to_json(document()), JSON)
+
+    async def health(self, exchange: Exchange) -> HttpResponse:
+        """Say that the host answers."""
+        await trio.lowlevel.checkpoint()
+        return exchange.given(HealthView())
+
+    async def ready(self, exchange: Exchange) -> HttpResponse:
+        """Say whether all checks are passed."""
+        checks = tuple([await self._checked(name, check) for name, check in self._checks.items()])
+        is_ready = all(check.ok for check in checks)
+        return exchange.given(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
+
+    async def _checked(self, name: str, check: Check) -> CheckView:
+        failed: list[BaseException] = []
+        began = trio.current_time()
+        with trio.move_on_after(self._seconds) as scope, Contained(failed.append):
+            await check()
+        is_ok = not failed and not scope.cancelled_caught
+        return CheckView(name, is_ok, round((trio.current_time() - began) * 1000, 1))
+
+    async def page(self, exchange: Exchange) -> HttpResponse:
+        """Show the page of the host."""
+        await trio.lowlevel.checkpoint()
+        return self._page.answer(exchange.request)
+
+    async def openapi(self, exchange: Exchange) -> HttpResponse:
+        """Show the OpenAPI document."""
+        await trio.lowlevel.checkpoint()
+        return self._document.answer(exchange.request)

@@ -1,0 +1,52 @@
+"""`Application`: the one handler of a host: finds the call of a request, and who makes it, and carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
+
+from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
+from agentrail.host.exchange import Exchange, problem_answer
+from agentrail.host.hosted_sessions import check_scope
+from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
+from agentrail.host.identity import Authenticator, Identity
+from agentrail.host.rates import Rates
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.problems import problem_of
+from agentrail.wire.routes import match
+
+CarryOut: TypeAlias = Callable[[Exchange], Awaitable[HttpResponse]]
+
+NOBODY: Final = Identity("", "")
+ATTEMPT: Final = "answer the request"
+
+
+class Application:
+    """Answers the requests of a host by its functions for calls."""
+
+    def __init__(self, functions: Mapping[str, CarryOut], authenticator: Authenticator, limits: HostLimits) -> None:
+        self._functions = functions
+        self._authenticator = authenticator
+        self._limits = limits
+        self._rates = Rates(limits)
+        self.closing = False
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        """Return the answer to a request: what its call gives, or a problem document."""
+        attempt, who = ATTEMPT, NOBODY
+        try:
+            matched = match(request.method, request.path)
+            call = matched.route.call
+            attempt = call.attempt
+            if call.scope is not None:
+                if self.closing:
+                    raise HostClosing
+                who = await self._authenticator.identify(request.headers)
+                self._rates.take(who.tenant)
+                check_scope(call, who)
+            function = self._functions.get(call.name)
+            if function is None:
+                raise UnknownRoute(request.path)
+            return await function(Exchange(request, call, who, matched.session, self._limits))
+        except AgentrailError as error:
+            return problem_answer(problem_of(error, attempt, who.tenant))

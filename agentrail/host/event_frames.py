@@ -1,0 +1,46 @@
+"""`EventFrames`: the events of sessions as frames of streams; an event is encoded once, however many listen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from agentrail.runtime.events.subscription import Subscription
+from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.sse_frames import event_frame
+
+KEPT: Final = 1024
+"""Frames that are kept for others who listen; one is asked for at once by all, or never again."""
+
+
+class EventFrames:
+    """Makes frames, and sends those of one subscription."""
+
+    def __init__(self, limits: HostLimits) -> None:
+        self._limits = limits
+        self._kept: dict[tuple[str, Cursor], tuple[Envelope, bytes]] = {}
+        self.encoded = 0
+
+    def frame(self, envelope: Envelope) -> bytes:
+        """Return the frame of an event."""
+        key = envelope.session_id, envelope.cursor
+        found = self._kept.get(key)
+        if found is not None and found[0] == envelope:  # a merged delta has the place of its last part
+            return found[1]
+        made = event_frame(envelope)
+        self.encoded += 1
+        self._kept[key] = envelope, made
+        if len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return made
+
+    async def next(self, events: Subscription) -> Envelope | None:
+        """Return the next event; `None` if none has come for as long as heartbeats are apart.
+
+        Raise `StopAsyncIteration` after the last one.
+        """
+        with trio.move_on_after(self._limits.heartbeat_seconds):
+            return await events.__anext__()
+        return None

@@ -1,0 +1,81 @@
+"""`Exchange`: one request for a call of the table, with who makes it; and the answers that are made of it."""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import sha256
+from typing import Final, TypeVar, cast
+
+from attrs import frozen
+
+from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse
+from agentrail.host.identity import Identity
+from agentrail.host.plugins.vocabulary import Kind, RequestContext
+from agentrail.runtime.shared.ids import new_id
+from agentrail.wire.calls import JSON, HostCall
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.problems import MEDIA_TYPE, Problem
+from agentrail.wire.public_ids import escaped
+from agentrail.wire.strict_reading import check_media, read_body, read_query
+from agentrail.wire.views import View, to_json
+
+T = TypeVar("T")
+
+NO_STORE: Final = ("cache-control", "no-store")
+
+
+@frozen
+class Exchange:
+    """A request for one call."""
+
+    request: HttpRequest
+    call: HostCall
+    who: Identity
+    """Who makes it; of a call that needs no key, nobody."""
+    session: str
+    """The id of the session in the path, as it was sent; empty if the path has none."""
+    limits: HostLimits
+
+    async def body(self, _: type[T]) -> T:
+        """Return the body of the request, of the class that the table has for the call."""
+        check_media(self.call, self.request.header("content-type") or "")
+        content = await self.request.body.read(self.limits.body_bytes)
+        return cast("T", read_body(self.call, content, self.limits.json_depth))
+
+    def query(self, _: type[T]) -> T:
+        """Return the query of the request, of the class that the table has for the call."""
+        return cast("T", read_query(self.call, self.request.query))
+
+    @property
+    def command(self) -> str | None:
+        """The command id of the request, if its sender gave one: each user has their own."""
+        key = self.request.header("idempotency-key")
+        return None if not key else f"{escaped(self.who.user)}.{key}"
+
+    @property
+    def made_name(self) -> str:
+        """A name for a new session whose user gives none: the same one if the request is sent again."""
+        command = self.command
+        return new_id() if command is None else f"s-{sha256(command.encode()).hexdigest()[:32]}"
+
+    def context(self, kind: Kind, session: str = "", agent: str | None = None) -> RequestContext:
+        """Return the context that host plugins get of a request that goes to an agent."""
+        return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", f"r-{secrets.token_hex(16)}")
+
+    def given(self, found: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
+        """Return an answer with *found* as its content."""
+        return json_answer(self.call.status if status is None else status, to_json(found), headers)
+
+    def done(self) -> HttpResponse:
+        """Return the answer of a call that gives nothing back."""
+        return HttpResponse(self.call.status, (NO_STORE,))
+
+
+def json_answer(status: int, content: bytes, headers: Headers = ()) -> HttpResponse:
+    """Return an answer with JSON as its content, which no cache may keep."""
+    return HttpResponse(status, (("content-type", JSON), NO_STORE, *headers), content)
+
+
+def problem_answer(problem: Problem) -> HttpResponse:
+    """Return an answer that tells of a problem."""
+    return HttpResponse(problem.status, (("content-type", MEDIA_TYPE), NO_STORE, *problem.headers), problem.content)

@@ -1,0 +1,210 @@
+"""`Host`: serves the sessions of one supervisor to people and programs, over HTTP."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.spec import SessionSpec
+from agentrail.app.spec_builders import SpecWanted
+from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail.errors import AgentrailError, BadChoice
+from agentrail.host.about import About
+from agentrail.host.application import Application, CarryOut
+from agentrail.host.deciding import Deciding
+from agentrail.host.event_frames import EventFrames
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.http11.http_limits import HttpLimits
+from agentrail.host.http11.http_server import HttpServer
+from agentrail.host.http11.listening import Address, Tcp, UnixSocket
+from agentrail.host.http11.site_policy import SitePolicy, screened
+from agentrail.host.identity import Authenticator
+from agentrail.host.life import Life
+from agentrail.host.local_token import LocalToken
+from agentrail.host.looking import Looking
+from agentrail.host.plugins.contract import HostPlugin, name_of
+from agentrail.host.plugins.rows import OnPluginError, PluginRow
+from agentrail.host.profiles import Profiles, ProfileTable, SpecsOfProfiles
+from agentrail.host.talking import Talking
+from agentrail.host.turns import Turns
+from agentrail.ports.journal import Journal
+from agentrail.runtime.shared.clock import Clock
+from agentrail.wire.limits import DEFAULTS, HostLimits
+from agentrail.wire.routes import ROUTES
+
+log = logging.getLogger("agentrail.host")
+
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+NEEDS_KEYS: Final = "`127.0.0.1`, `::1` or `localhost`, or give the host an `authenticator`"
+
+
+@frozen
+class Serving:
+    """A host that serves."""
+
+    url: str
+    """Its address, such as `http://127.0.0.1:8765`."""
+    entry: str
+    """The address for the person at this machine: with the token, if the host has no authenticator."""
+    supervisor: Supervisor
+    """The supervisor of its sessions."""
+
+
+class Host:
+    """Serves agents: profiles say which, plugins what else happens, an authenticator to whom."""
+
+    def __init__(
+        self,
+        profiles: Profiles,
+        plugins: Sequence[HostPlugin] = (),
+        *,
+        on_plugin_error: OnPluginError | None = None,
+        authenticator: Authenticator | None = None,
+        journal: Journal | None = None,
+        limits: HostLimits = DEFAULTS,
+    ) -> None:
+        self._profiles = ProfileTable(profiles)
+        self._rows = PluginRow(plugins, on_plugin_error)
+        self._authenticator = authenticator
+        self._journal = journal
+        self._limits = limits
+
+    @asynccontextmanager
+    async def serving(
+        self,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        *,
+        unix: Path | None = None,
+        hosts: Sequence[str] = (),
+        origins: Sequence[str] = (),
+    ) -> AsyncGenerator[Serving, None]:
+        """Serve until the `async with` is left; then requests end, plugins stop, and sessions are parked.
+
+        *hosts* are names under which the host is reached besides this address, *origins* those of pages of other sites
+        that may use it. Without an authenticator, only this machine can reach it.
+        """
+        token = None if self._authenticator else LocalToken()
+        if token is not None and unix is None and host not in LOOPBACK:
+            raise BadChoice("host", host, NEEDS_KEYS)
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - the requests of the host end with it
+            returning = Returning(self._profiles, nursery)
+            specs = SpecsOfProfiles(returning.build)
+            supervising = open_supervisor(journal=self._journal or MemoryJournal(), specs=specs)
+            async with supervising as supervisor, self._rows.running():
+                turns = Turns(self._rows, nursery)
+                returning.watch(supervisor, turns)
+                application = self._application(
+                    supervisor, turns, nursery, self._authenticator or token or LocalToken()
+                )
+                policy = SitePolicy(
+                    hosts=frozenset({*LOOPBACK[::2], "[::1]", host, *hosts}), origins=frozenset(origins)
+                )
+                server = HttpServer(screened(policy, application.answer), Clock().now_ms, _http(self._limits))
+                address: Address = Tcp(host, port) if unix is None else UnixSocket(unix)
+                (listening,) = await nursery.start(server.serve, (address,))
+                self._tell(listening.url)
+                try:
+                    yield Serving(listening.url, listening.url + ("/" + token.fragment if token else ""), supervisor)
+                finally:
+                    application.closing = True
+                    with trio.CancelScope(shield=True):  # requests end also if the host is cancelled
+                        await server.drain(self._limits.drain_seconds)
+            nursery.cancel_scope.cancel()
+
+    def _application(
+        self, supervisor: Supervisor, turns: Turns, nursery: trio.Nursery, authenticator: Authenticator
+    ) -> Application:
+        limits = self._limits
+        sessions = HostedSessions(supervisor, self._profiles, turns, limits)
+        frames = EventFrames(limits)
+        talking = Talking(sessions, self._rows, turns, frames, nursery)
+        life, deciding = Life(sessions, supervisor), Deciding(sessions)
+        looking = Looking(sessions, frames, authenticator)
+
+        async def journal() -> None:
+            await supervisor.stored(limit=1)
+
+        about = About({"journal": journal}, limits.check_seconds)
+        functions: Mapping[str, CarryOut] = {
+            "chat": talking.chat,
+            "stream": talking.stream,
+            "prompt": talking.prompt,
+            "open_session": life.open,
+            "list_sessions": life.list,
+            "show_session": life.show,
+            "delete_session": life.delete,
+            "fork": life.fork,
+            "steer": deciding.steer,
+            "abort": deciding.abort,
+            "approve": deciding.approve,
+            "reject": deciding.reject,
+            "respond": deciding.respond,
+            "compact": deciding.compact,
+            "events": looking.events,
+            "messages": looking.messages,
+            "health": about.health,
+            "ready": about.ready,
+            "page": about.page,
+            "openapi": about.openapi,
+        }
+        return Application(functions, authenticator, limits)
+
+    def _tell(self, url: str) -> None:
+        plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
+        profiles = ", ".join([profile.id for profile in self._profiles])
+        log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
+
+
+class Returning:
+    """Builds the specifications of stored sessions that come back, and has the host listen to their turns."""
+
+    def __init__(self, profiles: ProfileTable, nursery: trio.Nursery) -> None:
+        self._profiles = profiles
+        self._nursery = nursery
+        self._early: list[str] = []
+        self._to: tuple[Supervisor, Turns] | None = None
+
+    async def build(self, wanted: SpecWanted) -> SessionSpec:
+        """Return the specification of a stored session."""
+        _, spec = await self._profiles.returning(wanted)
+        self._watch(wanted.session_id)
+        return spec
+
+    def watch(self, supervisor: Supervisor, turns: Turns) -> None:
+        """Listen to those that have come back, and to those that will."""
+        self._to = supervisor, turns
+        for session_id in self._early:
+            self._watch(session_id)
+        self._early.clear()
+
+    def _watch(self, session_id: str) -> None:
+        if self._to is None:
+            self._early.append(session_id)
+        else:
+            self._nursery.start_soon(self._join, session_id, *self._to)
+
+    async def _join(self, session_id: str, supervisor: Supervisor, turns: Turns) -> None:
+        with suppress(AgentrailError):  # it did not come back after all
+            turns.of(await supervisor.resume(session_id))
+
+
+def _http(limits: HostLimits) -> HttpLimits:
+    return HttpLimits(
+        head=limits.header_bytes,
+        target=limits.target_chars,
+        headers=limits.header_count,
+        head_time=limits.header_seconds,
+        body=limits.body_bytes,
+        body_idle=limits.body_seconds,
+        keep_alive=limits.idle_seconds,
+        write_time=limits.write_seconds,
+        connections=limits.connections,
+    )

@@ -1,0 +1,114 @@
+"""`HostedSessions`: finds, opens and lists the sessions of a tenant; whose session it is decides what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentrail.app.spec import SessionSpec
+from agentrail.app.spec_builders import SpecWanted
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import ScopeMissing, TooManySessions, UnknownSession
+from agentrail.host.identity import Identity
+from agentrail.host.plugins.vocabulary import RequestContext
+from agentrail.host.profiles import ProfileTable
+from agentrail.host.turns import Turns
+from agentrail.ports.journal import SessionFilter, StoredSession
+from agentrail.runtime.handle import SessionHandle
+from agentrail.wire.calls import HostCall
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.public_ids import SessionName, named
+
+ADMIN: Final = "admin"
+
+
+def check_scope(call: HostCall, who: Identity) -> None:
+    """Raise `ScopeMissing` if *who* may not do *call*, neither with own sessions nor with those of others."""
+    if call.scope is not None and not who.scopes & {call.scope, call.others, ADMIN}:
+        raise ScopeMissing(call.name, call.scope)
+
+
+def check_owner(call: HostCall, who: Identity, name: SessionName) -> None:
+    """Raise `UnknownSession` if *call* is about a session of another user that *who* may not touch, or even see."""
+    if name.user == who.user:
+        check_scope(call, who)
+    elif call.others is None or not who.scopes & {call.others, ADMIN}:
+        raise UnknownSession(name.visible)
+
+
+class HostedSessions:
+    """The sessions of a host, as the user of a tenant may see them."""
+
+    def __init__(self, supervisor: Supervisor, profiles: ProfileTable, turns: Turns, limits: HostLimits) -> None:
+        self._supervisor = supervisor
+        self._profiles = profiles
+        self._turns = turns
+        self._limits = limits
+
+    def name(self, call: HostCall, who: Identity, visible: str) -> SessionName:
+        """Return the session that *who* means by *visible*, for *call*; raise `UnknownSession` if they may not."""
+        name = named(who.tenant, who.user, visible)
+        check_owner(call, who, name)
+        return name
+
+    async def running(self, name: SessionName) -> SessionHandle:
+        """Return the session *name*, which is brought back if it is only stored; raise `UnknownSession` if none is."""
+        try:
+            handle = self._supervisor.session(name.internal)
+        except UnknownSession:
+            handle = await self._supervisor.resume(name.internal)
+        self._turns.of(handle)
+        return handle
+
+    def here(self, name: SessionName) -> SessionHandle | None:
+        """Return the session *name* if it runs in this host; else `None`."""
+        try:
+            return self._supervisor.session(name.internal)
+        except UnknownSession:
+            return None
+
+    async def parted(self, name: SessionName) -> None:
+        """End the session *name* if it runs here, so that it can be erased."""
+        handle = self.here(name)
+        if handle is not None:
+            await handle.stop()
+
+    async def forked(self, origin: SessionName, name: SessionName, at: int | None) -> SessionHandle:
+        """Start a session with the past of *origin*, up to its record *at*."""
+        await self._check_room(name.tenant)
+        handle = await self._supervisor.fork(origin.internal, at=at, id=name.internal)
+        self._turns.of(handle)
+        return handle
+
+    async def stored(self, name: SessionName) -> StoredSession:
+        """Return the summary of a stored session; raise `UnknownSession` if there is none."""
+        head, last = name.internal[:-1], name.internal[-1]
+        before = StoredSession(f"{head}{chr(ord(last) - 1)}\x7f", 0)  # nothing is between it and the name
+        for found in await self._supervisor.stored(SessionFilter(tenant=name.tenant), before, 1):
+            if found.session_id == name.internal:
+                return found
+        raise UnknownSession(name.visible)
+
+    async def opened(
+        self, who: Identity, context: RequestContext, name: SessionName, title: str = "", labels: Sequence[str] = ()
+    ) -> SessionHandle:
+        """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
+        profile = await self._profiles.find(context)
+        spec = await self._profiles.spec_of(profile, context)
+        await self._check_room(who.tenant)
+        handle = await self._supervisor.spawn(
+            spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels
+        )
+        self._turns.of(handle)
+        return handle
+
+    async def _check_room(self, tenant: str) -> None:
+        most = self._limits.sessions
+        found = await self._supervisor.stored(SessionFilter(tenant=tenant, ended=False), None, most)
+        if len(found) >= most:
+            raise TooManySessions(most)
+
+    async def returning(self, wanted: SpecWanted) -> SessionSpec:
+        """Return the specification of a stored session that comes back."""
+        _, spec = await self._profiles.returning(wanted)
+        return spec

@@ -1,0 +1,114 @@
+"""Calls about the life of sessions: open, list, show, fork, delete."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import BadQuery, UnknownSession
+from agentrail.host.exchange import Exchange
+from agentrail.host.hosted_sessions import ADMIN, HostedSessions
+from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.ports.journal import SessionFilter, StoredSession
+from agentrail.wire.bodies import DeleteQuery, ForkBody, OpenBody, SessionsQuery
+from agentrail.wire.public_ids import SessionName, named, new_name, visible
+from agentrail.wire.views import DetailView, ErasedView, OpenedView, SessionsView, SessionView, StatusView, view
+
+EVERYBODY: Final = "*"
+"""As the owner in a query: all users of the tenant."""
+
+
+class Life:
+    """Carries out the calls about the life of sessions."""
+
+    def __init__(self, sessions: HostedSessions, supervisor: Supervisor) -> None:
+        self._sessions = sessions
+        self._supervisor = supervisor
+
+    async def open(self, exchange: Exchange) -> HttpResponse:
+        """Open a new session."""
+        body = await exchange.body(OpenBody)
+        name = self._new(exchange, body.session)
+        context = exchange.context("chat", name.visible, body.agent)
+        await self._sessions.opened(exchange.who, context, name, body.title, body.labels)
+        return _opened(exchange, name)
+
+    async def fork(self, exchange: Exchange) -> HttpResponse:
+        """Open a new session with the past of another."""
+        body = await exchange.body(ForkBody)
+        origin = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        await self._sessions.stored(origin)
+        name = self._new(exchange, body.session)
+        await self._sessions.forked(origin, name, body.at)
+        return _opened(exchange, name)
+
+    def _new(self, exchange: Exchange, wanted: str | None) -> SessionName:
+        return new_name(exchange.who.tenant, exchange.who.user, wanted or exchange.made_name)
+
+    async def list(self, exchange: Exchange) -> HttpResponse:
+        """List the sessions of the user, or of others of the tenant."""
+        query, who, limits = exchange.query(SessionsQuery), exchange.who, exchange.limits
+        owner = who.user if query.owner is None else query.owner
+        if owner != who.user and not who.scopes & {exchange.call.others, ADMIN}:
+            raise UnknownSession(owner)
+        limit = min(query.limit or limits.page, limits.most_page)
+        wanted = SessionFilter(
+            tenant=who.tenant, owner=None if owner == EVERYBODY else owner, label=query.label, ended=query.ended
+        )
+        after = None
+        if query.after is not None:
+            try:
+                after = StoredSession(named(who.tenant, who.user, query.after).internal, 0)
+            except UnknownSession:
+                raise BadQuery(exchange.call.name, "its `after`", "is not the `next` of a page") from None
+        found = await self._supervisor.stored(wanted, after, limit + 1)
+        items = tuple([_listed(each) for each in found[:limit]])
+        return exchange.given(SessionsView(items, items[-1].session if len(found) > limit else None))
+
+    async def show(self, exchange: Exchange) -> HttpResponse:
+        """Show a session with what it does."""
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        listed = _listed(await self._sessions.stored(name))
+        handle = self._sessions.here(name)
+        return exchange.given(
+            DetailView(
+                *[getattr(listed, field) for field in SessionView.__struct_fields__],
+                status=None if handle is None else view(StatusView, handle.status(), handle.id),
+                tools=() if handle is None else tuple(sorted(handle.inspect().tools)),
+                plugins=() if handle is None else tuple([seat.key for seat in handle.inspect().seats]),
+            )
+        )
+
+    async def delete(self, exchange: Exchange) -> HttpResponse:
+        """Erase a session, or blot out its texts."""
+        query = exchange.query(DeleteQuery)
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        await self._sessions.stored(name)
+        await self._sessions.parted(name)
+        records = None
+        if query.redact:
+            records = await self._supervisor.redact(name.internal, by=exchange.who.user)
+        else:
+            await self._supervisor.delete(name.internal)
+        return exchange.given(ErasedView(name.visible, records))
+
+
+def _opened(exchange: Exchange, name: SessionName) -> HttpResponse:
+    headers = (("location", f"/v1/sessions/{name.visible}"),)
+    return exchange.given(OpenedView(name.visible), headers=headers)
+
+
+def _listed(stored: StoredSession) -> SessionView:
+    about = stored.about
+    return SessionView(
+        session=visible(stored.session_id),
+        owner=about.owner,
+        agent=about.spec,
+        title=about.title,
+        labels=tuple(sorted(about.labels)),
+        created=about.created,
+        active=stored.active,
+        at_work=stored.at_work,
+        ended=stored.ended,
+        problem=stored.problem,
+    )

@@ -1,0 +1,65 @@
+"""Calls that look: the events of a session as a stream, its messages, and what waits for a decision."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+import trio
+
+from agentrail.errors import AgentrailError
+from agentrail.host.event_frames import EventFrames
+from agentrail.host.exchange import Exchange
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.http11.http_messages import HttpResponse, Send
+from agentrail.host.identity import Authenticator
+from agentrail.host.talking import STREAMED
+from agentrail.runtime.events.subscription import Subscription
+from agentrail.wire.bodies import EventsQuery, MessagesQuery
+from agentrail.wire.problems import problem_of
+from agentrail.wire.sse_frames import HEARTBEAT, PROBLEM, frame
+from agentrail.wire.strict_reading import start_of, types_of
+from agentrail.wire.views import MessagesView
+
+
+class Looking:
+    """Carries out the calls that look at a session."""
+
+    def __init__(self, sessions: HostedSessions, frames: EventFrames, authenticator: Authenticator) -> None:
+        self._sessions = sessions
+        self._frames = frames
+        self._authenticator = authenticator
+
+    async def events(self, exchange: Exchange) -> HttpResponse:
+        """Stream the events of a session, from a cursor on or live, until the client goes or the session ends."""
+        query = exchange.query(EventsQuery)
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        since = start_of(exchange.call, query, exchange.request.header("last-event-id") or "")
+        types = types_of(exchange.call, query)
+        session = await self._sessions.running(name)
+        return HttpResponse(200, STREAMED, partial(self._stream, exchange, session.subscribe(since=since, types=types)))
+
+    async def _stream(self, exchange: Exchange, subscription: Subscription, send: Send) -> None:
+        try:
+            async with subscription as events:
+                checked = trio.current_time()
+                await send(HEARTBEAT)  # the head goes out with the first bytes
+                with suppress(StopAsyncIteration):
+                    while True:
+                        envelope = await self._frames.next(events)
+                        if trio.current_time() - checked >= exchange.limits.heartbeat_seconds:
+                            await self._authenticator.identify(exchange.request.headers)  # the key may be withdrawn
+                            checked = trio.current_time()
+                        await send(HEARTBEAT if envelope is None else self._frames.frame(envelope))
+        except AgentrailError as error:
+            await send(frame(PROBLEM, problem_of(error, exchange.call.attempt, exchange.who.tenant).content))
+
+    async def messages(self, exchange: Exchange) -> HttpResponse:
+        """Show a page of the conversation."""
+        query = exchange.query(MessagesQuery)
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        limit = min(query.limit or exchange.limits.page, exchange.limits.most_page)
+        found = (await self._sessions.running(name)).messages()
+        first = query.after or 0
+        last = first + limit
+        return exchange.given(MessagesView(tuple(found[first:last]), last if last < len(found) else None))

@@ -1,0 +1,124 @@
+"""`Profile`: which specification serves a request; a host has a list of them, or a function that finds one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias, cast
+
+from agentrail.app.spec import SessionSpec
+from agentrail.app.spec_builders import Built, SpecWanted, check_spec
+from agentrail.errors import BadProfile, SpecMissing, UnknownAgent, WrongType
+from agentrail.host.plugins.vocabulary import ContextProvider, RequestContext
+from agentrail.values.foreign import named
+from agentrail.values.value import Authored
+from agentrail.wire.public_ids import read_internal
+
+PROFILES_WANTED: Final = "a list of `Profile`, or a function that returns one for a `RequestContext`"
+
+
+class Profile(Authored, gc=True):
+    """An agent that a host offers: its name, and the specification of its sessions."""
+
+    id: str
+    """Name of the agent, as requests say it."""
+    spec: SessionSpec | Callable[[RequestContext], Built]
+    """The specification, or a function that builds it for a request; the function may be async.
+
+    It is called again when a stored session comes back, with a context of the kind `none`.
+    """
+    context_providers: Sequence[ContextProvider] = ()
+    """Functions that add context to each turn of these sessions."""
+
+
+Resolve: TypeAlias = Callable[[RequestContext], Profile | Awaitable[Profile | None] | None]
+Profiles: TypeAlias = Sequence[Profile] | Resolve
+
+
+class ProfileTable:
+    """Finds the profile of a request, and of a stored session that comes back."""
+
+    def __init__(self, profiles: Profiles) -> None:
+        self._resolve: Resolve | None = None
+        self._known: dict[str, Profile] = {}
+        if callable(profiles):
+            self._resolve = profiles
+            return
+        given = cast("object", profiles)
+        if isinstance(given, str) or not isinstance(given, Sequence) or not profiles:
+            raise WrongType.of("profiles", profiles, PROFILES_WANTED)
+        for profile in profiles:
+            _check(profile)
+            if profile.id in self._known:
+                raise BadProfile(profile.id, "there are two of this name")
+            self._known[profile.id] = profile
+
+    def __iter__(self) -> Iterator[Profile]:
+        return iter(self._known.values())
+
+    async def find(self, context: RequestContext) -> Profile:
+        """Return the profile that `context.agent_id` names; raise `UnknownAgent` if there is none.
+
+        Without a name, it is the first one.
+        """
+        if self._resolve is None:
+            found = self._known.get(context.agent_id or next(iter(self._known)))
+            if found is None:
+                raise UnknownAgent.among(context.agent_id, self._known)
+            return found
+        answer = self._resolve(context)
+        given = cast("object", await answer if isinstance(answer, Awaitable) else answer)
+        if given is None:
+            raise UnknownAgent(context.agent_id, "the host's function for profiles has found none")
+        if not isinstance(given, Profile):
+            raise BadProfile(context.agent_id, f"the function for profiles returned a `{named(given)}`")
+        _check(given)
+        return given
+
+    async def spec_of(self, profile: Profile, context: RequestContext) -> SessionSpec:
+        """Return the specification of a session, under the name of its profile."""
+        spec: object = profile.spec
+        if callable(spec):
+            spec = spec(context)
+            if isinstance(spec, Awaitable):
+                spec = await cast("Awaitable[object]", spec)
+        check_spec(spec)
+        return cast("SessionSpec", spec).but(name=profile.id)
+
+    async def returning(self, wanted: SpecWanted) -> tuple[Profile, SessionSpec]:
+        """Return profile and specification of a stored session; raise `SpecMissing` if its profile is gone."""
+        owned = read_internal(wanted.session_id)
+        visible = wanted.session_id if owned is None else owned.visible
+        context = RequestContext("none", wanted.tenant, wanted.owner, visible, wanted.name, "")
+        try:
+            profile = await self.find(context)
+        except UnknownAgent as gone:
+            raise SpecMissing(wanted.session_id, wanted.name) from gone
+        return profile, await self.spec_of(profile, context)
+
+
+def _check(found: object) -> None:
+    if not isinstance(found, Profile):
+        raise WrongType.of("profiles", found, PROFILES_WANTED)
+    if not found.id or not found.id.isprintable():
+        raise BadProfile(repr(found.id), "its `id` must be a text that can be printed")
+    if not callable(found.spec):
+        check_spec(found.spec)
+
+
+class SpecsOfProfiles(Mapping[str, Callable[[SpecWanted], Awaitable[SessionSpec]]]):
+    """The `specs` of a host's supervisor: any name is looked up when a session of it comes back."""
+
+    def __init__(self, build: Callable[[SpecWanted], Awaitable[SessionSpec]]) -> None:
+        self._build = build
+
+    def __getitem__(self, name: str) -> Callable[[SpecWanted], Awaitable[SessionSpec]]:
+        return self._build
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __bool__(self) -> bool:
+        return True  # there is a function for any name, though none is listed

@@ -1,0 +1,34 @@
+"""`Rates`: how many requests a second each tenant makes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from agentrail.errors import TooManyRequests
+from agentrail.wire.limits import HostLimits
+
+MOST_KEPT: Final = 10_000
+"""Tenants whose last requests are remembered; beyond it, the ones that rested longest are forgotten."""
+
+
+class Rates:
+    """A bucket of requests for each tenant: it fills at the rate that is allowed, up to the burst."""
+
+    def __init__(self, limits: HostLimits) -> None:
+        self._rate = limits.requests_per_second
+        self._burst = float(limits.burst)
+        self._left: dict[str, tuple[float, float]] = {}  # by tenant: requests that are left, and when that was so
+
+    def take(self, tenant: str) -> None:
+        """Count a request of *tenant*; raise `TooManyRequests` if it comes too early."""
+        now = trio.current_time()
+        left, then = self._left.pop(tenant, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._rate)
+        if left < 1:
+            self._left[tenant] = left, now
+            raise TooManyRequests(self._rate, (1 - left) / self._rate)
+        self._left[tenant] = left - 1, now
+        if len(self._left) > MOST_KEPT:
+            del self._left[next(iter(self._left))]

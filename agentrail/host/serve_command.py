@@ -1,0 +1,188 @@
+"""`agentrail serve`: serves the agents of a file, or the demo agent, over HTTP; and makes keys for that."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, cast
+
+import trio
+from attrs import frozen
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.app import process
+from agentrail.app.python_file import load
+from agentrail.app.spec import SessionSpec
+from agentrail.errors import AgentrailError
+from agentrail.host.api_keys import ApiKeys, KeyFile, new_key
+from agentrail.host.host import Host
+from agentrail.host.profiles import Profile
+from agentrail.wire.calls import SCOPES
+
+WRONG_USAGE: Final = 2
+PORT: Final = 8765
+STOP_WITHIN: Final = 40.0
+"""The most seconds that the program may take to end: the time in which requests end, and some."""
+
+KINDS: Final = (Host, Profile, SessionSpec)
+"""What a file may have, in the order in which it is looked for."""
+
+KEYS: Final = "keys"
+
+
+@frozen
+class ServeOptions:
+    """The arguments of the command."""
+
+    file: Path | None
+    name: str
+    host: str
+    port: int
+    unix: Path | None
+    journal: Path | None
+    keys: Path | None
+
+
+class NothingToServeError(Exception):
+    """A file has nothing that can be served."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command with the arguments *argv*, and return the exit code."""
+    if argv and argv[0] == KEYS:
+        return _keys(argv[1:])
+    options = parsed(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    try:
+        host, said = found(options)
+        return process.run(partial(_serve, host, said, options), stop_within=STOP_WITHIN) or 0
+    except (AgentrailError, NothingToServeError) as error:
+        print(f"agentrail: {error}", file=sys.stderr)
+        return WRONG_USAGE
+
+
+async def _serve(host: Host, said: str, options: ServeOptions) -> int:
+    try:
+        async with host.serving(options.port, options.host, unix=options.unix) as serving:
+            print(f"agentrail serves {said} at {serving.entry}\nCtrl-C ends it.", flush=True)
+            await trio.sleep_forever()
+    except AgentrailError as error:  # here, because a nursery would put it into a group
+        print(f"agentrail: {error}", file=sys.stderr)
+        return WRONG_USAGE
+    return 0
+
+
+def parsed(argv: Sequence[str]) -> ServeOptions:
+    """Parse *argv*; invalid arguments end the program with exit code 2."""
+    parser = argparse.ArgumentParser(
+        prog="agentrail serve",
+        description="Serve agents over HTTP. `agentrail serve keys` makes, lists and withdraws keys of users.",
+    )
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE[:NAME]",
+        help="a Python file with a Host, a Profile or a SessionSpec, or a "
+        "function that returns one (default: a demo agent, offline)",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="the address (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=PORT, help=f"the port; 0: any (default: {PORT})")
+    parser.add_argument("--unix", type=Path, metavar="PATH", help="a unix socket, in place of a port")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
+    parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
+    given = parser.parse_args(argv)
+    text, _, name = (given.file or "").partition(":")
+    if text and not Path(text).is_file():
+        parser.error(f"there is no file {text!r}")
+    file = Path(text) if text else None
+    return ServeOptions(file, name, given.host, given.port, given.unix, given.journal, given.keys)
+
+
+def found(options: ServeOptions) -> tuple[Host, str]:
+    """Return the host to serve, and what is said of it; raise `NothingToServeError` if there is none."""
+    if options.file is None:
+        demo = SessionSpec(model="demo")
+        return _host(Profile("demo", demo), options), "the demo agent"
+    try:
+        module = load(options.file)
+    except ImportError as error:
+        problem = f"cannot serve {options.file}: {error}"
+        raise NothingToServeError(problem) from error
+    here: dict[str, object] = {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_") and (not options.name or name == options.name)
+    }
+    made: dict[str, object] = {name: value for name, value in here.items() if isinstance(value, KINDS)}
+    made = made or dict(map(_called, here.items()))
+    for kind in KINDS:
+        for name, value in made.items():
+            if isinstance(value, kind):
+                return _as_host(name, value, options), f"the {kind.__name__} `{name}` of {options.file}"
+    problem = f"cannot serve {options.file}: it has no {'`' + options.name + '` that is a ' if options.name else ''}"
+    raise NothingToServeError(
+        problem + "Host, Profile or SessionSpec, nor a function without arguments that returns one"
+    )
+
+
+def _called(named: tuple[str, object]) -> tuple[str, object]:
+    """Return a function's name with what it returns, if it says that it returns what can be served."""
+    name, value = named
+    returns: object = getattr(value, "__annotations__", {}).get("return")
+    wanted = {kind.__name__ for kind in KINDS}
+    if callable(value) and (returns in KINDS or str(returns).rpartition(".")[2] in wanted):
+        return name, cast("Callable[[], object]", value)()
+    return name, None
+
+
+def _as_host(name: str, found: object, options: ServeOptions) -> Host:
+    if isinstance(found, Host):
+        return found
+    return _host(found if isinstance(found, Profile) else Profile(name, cast("SessionSpec", found)), options)
+
+
+def _host(profile: Profile, options: ServeOptions) -> Host:
+    return Host(
+        [profile],
+        authenticator=None if options.keys is None else ApiKeys(options.keys),
+        journal=None if options.journal is None else SqliteJournal(options.journal),
+    )
+
+
+# Keys
+
+
+def _keys(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="agentrail serve keys", description="Make, list and withdraw keys of users.")
+    doing = parser.add_subparsers(dest="do", required=True)
+    make = doing.add_parser("make", help="make a key, and print it: it is nowhere else")
+    listing = doing.add_parser("list", help="list the keys")
+    withdraw = doing.add_parser("withdraw", help="take a key out of the file")
+    for each in (make, listing, withdraw):
+        each.add_argument("file", type=Path, help="the file of the keys")
+    make.add_argument("tenant")
+    make.add_argument("user")
+    make.add_argument("--scopes", default="talk", help=f"with commas between: {', '.join(SCOPES)} (default: talk)")
+    withdraw.add_argument("id", help="the id of the key, as `list` shows it")
+    given = parser.parse_args(argv)
+    file = KeyFile(given.file)
+    try:
+        if given.do == "make":
+            row, key = new_key(given.tenant, given.user, given.scopes.split(","))
+            file.add(row)
+            print(key)
+        elif given.do == "withdraw":
+            row = file.withdraw(given.id)
+            print(f"withdrawn: {row.id} of {row.identity.user} ({row.identity.tenant})")
+        else:
+            for row in file.keys().values():
+                who = row.identity
+                print(f"{row.id}  {row.made}  {who.tenant}  {who.user}  {','.join(sorted(who.scopes))}")
+    except (AgentrailError, OSError) as error:
+        print(f"agentrail: {error}", file=sys.stderr)
+        return WRONG_USAGE
+    return 0

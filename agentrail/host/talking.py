@@ -1,0 +1,296 @@
+"""The life of a request to talk with an agent.
+
+Its order is one: `on_request_start`, `intercept`, attachments, the session, `on_turn_persisted`, `on_request_end`. It
+runs in a task of the host: a client that goes away ends neither the turn nor the request.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeAlias
+
+import trio
+from attrs import frozen
+
+from agentrail.core.vocabulary.commands import Accepted
+from agentrail.errors import AgentrailError, RefusedError, TurnAborted, UnknownFile, UnknownSession, UsageError
+from agentrail.host.event_frames import EventFrames
+from agentrail.host.exchange import Exchange, json_answer, problem_answer
+from agentrail.host.hosted_sessions import HostedSessions, check_scope
+from agentrail.host.http11.http_messages import Headers, HttpResponse, Send
+from agentrail.host.plugins.rows import PluginRow, RequestLife
+from agentrail.host.plugins.vocabulary import Kind, Request, RequestContext
+from agentrail.host.turns import Turns
+from agentrail.runtime.events.subscription import Subscription
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.inbox.replies import Reply
+from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.values.content import Part, Text, text_of
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import PromptDropped, PromptQueued, PromptReceived
+from agentrail.values.json import thaw
+from agentrail.wire.bodies import ChatBody, PromptBody
+from agentrail.wire.problems import INTERNAL, problem_of
+from agentrail.wire.public_ids import SessionName, new_name
+from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, REPLY, frame
+from agentrail.wire.views import AcceptedView, ReplyView, to_json, view
+
+log = logging.getLogger("agentrail.host")
+
+HELD: Final = 202
+"""Status of the answer to a request whose turn waits for a person."""
+
+STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
+"""Headers of a stream of events; the last one keeps a proxy from holding it back."""
+
+WAITING: Final = 64
+"""Frames that may wait for a client before its request waits for it."""
+
+
+@frozen
+class Talk:
+    """A request to talk, on its way to a session."""
+
+    exchange: Exchange
+    body: ChatBody
+    name: SessionName
+    context: RequestContext
+    life: RequestLife
+    reply: Callable[[HttpResponse], None]
+    """Sends the answer; it may be called once."""
+
+
+@frozen
+class Asked:
+    """A prompt that is in the journal of its session."""
+
+    session: SessionHandle
+    words: tuple[Part, ...]
+    command: str
+    accepted: Accepted
+
+
+Step: TypeAlias = Callable[[Talk], Awaitable[None]]
+
+
+class Talking:
+    """Carries out the calls `chat`, `stream` and `prompt`."""
+
+    def __init__(
+        self, sessions: HostedSessions, rows: PluginRow, turns: Turns, frames: EventFrames, nursery: trio.Nursery
+    ) -> None:
+        self._sessions = sessions
+        self._rows = rows
+        self._turns = turns
+        self._frames = frames
+        self._nursery = nursery
+
+    async def chat(self, exchange: Exchange) -> HttpResponse:
+        """Prompt a session, and answer with the end of its turn."""
+        return await self._lived(exchange, "chat", await exchange.body(ChatBody), self._chat)
+
+    async def stream(self, exchange: Exchange) -> HttpResponse:
+        """Prompt a session, and answer with its events up to the end of its turn."""
+        return await self._lived(exchange, "stream", await exchange.body(ChatBody), self._stream)
+
+    async def prompt(self, exchange: Exchange) -> HttpResponse:
+        """Prompt a session, and answer when the prompt is in its journal."""
+        body = await exchange.body(PromptBody)
+        chat = ChatBody(body.message, session=exchange.session, files=body.files)
+        return await self._lived(exchange, "chat", chat, self._prompt)
+
+    # The life of a request
+
+    async def _lived(self, exchange: Exchange, kind: Kind, body: ChatBody, step: Step) -> HttpResponse:
+        """Return the answer to a request; its life goes on in a task of the host."""
+        if body.files:
+            raise UnknownFile(body.files[0])
+        name = self._name(exchange, body)
+        context = exchange.context(kind, name.visible, body.agent)
+        answer = Slot[HttpResponse]()
+        self._nursery.start_soon(self._live, exchange, body, name, context, step, answer)
+        return await answer.wait()
+
+    def _name(self, exchange: Exchange, body: ChatBody) -> SessionName:
+        """Return the session that the request is for. One that has no name gets one, the same for the same command."""
+        if body.session:
+            return self._sessions.name(exchange.call, exchange.who, body.session)
+        check_scope(exchange.call, exchange.who)
+        return new_name(exchange.who.tenant, exchange.who.user, exchange.made_name)
+
+    async def _live(
+        self,
+        exchange: Exchange,
+        body: ChatBody,
+        name: SessionName,
+        context: RequestContext,
+        step: Step,
+        answer: Slot[HttpResponse],
+    ) -> None:
+        """Body of the task: carry a request through its life, and send its answer."""
+        failed: list[BaseException] = []
+        with Contained(failed.append):
+            async with self._rows.request(context) as life:
+                talk = Talk(exchange, body, name, context, life, answer.settle)
+                try:
+                    await self._carry_out(talk, step)
+                except AgentrailError as error:
+                    life.outcome, life.error = _outcome_of(error), type(error).__name__
+                    problem = problem_of(error, exchange.call.attempt, exchange.who.tenant)
+                    answer.settle(problem_answer(problem))
+        for found in failed:
+            tell(log, found, "a request to `%s` failed", name.internal)
+        answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))  # no-op if there was an answer
+
+    async def _carry_out(self, talk: Talk, step: Step) -> None:
+        message = talk.body.message
+        said = message if isinstance(message, str) else text_of(message)
+        asked = Request(said, (), talk.exchange.request.headers, talk.context.kind, talk.exchange.who, talk.context)
+        answer = await self._rows.intercept(asked)
+        if answer is not None:
+            talk.life.outcome = "intercepted"
+            headers = tuple((key.lower(), value) for key, value in answer.headers.items())
+            talk.reply(json_answer(answer.status, to_json(thaw(answer.body)), headers))
+            return
+        await step(talk)
+
+    # What the calls differ in
+
+    async def _chat(self, talk: Talk) -> None:
+        asked = await self._asked(await self._session(talk), talk)
+        found = await self._replied(asked, talk)
+        talk.reply(talk.exchange.given(view(ReplyView, found, asked.session.id), HELD if found.held else None))
+
+    async def _prompt(self, talk: Talk) -> None:
+        asked = await self._asked(await self._session(talk), talk)
+        talk.life.outcome = asked.accepted.status
+        talk.reply(talk.exchange.given(view(AcceptedView, asked.accepted, asked.session.id)))
+
+    async def _stream(self, talk: Talk) -> None:
+        session = await self._session(talk)
+        async with session.subscribe() as events:
+            asked = await self._asked(session, talk)
+            # The turn goes on when the client has gone, so a task of the host follows it, and not the connection's.
+            send, receive = trio.open_memory_channel[bytes](WAITING)  # noqa: TID251
+            talk.reply(HttpResponse(200, STREAMED, partial(_relay, receive)))
+            async with send:
+                await self._follow(talk, asked, Following(self._frames, events, send, asked))
+
+    async def _follow(self, talk: Talk, asked: Asked, following: Following) -> None:
+        """Send the events of the turn, and its end; if the client goes away, wait for the end all the same."""
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the turn
+            nursery.start_soon(following.send_events)
+            try:
+                found = await self._replied(asked, talk)
+            except AgentrailError as error:
+                problem = problem_of(error, talk.exchange.call.attempt, talk.exchange.who.tenant)
+                last = frame(PROBLEM, problem.content)
+                talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
+            else:
+                last = frame(REPLY, to_json(view(ReplyView, found, asked.session.id)))
+            following.last = last
+
+    async def _session(self, talk: Talk) -> SessionHandle:
+        """Return the session of the request, which may be a new one."""
+        if talk.body.session or talk.exchange.command:
+            try:
+                return await self._sessions.running(talk.name)
+            except UnknownSession:
+                if talk.name.user != talk.exchange.who.user or talk.exchange.session:
+                    raise
+        return await self._sessions.opened(talk.exchange.who, talk.context, talk.name)
+
+    async def _asked(self, session: SessionHandle, talk: Talk) -> Asked:
+        """Prompt the session."""
+        message = talk.body.message
+        words = (Text(message),) if isinstance(message, str) else message
+        command = talk.exchange.command or talk.context.request_id
+        turns = self._turns.of(session)
+        session = session.by(talk.exchange.who.user)
+        with turns.sending():
+            accepted = await session.prompt_nowait(words, command=command)
+            turns.began(accepted.ref, talk.context)
+        return Asked(session, words, command, accepted)
+
+    async def _replied(self, asked: Asked, talk: Talk) -> Reply:
+        """Return the end of the turn, after plugins have heard of it, or what waits for a person."""
+        turns = self._turns.of(asked.session)
+        try:
+            found = await asked.session.ask(asked.words, command=asked.command)
+        except AgentrailError:
+            await turns.wait_ended(asked.accepted.ref)
+            raise
+        talk.life.usage = found.usage
+        if found.held:
+            talk.life.outcome = "held"
+        else:
+            await turns.wait_ended(asked.accepted.ref)
+        return found
+
+
+class Following:
+    """Sends the events of one turn to a client."""
+
+    def __init__(
+        self, frames: EventFrames, events: Subscription, send: trio.MemorySendChannel[bytes], asked: Asked
+    ) -> None:
+        self._frames = frames
+        self._events = events
+        self._send = send
+        self._asked = asked
+        self._turn: int | None = None
+        self._seen = 0
+        self._until: int | None = None
+        self._scope = trio.CancelScope()
+        self._last = b""
+
+    @property
+    def last(self) -> bytes:
+        """The last frame: setting it says that the turn is over."""
+        return self._last
+
+    @last.setter
+    def last(self, found: bytes) -> None:
+        self._last = found
+        self._until = self._asked.session.inspect().seq
+        if self._seen >= self._until:
+            self._scope.cancel()
+
+    async def send_events(self) -> None:
+        """Send events until the turn is over, then the last frame; no-op once the client has gone."""
+        with suppress(trio.BrokenResourceError):
+            with self._scope, suppress(StopAsyncIteration):
+                while self._until is None or self._seen < self._until:
+                    envelope = await self._frames.next(self._events)
+                    if envelope is None:
+                        await self._send.send(HEARTBEAT)
+                    else:
+                        self._seen = envelope.seq
+                        if self._is_ours(envelope):
+                            await self._send.send(self._frames.frame(envelope))
+            await self._send.send(self._last)
+
+    def _is_ours(self, envelope: Envelope) -> bool:
+        """Whether an event is about the prompt or its turn; turns before it may still be under way."""
+        event, ref = envelope.event, self._asked.accepted.ref
+        if isinstance(event, PromptReceived) and event.ref == ref:
+            self._turn = envelope.turn
+        return envelope.turn == self._turn or (isinstance(event, PromptQueued | PromptDropped) and event.ref == ref)
+
+
+async def _relay(receive: trio.MemoryReceiveChannel[bytes], send: Send) -> None:
+    """Send what comes over a channel; closing it tells the request that the client has gone."""
+    async with receive:
+        await send(HEARTBEAT)  # the head goes out with the first bytes
+        async for piece in receive:
+            await send(piece)
+
+
+def _outcome_of(error: AgentrailError) -> str:
+    if isinstance(error, TurnAborted):
+        return "aborted"
+    return "refused" if isinstance(error, RefusedError | UsageError) else "failed"

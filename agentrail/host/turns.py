@@ -1,0 +1,137 @@
+"""`Turns`: which request began which turn of a session, and what host plugins hear when a turn is over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import AgentrailError
+from agentrail.host.plugins.rows import PluginRow
+from agentrail.host.plugins.vocabulary import RequestContext
+from agentrail.runtime.handle import SessionHandle
+from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
+from agentrail.wire.public_ids import read_internal
+
+log = logging.getLogger("agentrail.host")
+
+
+class SessionTurns:
+    """The turns of one session: the requests that began them, by the ids of their prompts."""
+
+    __slots__ = ("_changed", "_contexts", "_over", "_sending", "agent")
+
+    def __init__(self, state: State) -> None:
+        self.agent = state.setup.spec
+        pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
+        self._over = min(map(_number, pending)) - 1 if pending else state.serial
+        self._contexts: dict[str, RequestContext] = {}
+        self._sending = 0
+        self._changed = trio.Event()
+
+    @contextmanager
+    def sending(self) -> Generator[None]:
+        """Note that a prompt is on its way: its turn may begin before its id is known here."""
+        self._sending += 1
+        try:
+            yield
+        finally:
+            self._sending -= 1
+            self._change()
+
+    def began(self, ref: str, context: RequestContext) -> None:
+        """Note that the prompt *ref* is that of the request with this *context*, unless its turn is over."""
+        if _number(ref) > self._over:
+            self._contexts[ref] = context
+            self._change()
+
+    def ended(self, ref: str) -> None:
+        """Forget the prompt *ref*: its turn is over, and plugins have heard of that."""
+        self._contexts.pop(ref, None)
+        self._over = max(self._over, _number(ref))
+        self._change()
+
+    def dropped(self, ref: str) -> None:
+        """Forget the prompt *ref*: it has no turn. Prompts before it may still have theirs."""
+        self._contexts.pop(ref, None)
+        self._change()
+
+    async def context(self, ref: str) -> RequestContext | None:
+        """Return the context of the request that began the turn of the prompt *ref*; `None` if none here did."""
+        while ref not in self._contexts and self._sending:
+            await self._changed.wait()
+        return self._contexts.get(ref)
+
+    async def wait_ended(self, ref: str) -> None:
+        """Wait until plugins have heard that the turn of the prompt *ref* is over."""
+        while ref in self._contexts:
+            await self._changed.wait()
+
+    def closed(self) -> None:
+        """Forget all prompts: the session has ended."""
+        self._contexts.clear()
+        self._change()
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+
+def _number(ref: str) -> int:
+    """Return the number in the id of a prompt: they are counted up, and their turns come in this order."""
+    return int(ref.lstrip("abcdefghijklmnopqrstuvwxyz"))
+
+
+HEARD: Final = (AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn)
+"""Events after which a prompt has no turn any more."""
+
+
+class Turns:
+    """The turns of all sessions of a host: each session that runs has a task here that listens to it."""
+
+    def __init__(self, rows: PluginRow, nursery: trio.Nursery) -> None:
+        self._rows = rows
+        self._nursery = nursery
+        self._sessions: dict[str, SessionTurns] = {}
+
+    def of(self, session: SessionHandle) -> SessionTurns:
+        """Return the turns of *session*; from now on, plugins hear when one is over."""
+        found = self._sessions.get(session.id)
+        if found is None:
+            found = self._sessions[session.id] = SessionTurns(session.inspect())
+            self._nursery.start_soon(self._listen, session, found)
+        return found
+
+    async def context(self, session_id: str, ref: str) -> RequestContext:
+        """Return the context of the turn of the prompt *ref*: of its request, or one of the kind `none`."""
+        turns = self._sessions.get(session_id)
+        found = None if turns is None else await turns.context(ref)
+        return found or no_request(session_id, "" if turns is None else turns.agent)
+
+    async def _listen(self, session: SessionHandle, turns: SessionTurns) -> None:
+        try:
+            async with session.subscribe(types=HEARD) as events:
+                async for envelope in events:
+                    event = envelope.event
+                    if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None:
+                        await self._rows.turn_persisted(await self.context(session.id, event.ref))
+                        turns.ended(event.ref)
+                    elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
+                        turns.dropped(event.ref)
+        except AgentrailError as error:  # its records cannot be read: callers get the error from their own calls
+            log.warning("the host no longer hears of the turns of `%s`: %s", session.id, error)
+        finally:
+            del self._sessions[session.id]
+            turns.closed()
+
+
+def no_request(session_id: str, agent: str) -> RequestContext:
+    """Return the context of a turn that no request began: after a restart, or because of a timer."""
+    owned = read_internal(session_id)
+    if owned is None:
+        return RequestContext("none", "", "", session_id, agent, "")
+    return RequestContext("none", owned.tenant, owned.user, owned.visible, agent, "")

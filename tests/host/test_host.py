@@ -1,0 +1,384 @@
+"""A host from outside: real sockets, clients that nobody here wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trio
+
+from agentrail import SessionSpec, tool
+from agentrail.errors import BadChoice
+from agentrail.host.api_keys import ApiKeys, KeyFile
+from agentrail.host.host import Host
+from agentrail.host.plugins.contract import HostPlugin
+from agentrail.host.plugins.vocabulary import Answer, Request, RequestContext, RequestEnd
+from agentrail.host.profiles import Profile
+from agentrail.journals import SqliteJournal
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing.scripted import Element
+from agentrail.wire.limits import HostLimits
+from tests.host.hosted import KEYS, MADE, Desk, frames, listening, open_desk, scripted
+
+
+async def chat(client: httpx.AsyncClient, message: str, **more: object) -> httpx.Response:
+    return await client.post("/v1/chat", json={"message": message, **more})
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    with trio.fail_after(20):
+        while not holds():  # noqa: ASYNC110 - what is waited for happens in the host
+            await trio.sleep(0.02)
+
+
+async def test_a_person_talks_to_a_session() -> None:
+    async with open_desk(scripted("one", "two", "three")) as desk:
+        first = await chat(desk.ann, "hi", session="trip")
+        assert first.status_code == 200
+        assert (first.json()["text"], first.json()["session"]) == ("one", "ann.trip")
+        assert (await chat(desk.ann, "and?", session="ann.trip")).json()["text"] == "two"
+        new = (await chat(desk.ann, "hi")).json()
+        assert new["text"] == "three"
+        listed = (await desk.ann.get("/v1/sessions")).json()
+        assert [each["session"] for each in listed["items"]] == sorted(["ann.trip", new["session"]])
+        assert listed["next"] is None
+        shown = (await desk.ann.get("/v1/sessions/trip")).json()
+        assert (shown["agent"], shown["owner"], shown["status"]["phase"]) == ("desk", "ann", "idle")
+        page = (await desk.ann.get("/v1/sessions/trip/messages", params={"limit": 3})).json()
+        assert [each["parts"][0]["text"] for each in page["items"]] == ["hi", "one", "and?"]
+        rest = (await desk.ann.get("/v1/sessions/trip/messages", params={"after": page["next"]})).json()
+        assert [each["parts"][0]["text"] for each in rest["items"]] == ["two"]
+
+
+async def test_an_empty_list_is_a_list() -> None:
+    async with open_desk(scripted("one")) as desk:
+        found = await desk.ann.get("/v1/sessions")
+        assert (found.status_code, found.json()) == (200, {"items": [], "next": None})
+
+
+async def test_lists_are_paged() -> None:
+    async with open_desk(scripted("one")) as desk:
+        names = [f"s{number}" for number in range(5)]
+        for name in names:
+            assert (await desk.ann.post("/v1/sessions", json={"session": name})).status_code == 201
+        found: list[str] = []
+        after = None
+        while True:
+            params = {"limit": "2"} | ({} if after is None else {"after": after})
+            page = (await desk.ann.get("/v1/sessions", params=params)).json()
+            found += [each["session"] for each in page["items"]]
+            after = page["next"]
+            if after is None:
+                break
+        assert found == [f"ann.{name}" for name in names]
+        again = await desk.ann.post("/v1/sessions", json={"session": "s0"})
+        assert (again.status_code, again.json()["type"]) == (409, "urn:agentrail:problem:session-exists")
+
+
+# Streams
+
+
+async def test_a_stream_has_the_events_of_its_turn_and_ends_with_the_reply() -> None:
+    async with open_desk(scripted("one two three", "four")) as desk:
+        async with desk.ann.stream("POST", "/v1/stream", json={"message": "hi", "session": "trip"}) as response:
+            assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
+            found = frames("".join([piece async for piece in response.aiter_text()]))
+        names = [each["event"] for each in found]
+        assert names[0] == "PromptReceived"
+        assert names[-2:] == ["AgentEnd", "reply"]
+        assert "MessageDelta" in names
+        assert json.loads(found[-1]["data"])["text"] == "one two three"
+        ids = [tuple(map(int, each["id"].split("."))) for each in found[:-1]]
+        assert ids == sorted(set(ids))
+
+
+async def test_a_stream_that_was_cut_goes_on_where_it_was() -> None:
+    async with open_desk(scripted("one two three", "four five six", "seven")) as desk:
+        for message in ("hi", "and?"):
+            await chat(desk.ann, message, session="trip")
+        whole = await replayed(desk, "0", lambda text: text.count("event: AgentEnd") == len(("hi", "and?")))
+        assert [each["event"] for each in whole][:2] == ["PromptReceived", "AgentStart"]
+        last = f"id: {whole[-1]['id']}\n"
+        for at in range(0, len(whole) - 1, 3):
+            assert await replayed(desk, whole[at]["id"], lambda text: last in text) == whole[at + 1 :]
+        some = await desk.ann.get("/v1/sessions/trip/events", params={"since": "x"})
+        assert (some.status_code, some.json()["type"]) == (400, "urn:agentrail:problem:bad-query")
+
+
+async def replayed(desk: Desk, since: str, is_all: Callable[[str], bool]) -> list[dict[str, str]]:
+    """Return the durable events of some types after *since*, until the text *is_all*."""
+    types = "PromptReceived,AgentStart,RequestStart,ResponseComplete,AgentEnd"
+    async with listening(desk, "GET", f"/v1/sessions/trip/events?types={types}", since=since) as listener:
+        assert listener.status == 200
+        return frames(await listener.until(is_all))
+
+
+async def test_those_who_listen_together_hear_the_same() -> None:
+    async with open_desk(scripted("one two three")) as desk, AsyncExitStack() as stack:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        path = "/v1/sessions/trip/events"
+        three = [await stack.enter_async_context(listening(desk, "GET", path)) for _ in range(3)]
+        await chat(desk.ann, "hi", session="trip")
+        heard = [frames(await each.until(lambda text: "event: AgentEnd" in text)) for each in three]
+        assert heard[0] == heard[1] == heard[2]
+        assert {"PromptReceived", "MessageDelta", "AgentEnd"} <= {each["event"] for each in heard[0]}
+
+
+async def test_a_client_that_goes_away_stops_nothing() -> None:
+    witness = Witness()
+    async with open_desk(scripted("one two three", "four"), [witness]) as desk:
+        async with listening(desk, "POST", "/v1/stream", message="hi") as listener:
+            await listener.until(lambda text: "AgentStart" in text)
+        await until(lambda: len(witness.heard) == 4)
+        assert witness.heard[2:] == ["persisted stream ann.trip", "end finished None"]
+        assert (await chat(desk.ann, "and?", session="trip")).json()["text"] == "four"
+        messages = (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"]
+        assert [each["parts"][0]["text"] for each in messages] == ["hi", "one two three", "and?", "four"]
+
+
+# Who it is
+
+
+async def test_a_foreign_session_is_one_that_is_not_there() -> None:
+    async with open_desk(scripted("one", "two")) as desk:
+        await chat(desk.ann, "hi", session="trip")
+        calls = [
+            ("GET", "", None),
+            ("GET", "/messages", None),
+            ("GET", "/events", None),
+            ("POST", "/prompt", {"message": "x"}),
+            ("POST", "/steer", {"text": "x"}),
+            ("POST", "/abort", {}),
+            ("POST", "/fork", {}),
+            ("DELETE", "", None),
+        ]
+        for method, path, body in calls:
+            for name in ("eve", "bob"):
+                client = desk.clients[name]
+                theirs = await client.request(method, f"/v1/sessions/ann.trip{path}", json=body)
+                missing = await client.request(method, f"/v1/sessions/ann.gone{path}", json=body)
+                assert (theirs.status_code, theirs.content) == (missing.status_code, missing.content)
+                assert theirs.status_code in {403, 404}
+            internal = await desk.clients["eve"].request(method, f"/v1/sessions/h.acme.ann.trip{path}", json=body)
+            assert internal.status_code == 404
+        assert (await desk.clients["boss"].get("/v1/sessions/ann.trip")).status_code == 200
+        everybody = await desk.clients["boss"].get("/v1/sessions", params={"owner": "*"})
+        assert [each["session"] for each in everybody.json()["items"]] == ["ann.trip"]
+        assert (await desk.clients["eve"].get("/v1/sessions", params={"owner": "*"})).json()["items"] == []
+
+
+async def test_without_a_key_nothing_but_health_is_told() -> None:
+    async with open_desk(scripted("one")) as desk, httpx.AsyncClient(base_url=desk.serving.url) as client:
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        assert (await client.get("/readyz")).json()["ready"] is True
+        refused = await client.get("/v1/sessions")
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert (await desk.clients["bob"].get("/v1/tree")).status_code in {403, 404}
+
+
+async def test_a_key_that_is_withdrawn_ends_its_streams(tmp_path: Path) -> None:
+    file = KeyFile(tmp_path / "keys")
+    for row, _ in MADE.values():
+        file.add(row)
+    limits = HostLimits(heartbeat_seconds=0.2)
+    async with open_desk(scripted("one"), keys=ApiKeys(file.path), limits=limits) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        async with listening(desk, "GET", "/v1/sessions/trip/events") as listener:
+            file.withdraw(MADE["ann"][0].id)
+            text = await listener.until(lambda text: "problem" in text)
+        (last,) = frames(text)
+        assert last["event"] == "problem"
+        assert json.loads(last["data"])["status"] == 401
+
+
+async def test_a_command_that_is_sent_twice_is_carried_out_once() -> None:
+    async with open_desk(scripted("one", "two")) as desk:
+        again = {"idempotency-key": "k1"}
+        found = [(await desk.ann.post("/v1/chat", json={"message": "hi"}, headers=again)).json() for _ in range(3)]
+        assert found[0] == found[1] == found[2]
+        other = await desk.ann.post(
+            "/v1/chat", json={"message": "other", "session": found[0]["session"]}, headers=again
+        )
+        assert (other.status_code, other.json()["type"]) == (409, "urn:agentrail:problem:command-conflict")
+
+
+async def test_a_tenant_that_is_too_fast_is_told_when_to_come_back() -> None:
+    limits = HostLimits(requests_per_second=1.0, burst=3)
+    async with open_desk(scripted("one"), limits=limits) as desk:
+        found = [(await desk.clients[name].get("/v1/sessions")).status_code for name in ("ann", "bob", "ann", "boss")]
+        assert found == [200, 200, 200, 429]
+        refused = await desk.ann.get("/v1/sessions")
+        assert int(refused.headers["retry-after"]) == 1
+        assert (await desk.clients["eve"].get("/v1/sessions")).status_code == 200
+
+
+async def test_without_keys_only_this_machine_is_served() -> None:
+    host = Host([Profile("desk", scripted("one"))])
+    with pytest.raises(BadChoice, match="`authenticator`"):
+        async with host.serving(host="0.0.0.0"):  # noqa: S104 - it is refused
+            pass
+    async with host.serving() as serving:
+        token = serving.entry.partition("#token=")[2]
+        assert token
+        async with httpx.AsyncClient(base_url=serving.url, headers={"authorization": f"Bearer {token}"}) as client:
+            assert (await chat(client, "hi")).json()["text"] == "one"
+        async with httpx.AsyncClient(base_url=serving.url, cookies={"token": token}) as client:
+            assert (await chat(client, "hi")).status_code == 401
+            assert (await client.get("/healthz", headers={"host": "evil.example"})).status_code == 403
+
+
+# Plugins
+
+
+class Witness(HostPlugin):
+    """Notes what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_request_start(self, context: RequestContext) -> None:
+        self.heard.append(f"start {context.kind} {context.session_id} {context.tenant_id}/{context.user_id}")
+
+    def intercept(self, request: Request) -> Answer | None:
+        self.heard.append(f"intercept {request.message}")
+        return Answer(429, {"text": "pong"}, {"Retry-After": "7"}) if request.message == "/ping" else None
+
+    async def on_turn_persisted(self, context: RequestContext) -> None:
+        await trio.lowlevel.checkpoint()
+        self.heard.append(f"persisted {context.kind} {context.session_id}")
+
+    def on_request_end(self, context: RequestEnd) -> None:
+        self.heard.append(f"end {context.outcome} {context.error}")
+
+
+async def test_plugins_hear_the_life_of_each_request() -> None:
+    witness = Witness()
+    async with open_desk(scripted("one", stall(after=1)), [witness]) as desk:
+        await chat(desk.ann, "hi", session="trip")
+        answered = await chat(desk.ann, "/ping", session="trip")
+        assert (answered.status_code, answered.json(), answered.headers["retry-after"]) == (429, {"text": "pong"}, "7")
+        assert (await chat(desk.ann, "hi", session="bob.trip")).status_code == 404
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(chat, desk.ann, "stay", session="trip"))
+            while not (await desk.ann.get("/v1/sessions/trip")).json()["status"]["turn_open"]:  # noqa: ASYNC110 - by HTTP
+                await trio.sleep(0.05)
+            assert (await desk.ann.post("/v1/sessions/trip/abort", json={})).status_code == 204
+    start = "start chat ann.trip acme/ann"
+    assert witness.heard == [
+        *[start, "intercept hi", "persisted chat ann.trip", "end finished None"],
+        *[start, "intercept /ping", "end intercepted None"],
+        *[start, "intercept stay", "persisted chat ann.trip", "end aborted TurnAborted"],
+    ]
+
+
+@tool
+async def pay(to: str) -> str:
+    """Pay."""
+    return f"paid {to}"
+
+
+def payer() -> SessionSpec:
+    script: list[Element] = [say(calls=[call("pay", {"to": "ann"})]), "done", "more"]
+    return SessionSpec(model=ScriptedModel(script), tools=[pay], plugins=[HumanApproval(tools=["pay"])])
+
+
+async def test_a_turn_that_waits_ends_its_request_and_is_persisted_later() -> None:
+    witness = Witness()
+    async with open_desk(payer(), [witness]) as desk:
+        held = await chat(desk.ann, "pay", session="trip")
+        assert (held.status_code, held.json()["stop_reason"]) == (202, "held")
+        (waits,) = held.json()["held"]
+        assert (waits["tool"], waits["args"]) == ("pay", {"to": "ann"})
+        assert witness.heard[-1] == "end held None"
+        refused = await desk.clients["bob"].post("/v1/sessions/ann.trip/approve", json={"approval": waits["id"]})
+        assert refused.status_code == 403
+        await desk.ann.post("/v1/sessions/trip/approve", json={"approval": waits["id"]})
+        await until(lambda: witness.heard[-1] == "persisted chat ann.trip")
+        assert (await chat(desk.ann, "and?", session="trip")).json()["text"] == "more"
+
+
+# Restarts
+
+
+async def test_sessions_of_tenants_come_back_by_their_profiles(tmp_path: Path) -> None:
+    built: list[tuple[str, str, str]] = []
+
+    async def build(context: RequestContext) -> SessionSpec:
+        await trio.sleep(0.01)
+        built.append((context.kind, context.tenant_id, context.agent_id))
+        return SessionSpec(model=ScriptedModel([context.tenant_id, stall(after=1), "back"]))
+
+    witness = Witness()
+    path = tmp_path / "agentrail.db"
+    async with open_desk([Profile("desk", build)], journal=SqliteJournal(path)) as desk:
+        assert (await chat(desk.ann, "hi", session="trip")).json()["text"] == "acme"
+        assert (await chat(desk.clients["eve"], "hi", session="trip")).json()["text"] == "evil"
+        accepted = await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "stay"})
+        assert accepted.status_code == 202
+        while not (await desk.ann.get("/v1/sessions/trip")).json()["status"]["turn_open"]:  # noqa: ASYNC110 - by HTTP
+            await trio.sleep(0.05)
+    async with open_desk([Profile("desk", build)], [witness], journal=SqliteJournal(path)) as desk:
+        await until(lambda: "persisted none ann.trip" in witness.heard)
+        assert (await chat(desk.clients["eve"], "and?", session="trip")).json()["text"] == "evil"
+    assert built == [("chat", "acme", ""), ("chat", "evil", ""), ("none", "acme", "desk"), ("none", "evil", "desk")]
+
+
+async def test_a_session_whose_profile_is_gone_harms_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "agentrail.db"
+    two = [Profile("old", scripted("one")), Profile("new", scripted("two", "three"))]
+    async with open_desk(two, journal=SqliteJournal(path)) as desk:
+        await chat(desk.ann, "hi", session="a", agent="old")
+        await chat(desk.ann, "hi", session="b", agent="new")
+        unknown = await chat(desk.ann, "hi", session="c", agent="nwe")
+        assert (unknown.status_code, unknown.json()["to_do"]) == (404, "did you mean `new`?")
+    async with open_desk(two[1:], journal=SqliteJournal(path)) as desk:
+        gone = await chat(desk.ann, "and?", session="a")
+        assert gone.json()["type"] == "urn:agentrail:problem:spec-missing"
+        assert (await chat(desk.ann, "and?", session="b")).json()["text"] == "three"
+        listed = (await desk.ann.get("/v1/sessions")).json()["items"]
+        assert [each["agent"] for each in listed] == ["old", "new"]
+
+
+# Clients that nobody here wrote
+
+
+async def test_curl_talks_to_it() -> None:
+    async with open_desk(scripted("one", "two three")) as desk:
+        said: list[Any] = [
+            await trio.run_process(
+                [
+                    *[
+                        "curl",
+                        "--silent",
+                        "--noproxy",
+                        "*",
+                        "--no-buffer",
+                        "-H",
+                        f"Authorization: Bearer {KEYS['ann']}",
+                    ],
+                    *["-H", "Content-Type: application/json", "-d", '{"message": "hi", "session": "trip"}'],
+                    desk.serving.url + path,
+                ],
+                capture_stdout=True,
+            )
+            for path in ("/v1/chat", "/v1/stream")
+        ]
+        assert json.loads(said[0].stdout)["text"] == "one"
+        assert json.loads(frames(said[1].stdout.decode())[-1]["data"])["text"] == "two three"
+
+
+async def test_each_call_of_the_table_answers_or_is_not_there() -> None:
+    async with open_desk(scripted("one")) as desk:
+        document = (await desk.ann.get("/openapi.json")).json()
+        assert set(document["paths"]) >= {"/v1/chat", "/v1/sessions/{id}/events", "/healthz"}
+        page = await desk.ann.get("/")
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        assert "/openapi.json" in page.text

@@ -1,0 +1,115 @@
+"""`agentrail serve` as a process, with curl as its client."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import pytest
+import trio
+
+AGENTRAIL = [sys.executable, "-m", "agentrail", "serve"]
+
+FILES = {
+    "a host": (
+        """
+from agentrail import SessionSpec
+from agentrail.host.host import Host
+from agentrail.host.profiles import Profile
+other = SessionSpec(model='demo')
+desk = Host([Profile('desk', other)])
+""",
+        "the Host `desk`",
+    ),
+    "a specification": (
+        "from agentrail import SessionSpec\nhelper = SessionSpec(model='demo')\n",
+        "the SessionSpec `helper`",
+    ),
+    "a function": (
+        "from agentrail import SessionSpec\ndef helper() -> SessionSpec:\n    return SessionSpec(model='demo')\n",
+        "the SessionSpec `helper`",
+    ),
+}
+
+
+async def served(arguments: list[str], folder: Path, path: str, *curl: str) -> tuple[str, str, int]:
+    """Start the command, ask for *path* by curl, end the command by SIGTERM; return what both said, and its status."""
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            started = partial(trio.run_process, cwd=folder, stdout=PIPE, stderr=DEVNULL, check=False)
+            process: trio.Process = await nursery.start(started, [*AGENTRAIL, "--port", "0", *arguments])
+            assert process.stdout is not None
+            said = b""
+            while b"Ctrl-C" not in said:
+                piece = await process.stdout.receive_some()
+                assert piece, said
+                said += piece
+            found = re.search(r"at (\S+)/#token=(\S+)", said.decode())
+            assert found is not None
+            command = ["curl", "--silent", "--noproxy", "*", "-H", f"Authorization: Bearer {found[2]}", *curl]
+            answer = await trio.run_process([*command, found[1] + path], capture_stdout=True)
+            process.send_signal(signal.SIGTERM)
+            status = await process.wait()
+    return said.decode(), answer.stdout.decode(), status
+
+
+@pytest.mark.parametrize(("text", "told"), FILES.values(), ids=FILES)
+async def test_what_a_file_has_is_served(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(text, encoding="utf-8")
+    body = ("-H", "Content-Type: application/json", "-d", '{"message": "hello"}')
+    said, answer, status = await served(["app.py"], tmp_path, "/v1/chat", *body)
+    assert f"agentrail serves {told} of app.py at http://127.0.0.1:" in said
+    assert json.loads(answer)["stop_reason"] == "end"
+    assert status == 0
+
+
+async def test_without_a_file_the_demo_agent_is_served(tmp_path: Path) -> None:
+    said, answer, status = await served(["--journal", "kept.db"], tmp_path, "/v1/sessions")
+    assert "agentrail serves the demo agent at http://127.0.0.1:" in said
+    assert (json.loads(answer), status) == ({"items": [], "next": None}, 0)
+
+
+ANYWHERE = "0.0.0.0"  # noqa: S104 - it is refused
+
+BAD = {
+    "no file": (["gone.py"], "there is no file 'gone.py'"),
+    "nothing": (["empty.py"], "cannot serve empty.py: it has no Host, Profile or SessionSpec, nor a function without"),
+    "another name": (["spec.py:other"], "it has no `other` that is a Host, Profile or SessionSpec"),
+    "broken": (["broken.py"], "cannot serve broken.py: it raised ZeroDivisionError: division by zero"),
+    "elsewhere": (["spec.py", "--host", ANYWHERE], "or give the host an `authenticator`"),
+    "bad keys": (["spec.py", "--keys", "empty.py"], "cannot take the keys of empty.py: line 1 has 3 fields"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), BAD.values(), ids=BAD)
+async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("x = 1\n", encoding="utf-8")
+    (tmp_path / "spec.py").write_text(FILES["a specification"][0], encoding="utf-8")
+    (tmp_path / "broken.py").write_text("1 / 0\n", encoding="utf-8")
+    done = await trio.run_process([*AGENTRAIL, *arguments], cwd=tmp_path, capture_stderr=True, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr.decode()
+
+
+async def test_keys_are_made_listed_and_withdrawn(tmp_path: Path) -> None:
+    async def keys(*arguments: str) -> str:
+        done = await trio.run_process(
+            [*AGENTRAIL, "keys", *arguments], cwd=tmp_path, capture_stdout=True, capture_stderr=True, check=False
+        )
+        return done.stdout.decode() + done.stderr.decode()
+
+    key = (await keys("make", "keys", "acme", "ann", "--scopes", "talk,decide")).strip()
+    assert re.fullmatch(r"ak_[0-9a-f]{12}_[A-Za-z0-9_-]{43}", key)
+    name = key.split("_")[1]
+    listed = await keys("list", "keys")
+    assert listed.split()[0] == name
+    assert listed.split()[2:] == ["acme", "ann", "decide,talk"]
+    assert await keys("withdraw", "keys", name) == f"withdrawn: {name} of ann (acme)\n"
+    assert await keys("list", "keys") == ""
+    assert "there is no key" in await keys("withdraw", "keys", name)
+    assert "scope='fly' is not a choice" in await keys("make", "keys", "acme", "ann", "--scopes", "fly")
