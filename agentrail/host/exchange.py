@@ -10,7 +10,7 @@ from attrs import frozen
 
 from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse
 from agentrail.host.identity import Identity
-from agentrail.host.plugins.vocabulary import Kind, RequestContext
+from agentrail.host.plugins.plugin_values import Kind, RequestContext
 from agentrail.runtime.shared.ids import new_id
 from agentrail.wire.calls import JSON, HostCall
 from agentrail.wire.limits import HostLimits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -12,10 +12,8 @@ import trio
 from attrs import frozen
 
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.spec import SessionSpec
-from agentrail.app.spec_builders import SpecWanted
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.errors import AgentrailError, BadChoice
+from agentrail.errors import BadChoice
 from agentrail.host.about import About
 from agentrail.host.application import Application, CarryOut
 from agentrail.host.deciding import Deciding
@@ -29,9 +27,10 @@ from agentrail.host.identity import Authenticator
 from agentrail.host.life import Life
 from agentrail.host.local_token import LocalToken
 from agentrail.host.looking import Looking
-from agentrail.host.plugins.contract import HostPlugin, name_of
-from agentrail.host.plugins.rows import OnPluginError, PluginRow
+from agentrail.host.plugins.host_plugin import HostPlugin, name_of
+from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable, SpecsOfProfiles
+from agentrail.host.specs import HostedSpecs
 from agentrail.host.talking import Talking
 from agentrail.host.turns import Turns
 from agentrail.ports.journal import Journal
@@ -71,7 +70,7 @@ class Host:
         limits: HostLimits = DEFAULTS,
     ) -> None:
         self._profiles = ProfileTable(profiles)
-        self._rows = PluginRow(plugins, on_plugin_error)
+        self._rows = HostPluginRow(plugins, on_plugin_error)
         self._authenticator = authenticator
         self._journal = journal
         self._limits = limits
@@ -95,15 +94,15 @@ class Host:
         if token is not None and unix is None and host not in LOOPBACK:
             raise BadChoice("host", host, NEEDS_KEYS)
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the requests of the host end with it
-            returning = Returning(self._profiles, nursery)
-            specs = SpecsOfProfiles(returning.build)
-            supervising = open_supervisor(journal=self._journal or MemoryJournal(), specs=specs)
-            async with supervising as supervisor, self._rows.running():
-                turns = Turns(self._rows, nursery)
-                returning.watch(supervisor, turns)
-                application = self._application(
-                    supervisor, turns, nursery, self._authenticator or token or LocalToken()
-                )
+            turns = Turns(self._rows, nursery)
+            specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
+            supervising = open_supervisor(
+                journal=self._journal or MemoryJournal(), specs=SpecsOfProfiles(specs.returning)
+            )
+            async with self._rows.running(), supervising as supervisor:
+                specs.serve(supervisor)
+                authenticator = self._authenticator or token or LocalToken()
+                application = self._application(specs, turns, nursery, authenticator)
                 policy = SitePolicy(
                     hosts=frozenset({*LOOPBACK[::2], "[::1]", host, *hosts}), origins=frozenset(origins)
                 )
@@ -120,10 +119,10 @@ class Host:
             nursery.cancel_scope.cancel()
 
     def _application(
-        self, supervisor: Supervisor, turns: Turns, nursery: trio.Nursery, authenticator: Authenticator
+        self, specs: HostedSpecs, turns: Turns, nursery: trio.Nursery, authenticator: Authenticator
     ) -> Application:
-        limits = self._limits
-        sessions = HostedSessions(supervisor, self._profiles, turns, limits)
+        limits, supervisor = self._limits, specs.supervisor
+        sessions = HostedSessions(supervisor, specs, turns, limits)
         frames = EventFrames(limits)
         talking = Talking(sessions, self._rows, turns, frames, nursery)
         life, deciding = Life(sessions, supervisor), Deciding(sessions)
@@ -161,39 +160,6 @@ class Host:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
-
-
-class Returning:
-    """Builds the specifications of stored sessions that come back, and has the host listen to their turns."""
-
-    def __init__(self, profiles: ProfileTable, nursery: trio.Nursery) -> None:
-        self._profiles = profiles
-        self._nursery = nursery
-        self._early: list[str] = []
-        self._to: tuple[Supervisor, Turns] | None = None
-
-    async def build(self, wanted: SpecWanted) -> SessionSpec:
-        """Return the specification of a stored session."""
-        _, spec = await self._profiles.returning(wanted)
-        self._watch(wanted.session_id)
-        return spec
-
-    def watch(self, supervisor: Supervisor, turns: Turns) -> None:
-        """Listen to those that have come back, and to those that will."""
-        self._to = supervisor, turns
-        for session_id in self._early:
-            self._watch(session_id)
-        self._early.clear()
-
-    def _watch(self, session_id: str) -> None:
-        if self._to is None:
-            self._early.append(session_id)
-        else:
-            self._nursery.start_soon(self._join, session_id, *self._to)
-
-    async def _join(self, session_id: str, supervisor: Supervisor, turns: Turns) -> None:
-        with suppress(AgentrailError):  # it did not come back after all
-            turns.of(await supervisor.resume(session_id))
 
 
 def _http(limits: HostLimits) -> HttpLimits:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agentrail.app.spec import SessionSpec
-from agentrail.app.spec_builders import SpecWanted
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import ScopeMissing, TooManySessions, UnknownSession
 from agentrail.host.identity import Identity
-from agentrail.host.plugins.vocabulary import RequestContext
-from agentrail.host.profiles import ProfileTable
+from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.specs import HostedSpecs
 from agentrail.host.turns import Turns
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.runtime.handle import SessionHandle
@@ -39,9 +37,9 @@ def check_owner(call: HostCall, who: Identity, name: SessionName) -> None:
 class HostedSessions:
     """The sessions of a host, as the user of a tenant may see them."""
 
-    def __init__(self, supervisor: Supervisor, profiles: ProfileTable, turns: Turns, limits: HostLimits) -> None:
+    def __init__(self, supervisor: Supervisor, specs: HostedSpecs, turns: Turns, limits: HostLimits) -> None:
         self._supervisor = supervisor
-        self._profiles = profiles
+        self._specs = specs
         self._turns = turns
         self._limits = limits
 
@@ -93,8 +91,7 @@ class HostedSessions:
         self, who: Identity, context: RequestContext, name: SessionName, title: str = "", labels: Sequence[str] = ()
     ) -> SessionHandle:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
-        profile = await self._profiles.find(context)
-        spec = await self._profiles.spec_of(profile, context)
+        spec = await self._specs.new(context)
         await self._check_room(who.tenant)
         handle = await self._supervisor.spawn(
             spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels
@@ -107,8 +104,3 @@ class HostedSessions:
         found = await self._supervisor.stored(SessionFilter(tenant=tenant, ended=False), None, most)
         if len(found) >= most:
             raise TooManySessions(most)
-
-    async def returning(self, wanted: SpecWanted) -> SessionSpec:
-        """Return the specification of a stored session that comes back."""
-        _, spec = await self._profiles.returning(wanted)
-        return spec

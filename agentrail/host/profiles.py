@@ -7,11 +7,10 @@ from typing import Final, TypeAlias, cast
 
 from agentrail.app.spec import SessionSpec
 from agentrail.app.spec_builders import Built, SpecWanted, check_spec
-from agentrail.errors import BadProfile, SpecMissing, UnknownAgent, WrongType
-from agentrail.host.plugins.vocabulary import ContextProvider, RequestContext
+from agentrail.errors import BadProfile, UnknownAgent, WrongType
+from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
 from agentrail.values.foreign import named
 from agentrail.values.value import Authored
-from agentrail.wire.public_ids import read_internal
 
 PROFILES_WANTED: Final = "a list of `Profile`, or a function that returns one for a `RequestContext`"
 
@@ -83,17 +82,6 @@ class ProfileTable:
                 spec = await cast("Awaitable[object]", spec)
         check_spec(spec)
         return cast("SessionSpec", spec).but(name=profile.id)
-
-    async def returning(self, wanted: SpecWanted) -> tuple[Profile, SessionSpec]:
-        """Return profile and specification of a stored session; raise `SpecMissing` if its profile is gone."""
-        owned = read_internal(wanted.session_id)
-        visible = wanted.session_id if owned is None else owned.visible
-        context = RequestContext("none", wanted.tenant, wanted.owner, visible, wanted.name, "")
-        try:
-            profile = await self.find(context)
-        except UnknownAgent as gone:
-            raise SpecMissing(wanted.session_id, wanted.name) from gone
-        return profile, await self.spec_of(profile, context)
 
 
 def _check(found: object) -> None:

@@ -21,8 +21,8 @@ from agentrail.host.event_frames import EventFrames
 from agentrail.host.exchange import Exchange, json_answer, problem_answer
 from agentrail.host.hosted_sessions import HostedSessions, check_scope
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send
-from agentrail.host.plugins.rows import PluginRow, RequestLife
-from agentrail.host.plugins.vocabulary import Kind, Request, RequestContext
+from agentrail.host.plugins.plugin_values import Kind, Request, RequestContext
+from agentrail.host.plugins.rows import HostPluginRow, RequestLife
 from agentrail.host.turns import Turns
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
@@ -81,7 +81,7 @@ class Talking:
     """Carries out the calls `chat`, `stream` and `prompt`."""
 
     def __init__(
-        self, sessions: HostedSessions, rows: PluginRow, turns: Turns, frames: EventFrames, nursery: trio.Nursery
+        self, sessions: HostedSessions, rows: HostPluginRow, turns: Turns, frames: EventFrames, nursery: trio.Nursery
     ) -> None:
         self._sessions = sessions
         self._rows = rows
@@ -211,7 +211,7 @@ class Talking:
         command = talk.exchange.command or talk.context.request_id
         turns = self._turns.of(session)
         session = session.by(talk.exchange.who.user)
-        with turns.sending():
+        with turns.sending(talk.context):
             accepted = await session.prompt_nowait(words, command=command)
             turns.began(accepted.ref, talk.context)
         return Asked(session, words, command, accepted)

@@ -11,8 +11,8 @@ import trio
 
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
-from agentrail.host.plugins.rows import PluginRow
-from agentrail.host.plugins.vocabulary import RequestContext
+from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
 from agentrail.wire.public_ids import read_internal
@@ -30,17 +30,17 @@ class SessionTurns:
         pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
         self._over = min(map(_number, pending)) - 1 if pending else state.serial
         self._contexts: dict[str, RequestContext] = {}
-        self._sending = 0
+        self._sending: list[RequestContext] = []
         self._changed = trio.Event()
 
     @contextmanager
-    def sending(self) -> Generator[None]:
-        """Note that a prompt is on its way: its turn may begin before its id is known here."""
-        self._sending += 1
+    def sending(self, context: RequestContext) -> Generator[None]:
+        """Note that the prompt of a request is on its way: its turn may begin before its id is known here."""
+        self._sending.append(context)
         try:
             yield
         finally:
-            self._sending -= 1
+            self._sending.remove(context)
             self._change()
 
     def began(self, ref: str, context: RequestContext) -> None:
@@ -71,6 +71,11 @@ class SessionTurns:
         while ref in self._contexts:
             await self._changed.wait()
 
+    def current(self, ref: str) -> RequestContext | None:
+        """Return the context of the open turn, that of the prompt *ref*; `None` if no request here began it."""
+        found = self._contexts.get(ref)
+        return self._sending[0] if found is None and self._sending else found
+
     def closed(self) -> None:
         """Forget all prompts: the session has ended."""
         self._contexts.clear()
@@ -93,7 +98,7 @@ HEARD: Final = (AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithd
 class Turns:
     """The turns of all sessions of a host: each session that runs has a task here that listens to it."""
 
-    def __init__(self, rows: PluginRow, nursery: trio.Nursery) -> None:
+    def __init__(self, rows: HostPluginRow, nursery: trio.Nursery) -> None:
         self._rows = rows
         self._nursery = nursery
         self._sessions: dict[str, SessionTurns] = {}
@@ -111,6 +116,12 @@ class Turns:
         turns = self._sessions.get(session_id)
         found = None if turns is None else await turns.context(ref)
         return found or no_request(session_id, "" if turns is None else turns.agent)
+
+    def current(self, session: SessionHandle) -> RequestContext:
+        """Return the context of the open turn of *session*."""
+        turns, turn = self._sessions.get(session.id), session.inspect().turn
+        found = None if turns is None or turn is None else turns.current(turn.ref)
+        return found or no_request(session.id, session.inspect().setup.spec)
 
     async def _listen(self, session: SessionHandle, turns: SessionTurns) -> None:
         try:

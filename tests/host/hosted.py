@@ -15,7 +15,7 @@ from attrs import frozen
 from agentrail import SessionSpec
 from agentrail.host.api_keys import ApiKeys, new_key, written
 from agentrail.host.host import Host, Serving
-from agentrail.host.plugins.contract import HostPlugin
+from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.profiles import Profile, Profiles
 from agentrail.ports.journal import Journal
 from agentrail.testing import ScriptedModel

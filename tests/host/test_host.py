@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,23 @@ from agentrail import SessionSpec, tool
 from agentrail.errors import BadChoice
 from agentrail.host.api_keys import ApiKeys, KeyFile
 from agentrail.host.host import Host
-from agentrail.host.plugins.contract import HostPlugin
-from agentrail.host.plugins.vocabulary import Answer, Request, RequestContext, RequestEnd
+from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host.plugins.plugin_values import (
+    AfterToolCall,
+    Allow,
+    BeforeToolCall,
+    Deny,
+    HandledResponse,
+    Request,
+    RequestContext,
+    RequestEnd,
+)
 from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
+from agentrail.values.messages import Message
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, MADE, Desk, frames, listening, open_desk, scripted
 
@@ -247,9 +257,9 @@ class Witness(HostPlugin):
     def on_request_start(self, context: RequestContext) -> None:
         self.heard.append(f"start {context.kind} {context.session_id} {context.tenant_id}/{context.user_id}")
 
-    def intercept(self, request: Request) -> Answer | None:
+    def intercept(self, request: Request) -> HandledResponse | None:
         self.heard.append(f"intercept {request.message}")
-        return Answer(429, {"text": "pong"}, {"Retry-After": "7"}) if request.message == "/ping" else None
+        return HandledResponse(429, {"text": "pong"}, {"Retry-After": "7"}) if request.message == "/ping" else None
 
     async def on_turn_persisted(self, context: RequestContext) -> None:
         await trio.lowlevel.checkpoint()
@@ -303,6 +313,46 @@ async def test_a_turn_that_waits_ends_its_request_and_is_persisted_later() -> No
         await desk.ann.post("/v1/sessions/trip/approve", json={"approval": waits["id"]})
         await until(lambda: witness.heard[-1] == "persisted chat ann.trip")
         assert (await chat(desk.ann, "and?", session="trip")).json()["text"] == "more"
+
+
+class Guard(HostPlugin):
+    """Rules on tool calls, and adds the tenant to each turn."""
+
+    critical = True
+
+    def __init__(self) -> None:
+        self.context_providers = [self.tenant]
+        self.ran: list[tuple[str, str, str]] = []
+
+    async def tenant(self, context: RequestContext, messages: Sequence[Message]) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        return [f"{context.kind} of {context.tenant_id}, {len(messages)} messages"]
+
+    def before_tool_call(self, event: BeforeToolCall) -> Allow | Deny:
+        if event.arguments["to"] == "eve":
+            return Deny("eve is not paid")
+        return Allow({"to": f"{event.arguments['to']} of {event.context.tenant_id}"})
+
+    async def after_tool_call(self, event: AfterToolCall) -> None:
+        await trio.lowlevel.checkpoint()
+        self.ran.append((event.tool, event.outcome, event.context.session_id))
+
+
+async def test_plugins_of_the_host_reach_into_turns_and_again_after_a_restart(tmp_path: Path) -> None:
+    path, guard = tmp_path / "agentrail.db", Guard()
+    calls = [call("pay", {"to": "ann"}), call("pay", {"to": "eve"})]
+    script: list[Element] = [say(calls=calls), "done", say(calls=calls[1:]), "done"]
+    model = ScriptedModel(script)
+    spec = SessionSpec(model=model, tools=[pay])
+    for number in (1, 2):
+        async with open_desk(spec, [guard], journal=SqliteJournal(path)) as desk:
+            assert (await chat(desk.ann, "pay", session="trip")).json()["text"] == "done"
+            messages = (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"]
+            told = [each["parts"][0]["text"] for each in messages if each["$"] == "ToolMessage"]
+            assert told[: number + 1] == ["paid ann of acme", *["blocked by HostTools: eve is not paid"] * number]
+    assert guard.ran == [("pay", "ok", "ann.trip")]
+    added = [[each.text for each in request.messages if "of acme, " in each.text] for request in model.requests]
+    assert added == [["chat of acme, 1 messages"]] * 2 + [["chat of acme, 6 messages"]] * 2
 
 
 # Restarts

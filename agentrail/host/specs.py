@@ -1,0 +1,66 @@
+"""`HostedSpecs`: the specifications of a host's sessions, new ones and those that come back."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+import trio
+
+from agentrail.app.spec import SessionSpec
+from agentrail.app.spec_builders import SpecWanted
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import AgentrailError, SpecMissing, UnknownAgent
+from agentrail.host.plugins.host_context import providers_of
+from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.plugins.reaching import reaching
+from agentrail.host.plugins.rows import HostPluginRow
+from agentrail.host.profiles import ProfileTable
+from agentrail.host.turns import Turns, no_request
+from agentrail.values.messages import Message
+
+
+class HostedSpecs:
+    """Builds the specifications of a host's sessions, with the plugins by which those of the host reach into turns."""
+
+    supervisor: Supervisor
+    """The supervisor of the sessions: there from `serve` on."""
+
+    def __init__(self, profiles: ProfileTable, row: HostPluginRow, turns: Turns, nursery: trio.Nursery) -> None:
+        self._profiles = profiles
+        self._row = row
+        self._turns = turns
+        self._nursery = nursery
+        self._ready = trio.Event()
+
+    def serve(self, supervisor: Supervisor) -> None:
+        """Note the supervisor of the sessions, which is opened with this object's `returning`."""
+        self.supervisor = supervisor
+        self._ready.set()
+
+    async def new(self, context: RequestContext) -> SessionSpec:
+        """Return the specification for a new session; raise `UnknownAgent` if no profile fits."""
+        profile = await self._profiles.find(context)
+        spec = await self._profiles.spec_of(profile, context)
+        providers = providers_of(self._row, (), profile.context_providers, profile.id)
+        return reaching(spec, self._row, providers, self._context_of, self._messages_of)
+
+    async def returning(self, wanted: SpecWanted) -> SessionSpec:
+        """Return the specification of a stored session that comes back; raise `SpecMissing` if its profile is gone."""
+        await self._ready.wait()
+        try:
+            spec = await self.new(no_request(wanted.session_id, wanted.name))
+        except UnknownAgent as gone:
+            raise SpecMissing(wanted.session_id, wanted.name) from gone
+        self._nursery.start_soon(partial(self._listen, wanted.session_id))
+        return spec
+
+    async def _listen(self, session_id: str) -> None:
+        with suppress(AgentrailError):  # it did not come back after all
+            self._turns.of(await self.supervisor.resume(session_id))
+
+    def _context_of(self, session_id: str) -> RequestContext:
+        return self._turns.current(self.supervisor.session(session_id))
+
+    def _messages_of(self, session_id: str) -> tuple[Message, ...]:
+        return self.supervisor.session(session_id).messages()
