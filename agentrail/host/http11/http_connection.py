@@ -139,6 +139,7 @@ class HttpConnection:
             if not bare:
                 await self._stream_by(response.content, watching=not unread)
             await self._outbound.end()
+        body.detach()
         if unread:
             await self._linger()
         return self._machine.our_state is h11.DONE and self._machine.their_state is h11.DONE
@@ -186,12 +187,16 @@ class HttpConnection:
         """Call *streaming*; raise `PeerGone` if it does not come to its end, so that its answer is seen to be cut."""
         failed: list[BaseException] = []
         ended = False
+        turn = trio.Lock()
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the watcher ends with the answer
             scope = nursery.cancel_scope
 
             async def send(data: bytes) -> None:
+                if ended:  # a task that has outlived its answer would write into the next one
+                    raise trio.ClosedResourceError
                 try:
-                    await self._outbound.piece(data)
+                    async with turn:
+                        await self._outbound.piece(data)
                 except PeerGone:
                     scope.cancel()
                     await trio.lowlevel.checkpoint()

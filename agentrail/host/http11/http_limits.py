@@ -35,4 +35,4 @@ class HttpLimits:
     connections: int = 12_000
     """Connections in all (503). The one that has waited longest for a request gives way first."""
     per_address: int = 64
-    """Connections of one IPv4 address, or of one IPv6 network of 64 bits (503)."""
+    """Connections of one IPv4 address, or of one IPv6 network of 64 bits (503). A proxy in front needs more."""

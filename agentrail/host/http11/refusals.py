@@ -10,7 +10,7 @@ from agentrail.wire.problems import Problem
 
 
 @frozen
-class Reason:
+class RefusalKind:
     """A class of refusals: its status, the name of its type, and its title."""
 
     status: int
@@ -18,96 +18,104 @@ class Reason:
     title: str
 
 
-MALFORMED: Final = Reason(400, "malformed-request", "The request is malformed")
-TOO_LATE: Final = Reason(408, "request-too-late", "The request did not arrive in time")
-NO_LENGTH: Final = Reason(411, "length-required", "The length of the body is missing")
-TARGET_TOO_LONG: Final = Reason(414, "target-too-long", "The path with its query is too long")
-UNKNOWN_EXPECTATION: Final = Reason(417, "unknown-expectation", "The expectation is unknown")
-HEAD_TOO_LARGE: Final = Reason(431, "head-too-large", "The head of the request is too large")
-NOT_IMPLEMENTED: Final = Reason(501, "not-implemented", "The server does not do this")
-FULL: Final = Reason(503, "too-many-connections", "The server has too many connections")
-UNKNOWN_VERSION: Final = Reason(505, "unknown-version", "The version of HTTP is unknown")
+MALFORMED: Final = RefusalKind(400, "malformed-request", "The request is malformed")
+TOO_LATE: Final = RefusalKind(408, "request-too-late", "The request did not arrive in time")
+NO_LENGTH: Final = RefusalKind(411, "length-required", "The length of the body is missing")
+TARGET_TOO_LONG: Final = RefusalKind(414, "target-too-long", "The path with its query is too long")
+UNKNOWN_EXPECTATION: Final = RefusalKind(417, "unknown-expectation", "The expectation is unknown")
+HEAD_TOO_LARGE: Final = RefusalKind(431, "head-too-large", "The head of the request is too large")
+NOT_IMPLEMENTED: Final = RefusalKind(501, "not-implemented", "The server does not do this")
+FULL: Final = RefusalKind(503, "too-many-connections", "The server has too many connections")
+UNKNOWN_VERSION: Final = RefusalKind(505, "unknown-version", "The version of HTTP is unknown")
 
 
 @frozen
-class Fault:
+class RefusalRow:
     """What a request is refused for: what was found, and what its sender can do. `{0}` is a fact of the case."""
 
-    reason: Reason
+    kind: RefusalKind
     found: str
     to_do: str
     attempted: str = "read the request"
 
 
-LATE_HEAD: Final = Fault(TOO_LATE, "the beginning of a request", "send all of its head within {0:g} s")
-CUT_HEAD: Final = Fault(MALFORMED, "the end of the connection within the head", "send the whole head")
-ENDLESS_LINE: Final = Fault(TARGET_TOO_LONG, "a request line of more than {0} bytes", "send at most {0} bytes")
-LONG_HEAD: Final = Fault(HEAD_TOO_LARGE, "a head of more than {0} bytes", "send at most {0} bytes")
-LONG_TARGET: Final = Fault(TARGET_TOO_LONG, "a path with its query of more than {0} bytes", "send at most {0} bytes")
-MANY_HEADERS: Final = Fault(HEAD_TOO_LARGE, "more than {0} headers", "send at most {0}")
-BARE_END: Final = Fault(MALFORMED, "a line that does not end with CR LF", "end each line of the head with CR LF")
-CONTROL: Final = Fault(MALFORMED, "a control character in the head", "leave it out")
-BAD_REQUEST_LINE: Final = Fault(
+LATE_HEAD: Final = RefusalRow(TOO_LATE, "the beginning of a request", "send all of its head within {0:g} s")
+CUT_HEAD: Final = RefusalRow(MALFORMED, "the end of the connection within the head", "send the whole head")
+ENDLESS_LINE: Final = RefusalRow(TARGET_TOO_LONG, "a request line of more than {0} bytes", "send at most {0} bytes")
+LONG_HEAD: Final = RefusalRow(HEAD_TOO_LARGE, "a head of more than {0} bytes", "send at most {0} bytes")
+LONG_TARGET: Final = RefusalRow(
+    TARGET_TOO_LONG, "a path with its query of more than {0} bytes", "send at most {0} bytes"
+)
+MANY_HEADERS: Final = RefusalRow(HEAD_TOO_LARGE, "more than {0} headers", "send at most {0}")
+BARE_END: Final = RefusalRow(MALFORMED, "a line that does not end with CR LF", "end each line of the head with CR LF")
+CONTROL: Final = RefusalRow(MALFORMED, "a control character in the head", "leave it out")
+BAD_REQUEST_LINE: Final = RefusalRow(
     MALFORMED, "a request line of another form", "send `METHOD /path HTTP/1.1`, with single spaces"
 )
-OTHER_VERSION: Final = Fault(UNKNOWN_VERSION, "`{0}`", "use HTTP/1.1")
-OTHER_METHOD: Final = Fault(NOT_IMPLEMENTED, "a method that is not known", "use one of {0}")
-FOLDED: Final = Fault(MALFORMED, "a header that goes on in the next line", "write each header in one line")
-BAD_HEADER: Final = Fault(MALFORMED, "a header of another form", "write `Name: value`, with no space before the colon")
-TWICE: Final = Fault(MALFORMED, "two headers `{0}`", "send it once")
-BAD_HOST: Final = Fault(
+OTHER_VERSION: Final = RefusalRow(UNKNOWN_VERSION, "`{0}`", "use HTTP/1.1")
+OTHER_METHOD: Final = RefusalRow(NOT_IMPLEMENTED, "a method that is not known", "use one of {0}")
+FOLDED: Final = RefusalRow(MALFORMED, "a header that goes on in the next line", "write each header in one line")
+BAD_HEADER: Final = RefusalRow(
+    MALFORMED, "a header of another form", "write `Name: value`, with no space before the colon"
+)
+TWICE: Final = RefusalRow(MALFORMED, "two headers `{0}`", "send it once")
+BAD_HOST: Final = RefusalRow(
     MALFORMED, "a `Host` header that is missing or not valid", "send one `Host`, such as `example.com:8080`"
 )
-TWO_LENGTHS: Final = Fault(MALFORMED, "both `Transfer-Encoding` and `Content-Length`", "send one of them")
-OLD_CHUNKS: Final = Fault(MALFORMED, "`Transfer-Encoding` in HTTP/1.0", "use HTTP/1.1, or send `Content-Length`")
-OTHER_CODING: Final = Fault(NOT_IMPLEMENTED, "a `Transfer-Encoding` that is not known", "use `chunked` alone")
-UNKNOWN_LENGTH: Final = Fault(NO_LENGTH, "a request with a body of unknown length", "send `Content-Length`")
-BAD_LENGTH: Final = Fault(
+TWO_LENGTHS: Final = RefusalRow(MALFORMED, "both `Transfer-Encoding` and `Content-Length`", "send one of them")
+OLD_CHUNKS: Final = RefusalRow(MALFORMED, "`Transfer-Encoding` in HTTP/1.0", "use HTTP/1.1, or send `Content-Length`")
+OTHER_CODING: Final = RefusalRow(NOT_IMPLEMENTED, "a `Transfer-Encoding` that is not known", "use `chunked` alone")
+UNKNOWN_LENGTH: Final = RefusalRow(NO_LENGTH, "a request with a body of unknown length", "send `Content-Length`")
+BAD_LENGTH: Final = RefusalRow(
     MALFORMED, "a `Content-Length` that is no plain number", "send the number of bytes, in decimal digits"
 )
-OTHER_EXPECTATION: Final = Fault(
+OTHER_EXPECTATION: Final = RefusalRow(
     UNKNOWN_EXPECTATION, "an `Expect` that is not known", "use `100-continue`, or leave it out"
 )
-NO_PATH: Final = Fault(MALFORMED, "a target that is no path", "send `/path?query`, and the host in `Host`")
-BAD_QUERY: Final = Fault(
+NO_PATH: Final = RefusalRow(MALFORMED, "a target that is no path", "send `/path?query`, and the host in `Host`")
+BAD_QUERY: Final = RefusalRow(
     MALFORMED, "a query with a character that is not allowed there", "percent-encode it; NUL is never allowed"
 )
-BAD_PATH: Final = Fault(
+BAD_PATH: Final = RefusalRow(
     MALFORMED, "a path with a character that is not allowed there", "percent-encode it, as two digits each"
 )
-NOT_UTF8: Final = Fault(MALFORMED, "a path that is not UTF-8", "percent-encode the bytes of UTF-8")
-DOTS: Final = Fault(MALFORMED, "a path with an empty segment, `.` or `..`", "send the path that is meant")
-HIDDEN: Final = Fault(MALFORMED, "an encoded slash, backslash or control character in the path", "leave it out")
-NOT_FOR_H11: Final = Fault(MALFORMED, "a head that is not valid", "send a valid request")
-LATE_BODY: Final = Fault(TOO_LATE, "a part of the body", "send it without pauses of more than {0:g} s", "read the body")
-CUT_BODY: Final = Fault(
+NOT_UTF8: Final = RefusalRow(MALFORMED, "a path that is not UTF-8", "percent-encode the bytes of UTF-8")
+DOTS: Final = RefusalRow(MALFORMED, "a path with an empty segment, `.` or `..`", "send the path that is meant")
+HIDDEN: Final = RefusalRow(MALFORMED, "an encoded slash, backslash or control character in the path", "leave it out")
+NOT_FOR_H11: Final = RefusalRow(MALFORMED, "a head that is not valid", "send a valid request")
+LATE_BODY: Final = RefusalRow(
+    TOO_LATE, "a part of the body", "send it without pauses of more than {0:g} s", "read the body"
+)
+CUT_BODY: Final = RefusalRow(
     MALFORMED, "the end of the connection within the body", "send as much as is announced", "read the body"
 )
-TRAILER: Final = Fault(MALFORMED, "a trailer after the body", "send it as a header, before the body", "read the body")
-LONG_CHUNK: Final = Fault(
+TRAILER: Final = RefusalRow(
+    MALFORMED, "a trailer after the body", "send it as a header, before the body", "read the body"
+)
+LONG_CHUNK: Final = RefusalRow(
     MALFORMED, "a chunk that is longer than its size", "end each chunk with CR LF", "read the body"
 )
-BAD_CHUNK: Final = Fault(
+BAD_CHUNK: Final = RefusalRow(
     MALFORMED,
     "a chunk with an extension, or without a plain size",
     "send the size as up to 8 hexadecimal digits and CR LF, and nothing else",
     "read the body",
 )
-NO_PLACE: Final = Fault(FULL, "no place for one more connection", "try again later", "accept the connection")
+NO_PLACE: Final = RefusalRow(FULL, "no place for one more connection", "try again later", "accept the connection")
 
 
 class HttpRefusal(Exception):  # noqa: N818 - it is no failure of ours
     """Raised where a request is refused; the connection answers with its problem document."""
 
-    def __init__(self, fault: Fault, *facts: object) -> None:
-        super().__init__(fault, *facts)
+    def __init__(self, row: RefusalRow, *facts: object) -> None:
+        super().__init__(row, *facts)
         self.problem = Problem(
-            fault.reason.status,
-            fault.reason.name,
-            fault.reason.title,
-            fault.attempted,
-            fault.found.format(*facts),
-            fault.to_do.format(*facts),
+            row.kind.status,
+            row.kind.name,
+            row.kind.title,
+            row.attempted,
+            row.found.format(*facts),
+            row.to_do.format(*facts),
         )
 
     def __str__(self) -> str:

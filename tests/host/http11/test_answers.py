@@ -335,3 +335,52 @@ async def test_a_peer_that_has_gone_is_told_in_the_log(caplog: pytest.LogCapture
         while not caplog.records:
             await trio.testing.wait_all_tasks_blocked()
     assert caplog.records[0].getMessage().startswith("127.0.0.1 GET / 200 ")
+
+
+# Tasks that outlive their answer
+
+
+async def test_two_tasks_may_write_one_stream() -> None:
+    async def write(send: Send) -> None:
+        async with trio.open_nursery() as nursery:
+            for letter in b"abcdefgh":
+                nursery.start_soon(send, bytes([letter]) * 100_000)
+
+    async with served(streams(write)) as one, await one.connect() as stream:
+        await stream.send_all(request("GET / HTTP/1.0"))
+        content = (await everything(stream)).partition(b"\r\n\r\n")[2]
+    assert sorted(content[at : at + 100_000] for at in range(0, 800_000, 100_000)) == [
+        bytes([letter]) * 100_000 for letter in b"abcdefgh"
+    ]
+
+
+async def test_what_was_given_to_one_answer_is_of_no_use_for_the_next() -> None:
+    kept: list[Send] = []
+
+    async def write(send: Send) -> None:
+        for one in kept:
+            with pytest.raises(trio.ClosedResourceError):
+                await one(b"stale")
+        kept.append(send)
+        await send(b"a")
+
+    async with served(streams(write)) as one, await one.connect() as stream:
+        await stream.send_all(request() + CLOSE)
+        answers = await everything(stream)
+    assert (statuses(answers), b"stale" in answers, len(kept)) == ([200, 200], False, 2)
+
+
+async def test_a_body_cannot_be_read_after_its_answer() -> None:
+    kept: list[HttpRequest] = []
+
+    async def keeps(asked: HttpRequest) -> HttpResponse:
+        for one in kept:
+            with pytest.raises(HttpRefusal, match="within the body"):
+                await one.body.read()
+        kept.append(asked)
+        return HttpResponse(200)
+
+    async with served(keeps) as one:
+        await one.talk(request("POST / HTTP/1.1", "Content-Length: 5") + b"he")
+        await one.talk(request())
+    assert len(kept) == 2

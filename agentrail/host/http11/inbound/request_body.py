@@ -18,7 +18,7 @@ from agentrail.host.http11.refusals import CUT_BODY, LATE_BODY, HttpRefusal
 class ConnectionBody(Body):
     """Reads a body from a connection, and tells h11 of it in a plain form."""
 
-    __slots__ = ("_framing", "_inbound", "_length", "_limits", "_machine", "_say_continue", "_waits")
+    __slots__ = ("_detached", "_framing", "_inbound", "_length", "_limits", "_machine", "_say_continue", "_waits")
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class ConnectionBody(Body):
         self._length = head.length
         self._say_continue = say_continue
         self._waits = head.expects
+        self._detached = False
         if head.length == 0:
             self._machine.next_event()  # the end of the message
 
@@ -53,9 +54,15 @@ class ConnectionBody(Body):
         """Whether the whole body has been taken."""
         return self._framing.ended
 
+    def detach(self) -> None:
+        """End the reading: what comes now is another request, also for a task that still has this body."""
+        self._detached = True
+
     async def chunk(self) -> bytes:
         """Return the next bytes, of any number; no bytes at the end."""
         while not self._framing.ended:
+            if self._detached:
+                raise HttpRefusal(CUT_BODY)
             content = self._take()
             if content:
                 await trio.lowlevel.checkpoint()  # many small chunks may be there already
