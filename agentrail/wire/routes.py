@@ -101,7 +101,7 @@ def match(method: str, path: str) -> Matched:
     if (by_method is None or SESSION in parts) and len(parts) > _ID_AT and parts[_ID_AT]:
         session = parts[_ID_AT]
         by_method = _BY_PATH.get((*parts[:_ID_AT], SESSION, *parts[_ID_AT + 1 :]))
-    if by_method is None or (SESSION in parts and not session):
+    if by_method is None:
         raise UnknownRoute(path)
     route = by_method.get("GET" if method == "HEAD" else method)
     if route is None:

@@ -7,6 +7,7 @@ from typing import get_args
 import msgspec
 import pytest
 
+from agentrail.errors import NotAuthenticated, ScopeMissing, TooManyRequests
 from agentrail.wire.bodies import CallBody
 from agentrail.wire.calls import CALLS, SCOPES, HostCall, Scope, errors_of
 from agentrail.wire.problem_rows import ROWS
@@ -70,6 +71,13 @@ def test_each_error_of_a_call_has_a_row_and_is_told_once(call: HostCall) -> None
     found = errors_of(call, about_session=route.about_session)
     assert len(found) == len(set(found))
     assert set(found) <= ROWS.keys()
+
+
+@ALL
+def test_a_call_that_needs_a_key_can_be_refused_for_want_of_one(call: HostCall) -> None:
+    refusals = {NotAuthenticated, ScopeMissing, TooManyRequests}
+    found = refusals & set(errors_of(call, about_session=False))
+    assert found == (refusals if call.scope else set())
 
 
 @ALL

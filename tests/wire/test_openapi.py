@@ -79,6 +79,12 @@ def test_a_call_that_needs_a_key_says_so(call: HostCall) -> None:
     assert call.scope is None or f"`{call.scope}`" in str(operation(call)["description"])
 
 
+@pytest.mark.parametrize("call", CALLS.values(), ids=lambda call: call.name)
+def test_a_call_says_that_its_turn_may_wait_for_a_person(call: HostCall) -> None:
+    told = cast("dict[str, object]", operation(call)["responses"])
+    assert ("202" in told) == (call.held or call.status == 202)
+
+
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
 def test_the_schema_of_an_event_takes_what_is_sent(event: type) -> None:
     schema = checker({"$ref": "#/components/schemas/Envelope"})

@@ -63,6 +63,7 @@ def test_no_body_is_an_empty_one() -> None:
         (b'{"message":\n "a",\n "message":"b"}', "it has the key `message` twice at line 3, column 2"),
         (b'{"message":"a","m\\u0065ssage":"b"}', "it has the key `message` twice at line 1, column 16"),
         (b'{"message":[{"a":{},"b":[{"c":1,"c":2}]}]}', "it has the key `c` twice at line 1, column 33"),
+        (b"[" + b"{}," * 70 + b'{"a":1},{"a":1,"a":2}]', "it has the key `a` twice at line 1, column 227"),
         (b'{"message":\n NaN}', "it has `NaN`, which is no JSON number, at line 2, column 2"),
         (b'{"message":"NaN", "x": -Infinity}', "it has `-Infinity`, which is no JSON number, at line 1, column 24"),
         (b'{"message":' + b"[" * 64 + b"]" * 64 + b"}", "it has more than 64 levels at line 1, column 75"),
@@ -104,6 +105,23 @@ def test_what_does_not_fit_is_refused_with_the_place(content: object, said: str)
         read_body(PROMPT, json.dumps(content).encode())
     assert f"{caught.value.args[1]} {caught.value.args[2]}" == said
     assert str(caught.value) == f"the body of `prompt` does not fit: {said}; `/openapi.json` has its schema"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("change_tools", b'{"do":"attach","tools":[]}', "its `tools` has fewer than 1 items"),
+        ("change_tools", b'{"do":"drop","tools":["a"]}', "its `do` is none of those that are known"),
+        ("switch_model", b'{"model":[]}', "its `model` has fewer than 1 items"),
+        ("fork", b'{"at":0}', "its `at` is less than 1"),
+        ("change_plugins", b'{"plugin":"guard"}', "it lacks `do`"),
+        ("change_plugins", b'{"do":"attach","plugin":"guard","pin":true}', "it has the key `pin`, which is not known"),
+    ],
+)
+def test_other_bodies_name_the_place_too(name: str, content: bytes, said: str) -> None:
+    with pytest.raises(BadBody) as caught:
+        read_body(CALLS[name], content)
+    assert f"{caught.value.args[1]} {caught.value.args[2]}" == said
 
 
 def test_words_that_look_like_items_are_words() -> None:

@@ -19,10 +19,12 @@ from agentrail.wire.calls import CALLS
 from agentrail.wire.views import (
     AcceptedView,
     ChildShown,
+    HealthView,
     HeldView,
     MessagesView,
     ReplyView,
     SessionsView,
+    SessionView,
     StatusView,
     TaskView,
     UsageView,
@@ -155,6 +157,11 @@ def test_an_empty_list_is_a_list() -> None:
 
 def test_all_fields_are_written_also_those_at_their_default() -> None:
     assert shown(UsageView, NOTHING_USED) == {**USED, "input_tokens": 0, "output_tokens": 0}
+
+
+def test_a_default_is_written_too() -> None:
+    assert to_json(HealthView()) == b'{"status":"ok"}'
+    assert b'"problem":""' in to_json(SessionView("bob.main", "bob", "demo", "", (), 1, 2, at_work=False, ended=False))
 
 
 def test_each_view_is_what_some_call_gives_or_a_part_of_it() -> None:
