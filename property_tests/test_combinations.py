@@ -14,7 +14,8 @@ from agentrail.adapters.models.settings import read_settings
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Plugin
 from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
 from agentrail.testing import INVARIANTS, check_plugin, find_conflict, plugin_sets, scripts, simulate
-from agentrail.testing.probes import ArgsReplacer, Asker, CriticalScripted, Guard, Holder, Listener, Raiser, Scripted
+from agentrail.testing.breaking_probes import Listener, Raiser
+from agentrail.testing.probes import ArgsReplacer, Asker, CriticalScripted, Guard, Holder, Scripted
 from agentrail.values.json import EMPTY
 from property_tests.volume import profile
 

@@ -38,7 +38,8 @@ from agentrail.hooks.judge import PluginRow
 from agentrail.hooks.moments import HOOKS, AfterResponse, BeforePrompt, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.testing.probes import ANSWERS, LIES
+from agentrail.testing.breaking_probes import LIES
+from agentrail.testing.probes import ANSWERS
 from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.promises_work import adds
 from agentrail.values.content import Text, text_of

@@ -2,7 +2,8 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.commands import StopSent
 from agentrail.core.vocabulary.effects import CancelAsk, CarryOut, CloseSession, WriteLog
 from agentrail.core.vocabulary.inputs import HooksWereSlow, ToolStopped
-from agentrail.testing.probes import CriticalListener, Listener, Scripted
+from agentrail.testing.breaking_probes import CriticalListener, Listener
+from agentrail.testing.probes import Scripted
 from agentrail.values.events import AgentAbort, PluginError, SessionEnded
 from tests.core.driving import answer, asked, call, ends, events, hello, session
 

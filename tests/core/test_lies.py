@@ -5,7 +5,7 @@ from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import CompactionEnded
 from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.moments import HOOK_NAMES
-from agentrail.testing.probes import LIES, CriticalLiar, Liar
+from agentrail.testing.breaking_probes import LIES, CriticalLiar, Liar
 from agentrail.values.content import ToolCall
 from agentrail.values.events import CompactEnd, PluginError, SessionStarted
 from agentrail.values.messages import AssistantMessage

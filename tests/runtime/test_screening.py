@@ -26,8 +26,8 @@ from agentrail.ports.tool import ToolContext
 from agentrail.runtime.actor.screened_inputs import screened
 from agentrail.runtime.work.screens import WITHHELD
 from agentrail.testing import ScriptedModel, call, check_plugin, fail, say, stall
+from agentrail.testing.breaking_probes import can_store
 from agentrail.testing.laws.laws import LawBrokenError, check_screen
-from agentrail.testing.probes import can_store
 from agentrail.values.content import File, Image, Text, Thinking
 from agentrail.values.events.envelope import Ephemeral
 from agentrail.values.events.life import PromptReceived

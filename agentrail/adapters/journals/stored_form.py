@@ -119,19 +119,7 @@ def _stored_events(
             or each.by != by
             or each.session_id != session_id
         ):
-            moved.append(
-                Moved(
-                    len(events),
-                    UNSET if each.seq == seq else each.seq,
-                    UNSET if each.turn == turn else each.turn,
-                    UNSET if each.round == round else each.round,
-                    UNSET if each.n == n else each.n,
-                    UNSET if each.at == at else each.at,
-                    UNSET if each.path == path else each.path,
-                    UNSET if each.by == by else each.by,
-                    UNSET if each.session_id == session_id else each.session_id,
-                )
-            )
+            moved.append(_moved(len(events), each, seq, (turn, round, n, at, path, by, session_id)))
             turn, round, n, at = each.turn, each.round, each.n, each.at  # noqa: A001 - as the field
             path, by, session_id = each.path, each.by, each.session_id
         storing = STORING.get(type(event))
@@ -145,6 +133,25 @@ def _stored_events(
     if around is not None and around.ends_turn:
         places.end_turn()
     return tuple(events), tuple(moved)
+
+
+def _moved(of: int, each: Envelope, following: int, where: Where) -> Moved:
+    """Return what of the envelope *each*, of event number *of*, differs from *where* the event before it is.
+
+    *following* is the next number.
+    """
+    turn, round, n, at, path, by, session_id = where  # noqa: A001 - as the field
+    return Moved(
+        of,
+        UNSET if each.seq == following else each.seq,
+        UNSET if each.turn == turn else each.turn,
+        UNSET if each.round == round else each.round,
+        UNSET if each.n == n else each.n,
+        UNSET if each.at == at else each.at,
+        UNSET if each.path == path else each.path,
+        UNSET if each.by == by else each.by,
+        UNSET if each.session_id == session_id else each.session_id,
+    )
 
 
 def _before_first(session_id: str, arrival: Arrival) -> Where:

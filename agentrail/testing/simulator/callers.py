@@ -16,7 +16,8 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, PromptWasDropped, QueueFull, ReplayDiffers
 from agentrail.hooks.plugin import Keyed
 from agentrail.runtime.handle import SessionHandle
-from agentrail.testing.probes import ArgsReplacer, Listener
+from agentrail.testing.breaking_probes import Listener
+from agentrail.testing.probes import ArgsReplacer
 from agentrail.testing.simulator.auditor import SAYS, Book
 from agentrail.testing.simulator.players import SimulatedWorker
 from agentrail.testing.simulator.specs import NAMES, fitted

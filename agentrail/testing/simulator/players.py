@@ -18,7 +18,8 @@ from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
-from agentrail.testing.probes import LIES, Answering
+from agentrail.testing.breaking_probes import LIES
+from agentrail.testing.probes import Answering
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.world.behaviour import FILES, FORMED
 from agentrail.values.content import File, Said, Text, Thinking, ToolCall

@@ -11,7 +11,8 @@ from agentrail.app.spec import SessionSpec
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.plugin import Attachable, Keyed
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.testing.probes import ArgsReplacer, Guard, Holder, Listener, Recorder, Screener, Scripted
+from agentrail.testing.breaking_probes import Listener
+from agentrail.testing.probes import ArgsReplacer, Guard, Holder, Recorder, Screener, Scripted
 from agentrail.testing.simulator.players import HELPER, Dawdler, Prober, SimulatedProvider, SimulatedWorker, lookup
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.world.choose import Choose

@@ -57,7 +57,8 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.attachments import AttachedPlugin, class_name
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.testing.probes import BROUGHT, Refuser
+from agentrail.testing.breaking_probes import Refuser
+from agentrail.testing.probes import BROUGHT
 from agentrail.testing.world.behaviour import (
     draw_answer,
     draw_failure,

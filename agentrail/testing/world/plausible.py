@@ -26,7 +26,7 @@ from agentrail.hooks.live import Live
 from agentrail.hooks.pipeline import Storable
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Ruling
-from agentrail.testing.probes import can_store
+from agentrail.testing.breaking_probes import can_store
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.ledger import Ledger
 from agentrail.testing.world.moves import Move, calls, results

@@ -11,24 +11,26 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Spare
 from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.plugin import MATRIX, Attachable, Keyed
+from agentrail.testing.breaking_probes import (
+    LIES,
+    CriticalLiar,
+    CriticalListener,
+    CriticalRaiser,
+    Liar,
+    Listener,
+    Raiser,
+    Refuser,
+)
 from agentrail.testing.probes import (
     CHANGES,
-    LIES,
     REQUESTS,
     ArgsReplacer,
     Asker,
     Bringer,
-    CriticalLiar,
-    CriticalListener,
-    CriticalRaiser,
     CriticalScripted,
     Guard,
     Holder,
-    Liar,
-    Listener,
-    Raiser,
     Recorder,
-    Refuser,
     Scripted,
 )
 from agentrail.testing.world.choose import Choose
