@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from agentrail.core.machine import approvals, endings, prompts, steering, tool_checks, tool_results, tool_runs
+from types import FunctionType
+from typing import cast
+
+from agentrail.core.machine import approvals, endings, flow, prompts, steering, tool_checks, tool_results, tool_runs
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.tool_results import hold_timer, put, results_of
 from agentrail.core.vocabulary.commands import DONE, AbortSent, RespondSent
@@ -331,3 +334,10 @@ def money_of_the_turn_alone(p: Planting) -> None:
         return original(guard, hook, state, ctx.but(usage=ctx.usage.but(cost_usd=cost or 0.0)))
 
     p.put(BudgetGuard, "before_request", wrong)
+
+
+@bug("a tool that a plugin runs does not wait for a plugin that asks about it")
+def run_not_waiting_for_its_ruling(p: Planting) -> None:
+    screen, refuse = cast("FunctionType", flow._screen), cast("FunctionType", flow._why_not_run)  # noqa: SLF001
+    p.rewrite(screen, "decided.verdict is Verdict.ASK and s.stopping is None", "False")
+    p.rewrite(refuse, "(Verdict.PASS, Verdict.SKIP)", "(Verdict.PASS, Verdict.SKIP, Verdict.ASK)")

@@ -183,4 +183,5 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "found_tools_not_told_again": (310, "session"),
     "one_wrong_answer_too_many": (227, "session"),
     "queued_prompt_without_its_form": (32, "session"),
+    "run_not_waiting_for_its_ruling": (77, "session"),
 }

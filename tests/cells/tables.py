@@ -208,7 +208,8 @@ FOLDS: Final = (
     "ask stops at the plugin; the answer goes to it, with its current state",
     "ask: any other hook waits, pipelines of different calls do not",
     "ask: a late answer is ignored",
-    "RunTool passes the security band except the asker",
+    "RunTool passes all plugins that rule tools except the asker",
+    "RunTool: a plugin that rules on it may ask; the run waits, or is refused",
 )
 """The rules of "How the answers combine" and of "Ask"."""
 

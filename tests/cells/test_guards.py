@@ -1,8 +1,11 @@
 """Guards: critical plugins that rule on the final arguments, whatever the order of the plugins."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from agentrail.core.vocabulary.commands import DONE, AbortSent, ApproveSent
+from agentrail.core.vocabulary.effects import CancelAsk
 from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Hold
@@ -45,6 +48,7 @@ from tests.cells.registry import fold
 from tests.cells.scenes import failed, holds, limit, path, start, streaming
 
 REPLACED: Final = Gathered(args=path("b"), replaced_by=("Changes",), replaced_at=1)
+JUDGE: Final = CallService("judge")
 CHANGES: Final = plug("Changes", before_tool=ReplaceToolArgs({"path": "b"}), priority=500)
 
 
@@ -252,14 +256,14 @@ def told(bench: Bench) -> object:
     return event.payload
 
 
-@fold("RunTool passes the security band except the asker")
-def test_a_tool_that_a_plugin_asks_for_is_ruled_on_by_the_security_band() -> None:
+@fold("RunTool passes all plugins that rule tools except the asker")
+def test_a_tool_that_a_plugin_asks_for_is_ruled_on_by_the_others() -> None:
     for answer, verdict in (
         (BlockTool("no"), Verdict.BLOCK),
         (HoldTool("no"), Verdict.HOLD),
         (Abort("no"), Verdict.ABORT),
     ):
-        bench = Bench(plug("Guard", before_tool=answer, priority=99), asking())
+        bench = Bench(asking(), plug("Guard", before_tool=answer, priority=999))
         bench.prompt()
         assert bench.got[-1].rulings[1].verdict is verdict
         assert bench.got[-1].events[:2] == [
@@ -270,14 +274,128 @@ def test_a_tool_that_a_plugin_asks_for_is_ruled_on_by_the_security_band() -> Non
         assert bench.state.phase is Phase.RUNNING
 
 
-def test_a_guard_that_would_have_to_ask_says_so() -> None:
-    bench = Bench(plug("Guard", before_tool=Ask(CallService("judge")), priority=99), asking())
+ASKING_RULE: Final = "RunTool: a plugin that rules on it may ask; the run waits, or is refused"
+
+
+def judge(answers: Callable[[object], object], request: CallService | RunTool = JUDGE) -> AnyPlugin:
+    """Return a plugin, the last of the row, that asks about each tool, and rules by *answers*."""
+    return plug(
+        "Judge",
+        before_tool=lambda hook, _s, _c: Ask(request) if hook.answer is None else answers(hook.answer),
+        priority=999,
+    )
+
+
+def _same(answer: object, _: object) -> object:
+    return answer
+
+
+def judged(answers: Callable[[object], object], *plugins: AnyPlugin) -> Bench:
+    """Return a session in which the run of a tool for `Asks` waits for what `Judge` has asked for."""
+    bench = Bench(asking(), judge(answers), *plugins)
     bench.prompt()
-    assert told(bench) == repr(Failed("Guard does not let it run: it would have to ask first"))
+    return bench
 
 
-@fold("RunTool passes the security band except the asker")
-def test_plugins_outside_the_security_band_and_the_asker_are_not_asked_about_it() -> None:
+@fold(ASKING_RULE)
+def test_the_run_of_a_tool_waits_until_a_plugin_that_rules_on_it_has_its_answer() -> None:
+    bench = judged(lambda _: Continue())
+    got = bench.got[-1]
+    assert got.events == [
+        AskStarted("ask2", "Asks", "before_prompt", "RunTool"),
+        AskStarted("ask3", "Judge", "before_tool", "CallService"),
+    ]
+    assert [(one.ask_id, one.asked, one.run, one.started_at) for one in bench.state.suspended] == [
+        ("ask2", False, "", None),
+        ("ask3", True, "ask2", None),
+    ]
+    bench.send(AskSettled("ask3", Answered(True)))
+    got = bench.got[-1]
+    assert got.events == [
+        AskAnswered("ask3", "Judge", "ok"),
+        ToolExecutionStart("ask2", "look", path("a")),
+    ]
+    assert [getattr(one, "request", None) for one in got.step.effects][-1] == RunTool("look", path("a"))
+    assert [(one.ask_id, one.asked, one.run, one.started_at) for one in bench.state.suspended] == [
+        ("ask2", True, "", NOW)
+    ]
+
+
+@fold(ASKING_RULE)
+def test_what_a_plugin_rules_on_a_run_after_its_answer_counts() -> None:
+    for answer, told_of in (
+        (BlockTool("no"), Failed("Judge does not let it run: no")),
+        (HoldTool("no"), Failed("Judge does not let it run: no")),
+        (Abort("no"), Failed("Judge does not let it run: no")),
+    ):
+        bench = judged(partial(_same, answer))
+        bench.send(AskSettled("ask3", Answered(True)))
+        assert told(bench) == repr(told_of)
+        assert bench.state.suspended == ()
+    bench = judged(lambda _: ReplaceToolArgs({"path": "b"}))
+    bench.send(AskSettled("ask3", Answered(True)))
+    assert getattr(bench.got[-1].step.effects[-1], "request", None) == RunTool("look", path("b"))
+
+
+@fold(ASKING_RULE)
+def test_arguments_that_a_plugin_replaces_after_its_answer_go_back_to_critical_plugins() -> None:
+    seen: list[Hook] = []
+    first = guard(BlockTool("not b"), seen)
+    bench = judged(lambda _: ReplaceToolArgs({"path": "b"}), first)
+    bench.send(AskSettled("ask3", Answered(True)))
+    assert [getattr(hook, "args", None) for hook in seen] == [path("a"), path("b")]
+    assert told(bench) == repr(Failed("Guard does not let it run: not b"))
+
+
+@fold(ASKING_RULE)
+def test_a_plugin_that_gets_no_answer_in_time_is_told_and_rules() -> None:
+    bench = judged(lambda answer: Continue() if isinstance(answer, Answered) else BlockTool("not sure"))
+    bench.fires("ask:ask3")
+    assert told(bench) == repr(Failed("Judge does not let it run: not sure"))
+
+
+@fold(ASKING_RULE)
+def test_a_plugin_that_rules_on_a_run_cannot_run_a_tool_itself() -> None:
+    answers: list[object] = []
+
+    def notes(answer: object) -> BlockTool:
+        answers.append(answer)
+        return BlockTool("cannot look")
+
+    bench = Bench(asking(), judge(notes, RunTool("look", path("b"))))
+    bench.prompt()
+    assert answers == [Failed("`look` cannot be run to rule on a tool that a plugin runs")]
+    assert told(bench) == repr(Failed("Judge does not let it run: cannot look"))
+    assert bench.state.suspended == ()
+
+
+@fold(ASKING_RULE)
+def test_if_the_time_of_the_run_is_over_while_it_is_ruled_on_the_ruling_is_dropped() -> None:
+    bench = judged(lambda _: Continue())
+    bench.fires("ask:ask2")
+    assert bench.got[-1].events[:2] == [
+        AskAnswered("ask3", "Judge", "dropped"),
+        AskAnswered("ask2", "Asks", "timed_out"),
+    ]
+    assert [one for one in bench.got[-1].step.effects if isinstance(one, CancelAsk)] == [CancelAsk("ask3")]
+    assert bench.state.suspended == ()
+    bench.send(AskSettled("ask3", Answered(True))).expect_nothing()
+
+
+@fold(ASKING_RULE)
+def test_an_abort_ends_the_run_and_what_rules_on_it() -> None:
+    bench = judged(lambda _: Continue())
+    bench.send(AbortSent())
+    assert [event for event in bench.got[-1].events if isinstance(event, AskAnswered)] == [
+        AskAnswered("ask2", "Asks", "dropped"),
+        AskAnswered("ask3", "Judge", "dropped"),
+    ]
+    assert [one for one in bench.got[-1].step.effects if isinstance(one, CancelAsk)] == [CancelAsk("ask3")]
+    assert not any(isinstance(event, ToolExecutionEnd) for event in bench.got[-1].events)
+
+
+@fold("RunTool passes all plugins that rule tools except the asker")
+def test_the_asker_is_not_asked_about_its_own_run() -> None:
     def answer(hook: Hook, _s: object, _c: object) -> object:
         return BlockTool("no") if isinstance(hook, BeforeTool) else Continue()
 
@@ -287,7 +405,7 @@ def test_plugins_outside_the_security_band_and_the_asker_are_not_asked_about_it(
         before_tool=answer,
         priority=10,
     )
-    bench = Bench(asker, plug("Later", before_tool=answer, priority=100))
+    bench = Bench(asker)
     bench.prompt()
     assert bench.got[-1].rulings[1] == Ruling("before_tool")
     assert bench.state.suspended[0].ask_id == "ask2"
@@ -341,7 +459,7 @@ def test_a_tool_that_a_plugin_asks_for_and_waits_for_no_more_has_ended_too() -> 
     assert bench.got[-1].events[:3] == [*tool_ended(dropped, is_error=True), AskAnswered("ask2", "Asks", "dropped")]
 
 
-@fold("RunTool passes the security band except the asker")
+@fold("RunTool passes all plugins that rule tools except the asker")
 def test_a_tool_that_a_plugin_asks_for_runs_with_the_arguments_that_the_guards_left() -> None:
     bench = Bench(plug("Guard", before_tool=ReplaceToolArgs({"path": "b"}), priority=5), asking())
     bench.prompt()

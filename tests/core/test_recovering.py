@@ -44,7 +44,7 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, PluginChange
 from agentrail.errors import PluginMismatch, PluginRefused
-from agentrail.hooks.actions import Abort, Ask, Continue, Failed, RunTool
+from agentrail.hooks.actions import Abort, Answered, Ask, CallService, Continue, Failed, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterTool, Hook
 from agentrail.hooks.plugin import Plugin
@@ -325,6 +325,22 @@ def test_a_safe_tool_that_a_plugin_had_run_is_run_again() -> None:
     step = world.apply(back(world))
     assert [type(e.request) for e in step.effects if isinstance(e, CarryOut)] == [RunTool]
     assert not any(isinstance(event, AskAnswered) for event in events(step))
+
+
+@pytest.mark.parametrize("tool", ["read", "write"])
+def test_a_tool_that_others_still_ruled_on_is_ruled_on_and_runs_when_the_session_is_back(tool: str) -> None:
+    judge = plug(
+        "Judge",
+        before_tool=lambda hook, state, _ctx: Ask(CallService("judge"), state) if hook.answer is None else Continue(),
+    )
+    world = session(Asker("before_request", RunTool(tool, FrozenObject({"path": "a"}))), judge)
+    world.apply(hello())
+    (ask_id,) = world.out.live_asks
+    step = world.apply(back(world))
+    assert [(e.ask_id, type(e.request)) for e in step.effects if isinstance(e, CarryOut)] == [(ask_id, CallService)]
+    step = world.apply(AskSettled(ask_id, Answered(value=True)))
+    assert [type(e.request) for e in step.effects if isinstance(e, CarryOut)] == [RunTool]
+    assert [waiting.run for waiting in world.state.suspended] == [""]
 
 
 def test_a_tool_that_a_plugin_had_run_is_not_run_again_past_a_guard_that_is_new() -> None:

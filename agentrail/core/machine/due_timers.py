@@ -33,7 +33,8 @@ def _on_grace(w: StepDraft, _: str) -> None:
 def _on_ask(w: StepDraft, ask_id: str) -> None:
     waiting = next((other for other in w.s.suspended if other.ask_id == ask_id), None)
     if waiting is not None:
-        w.ask(CancelAsk(ask_id))
+        if waiting.asked:
+            w.ask(CancelAsk(ask_id))
         answer(w, ask_id, TimedOut(waiting.pause.deadline or 0.0))
 
 

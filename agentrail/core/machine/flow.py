@@ -17,17 +17,17 @@ from agentrail.core.machine import (
 )
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.repeat_doubts import REPEAT_HINT, is_in_doubt
-from agentrail.core.machine.tool_results import doubt, tell_of_asked
+from agentrail.core.machine.tool_results import doubt, drop_rulings_on, tell_of_asked
 from agentrail.core.vocabulary.effects import CarryOut
 from agentrail.core.vocabulary.inputs import AskSettled, CallsEnded, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.vocabulary.state import Due, Suspension
-from agentrail.hooks.actions import Answered, AskAnswer, AskRequest, ChangeTools, Failed, RunTool, TimedOut
+from agentrail.hooks.actions import Answered, AskAnswer, ChangeTools, Errand, Failed, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.moments import BeforeTool, Hook
-from agentrail.hooks.plugin import Priority
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling, Verdict
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart
+from agentrail.values.json import JsonObject
 
 Begin = Callable[[StepDraft, str], Hook | None]
 Finish = Callable[[StepDraft, str, Hook, Ruling], None]
@@ -72,6 +72,10 @@ OF_ONE_CALL: Final = frozenset({"before_tool", "on_tool_error", "after_tool"})
 
 WAIT_FOR_NONE: Final = OF_ONE_CALL | {"before_steering"}
 """Hooks that may run while another hook is paused: those of one call, and the one of a steering text."""
+
+NESTED: Final = "cannot be run to rule on a tool that a plugin runs"
+"""Why a plugin that rules on the tool run of another plugin may not run a tool itself: that one would be ruled on too.
+"""
 
 
 def drain(w: StepDraft) -> None:
@@ -124,80 +128,116 @@ def _rule(w: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gathered, 
     FLOW[hook.moment][1](w, ref, hook, decided)
 
 
-def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling) -> None:
-    """Pause a hook until what one of its plugins asked for is carried out."""
+def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str = "") -> None:
+    """Pause a hook until what one of its plugins asked for is carried out; *run*: the tool run that it rules on."""
     s = w.s
     pause = decided.pause
     if pause is None or pause.request is None or decided.by is None:
         return
-    if hook.moment in OF_ONE_CALL:
+    if hook.moment in OF_ONE_CALL and not run:
         w.next("advance_batch")  # a call whose hook is paused does not delay the others
     responses.say_response(w)
     ask_id = w.make_id("ask")
     w.emit(AskStarted(ask_id, decided.by, hook.moment, type(pause.request).__name__))
-    request: AskRequest | Answered | Failed = pause.request
-    started_at = None
-    if isinstance(request, RunTool):
-        request = _screened(w, decided.by, request, ask_id)
-    elif isinstance(request, ChangeTools):
-        request = reconfiguring.change_for(w, decided.by, request)
-    if isinstance(request, RunTool):
-        started_at = w.at
-        w.emit(ToolExecutionStart(ask_id, request.name, request.args))
-    s.suspended = (*s.suspended, Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered, started_at))
-    if isinstance(request, Answered | Failed):
-        answer(w, ask_id, request)
-        return
-    w.ask(CarryOut(ask_id, decided.by, request, w.context().model))
-    if pause.deadline is not None:
-        w.set_timer(f"ask:{ask_id}", w.at + int(pause.deadline * 1000))
+    waiting = Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered, asked=False, run=run)
+    s.suspended = (*s.suspended, waiting)
+    _begin_ask(w, waiting)
 
 
-def _screened(w: StepDraft, asker: str, request: RunTool, ask_id: str) -> RunTool | Failed:
-    """Refuse a tool that a plugin asks for if a security plugin blocks or holds it, or it is in doubt or unfit."""
+def _begin_ask(w: StepDraft, waiting: Suspension) -> None:
+    """Carry out what a plugin asked for. A tool is ruled on before; a change of tools is done in this step."""
+    match waiting.pause.request:
+        case None:
+            return
+        case RunTool() as request if waiting.run:
+            answer(w, waiting.ask_id, Failed(f"`{request.name}` {NESTED}"))
+        case RunTool() as request:
+            _screen(w, waiting, request)
+        case ChangeTools() as request:
+            answer(w, waiting.ask_id, reconfiguring.change_for(w, waiting.plugin, request))
+        case request:
+            _hand_over(w, waiting, request)
+
+
+def _hand_over(w: StepDraft, waiting: Suspension, request: Errand) -> None:
+    """Hand what a plugin asked for to the runtime."""
+    s = w.s
+    handed = waiting.but(asked=True)
+    s.suspended = tuple(handed if other is waiting else other for other in s.suspended)
+    w.ask(CarryOut(waiting.ask_id, waiting.plugin, request, w.context().model))
+    _set_deadline(w, waiting)
+
+
+def _set_deadline(w: StepDraft, waiting: Suspension) -> None:
+    """Set the timer of what a plugin asked for. No-op if it is set: the time counts from the beginning."""
+    timer = f"ask:{waiting.ask_id}"
+    if waiting.pause.deadline is not None and all(timer != other for other, _ in w.s.timers):
+        w.set_timer(timer, w.at + int(waiting.pause.deadline * 1000))
+
+
+def _screen(
+    w: StepDraft,
+    waiting: Suspension,
+    request: RunTool,
+    place: Place = START,
+    gathered: Gathered = NOTHING_GATHERED,
+) -> None:
+    """Have all plugins but the asker rule on a tool that a plugin asks for, and run it only if they let it.
+
+    A plugin among them may ask too: then this waits. A hold is a no, because no person can be asked about it.
+    """
     s = w.s
     attached = s.tools.get(request.name)
     if attached is None:
-        return Failed(f"there is no tool `{request.name}`")
-    guards = frozenset(seat.key for seat in s.seats if seat.priority < Priority.CORE and seat.key != asker)
-    hook = BeforeTool(request.name, request.args, ask_id)
+        answer(w, waiting.ask_id, Failed(f"there is no tool `{request.name}`"))
+        return
+    others = frozenset(seat.key for seat in s.seats if seat.key != waiting.plugin)
+    hook = BeforeTool(request.name, request.args, waiting.ask_id)
     consent = Consent(always=s.approved_always)
-    decided = w.judge.rule(hook, s.row.but(among=guards), w.context, START, NOTHING_GATHERED, consent)
+    decided = w.judge.rule(hook, s.row.but(among=others), w.context, place, gathered, consent)
     w.take(decided)
+    if decided.verdict is Verdict.ASK and s.stopping is None:
+        _set_deadline(w, waiting)
+        _suspend(w, hook, "", decided, waiting.ask_id)
+        return
     w.emit(*decided.gathered.emits)
+    args = request.args if decided.gathered.args is None else decided.gathered.args
+    problem = _why_not_run(w, request.name, attached.revision, args, decided)
+    if problem is not None:
+        answer(w, waiting.ask_id, Failed(problem))
+        return
+    if waiting.started_at is None:
+        w.emit(ToolExecutionStart(waiting.ask_id, request.name, args))
+        started = waiting.but(started_at=w.at)
+        s.suspended = tuple(started if other is waiting else other for other in s.suspended)
+        waiting = started
+    _hand_over(w, waiting, RunTool(request.name, args))
+
+
+def _why_not_run(w: StepDraft, tool: str, revision: int, args: JsonObject, decided: Ruling) -> str | None:
+    """Return why a tool that a plugin asks for may not run with *args*; `None` if it may."""
     if decided.verdict not in (Verdict.PASS, Verdict.SKIP):
         why = "it would have to ask first" if decided.verdict is Verdict.ASK else decided.reason
-        return Failed(f"{decided.by} does not let it run: {why}")
-    args = request.args if decided.gathered.args is None else decided.gathered.args
-    if is_in_doubt(w, request.name, args):
-        return Failed(REPEAT_HINT)
-    fits = tool_checks.check(w, request.name, attached.revision, args)
-    return RunTool(request.name, args) if fits.verdict is Verdict.PASS else Failed(fits.reason)
+        return f"{decided.by} does not let it run: {why}"
+    if is_in_doubt(w, tool, args):
+        return REPEAT_HINT
+    fits = tool_checks.check(w, tool, revision, args)
+    return None if fits.verdict is Verdict.PASS else fits.reason
 
 
 def ask_again(w: StepDraft, ask_id: str) -> None:
     """Repeat a plugin's request that a restart interrupted, unless its tool may be unsafe to run twice."""
     s = w.s
-    waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)
-    if waiting is None or waiting.pause.request is None:
-        return
-    request: AskRequest | Answered | Failed = waiting.pause.request
+    waiting = _waiting(w, ask_id)
+    if waiting is None or any(other.run == ask_id for other in s.suspended):
+        return  # if its tool is still ruled on, what a plugin asked for about that is repeated instead
+    request = waiting.pause.request
     if isinstance(request, RunTool) and waiting.started_at is not None:
         attached = s.tools.get(request.name)
         if attached is None or attached.spec.effect not in tool_runs.CAN_RUN_AGAIN:
             answer(w, ask_id, Failed(f"the process ended while the tool ran; {doubt(None)}"))
             return
-        request = _screened(w, waiting.plugin, request, ask_id)
-    elif isinstance(request, ChangeTools):
-        request = reconfiguring.change_for(w, waiting.plugin, request)
-    if isinstance(request, Answered | Failed):
-        answer(w, ask_id, request)
-        return
-    timer = f"ask:{ask_id}"
-    if waiting.pause.deadline is not None and all(timer != other for other, _ in s.timers):
-        w.set_timer(timer, w.at + int(waiting.pause.deadline * 1000))
-    s.suspended = tuple(other.but(asked=True) if other is waiting else other for other in s.suspended)
-    w.ask(CarryOut(ask_id, waiting.plugin, request, w.context().model))
+    _begin_ask(w, waiting)
 
 
 def on_calls_ended(w: StepDraft, several: CallsEnded) -> None:
@@ -222,17 +262,27 @@ def on_settled(w: StepDraft, settled: AskSettled) -> None:
     answer(w, settled.ask_id, settled.answer)
 
 
+def _waiting(w: StepDraft, ask_id: str) -> Suspension | None:
+    return next((other for other in w.s.suspended if other.ask_id == ask_id), None)
+
+
 def answer(w: StepDraft, ask_id: str, given: AskAnswer) -> None:
     """Resume the hook that waits for *ask_id*. No-op if none does: it was dropped meanwhile."""
     s = w.s
-    waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)
+    waiting = _waiting(w, ask_id)
     if waiting is None:
         return
     s.suspended = tuple(other for other in s.suspended if other is not waiting)
     w.clear_timer(f"ask:{ask_id}")
+    drop_rulings_on(w, ask_id)
     tell_of_asked(w, waiting, given)
     w.emit(AskAnswered(ask_id, waiting.plugin, STATUS[type(given)]))
     place = waiting.pause.place.but(asked=waiting.pause.request, answer=given)
+    if waiting.run:
+        ruled = _waiting(w, waiting.run)
+        if ruled is not None and isinstance(ruled.pause.request, RunTool):
+            _screen(w, ruled, ruled.pause.request, place, waiting.gathered)
+        return
     consent = NO_CONSENT
     if waiting.hook.moment == "before_tool":
         consent = tool_checks.where_before_tool(w, waiting.ref)[1]

@@ -256,6 +256,14 @@ def drop_suspension(w: StepDraft, suspension: Suspension) -> None:
         w.ask(CancelAsk(suspension.ask_id))
     tell_of_asked(w, suspension, Failed("it was stopped, because nobody waits for it any more"))
     w.emit(AskAnswered(suspension.ask_id, suspension.plugin, "dropped"), *suspension.gathered.emits)
+    drop_rulings_on(w, suspension.ask_id)
+
+
+def drop_rulings_on(w: StepDraft, ask_id: str) -> None:
+    """Drop the paused hooks that rule on the tool of the plugin's request *ask_id*, which is over."""
+    for suspension in w.s.suspended:
+        if suspension.run == ask_id:
+            drop_suspension(w, suspension)
 
 
 def tell_of_asked(w: StepDraft, waiting: Suspension, given: AskAnswer) -> None:

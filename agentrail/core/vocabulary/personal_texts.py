@@ -264,7 +264,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "SubagentReported": "child",
         "SubagentStart": "call_id child agent",
         "SubagentStarted": "child call_id agent",
-        "Suspension": "ask_id ref plugin",
+        "Suspension": "ask_id ref plugin run",
         "Switch": "model options plugin",
         "SwitchModelSent": "model options priced",
         "TimerFired": "timer",

@@ -179,7 +179,9 @@ class Suspension(Value):
     started_at: int | None = None
     """When the tool that the plugin asked for started, in milliseconds since 1970; `None` if it asked for no tool."""
     asked: bool = True
-    """Whether the request was handed to the runtime; false after a restart until it is repeated."""
+    """Whether the request was handed to the runtime; false while its tool is ruled on, and after a restart."""
+    run: str = ""
+    """Id of the plugin's request for a tool that this hook rules on; empty if the hook is about no such request."""
 
 
 class Due(Value):

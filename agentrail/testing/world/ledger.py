@@ -333,6 +333,9 @@ def _outstanding(after: State, out: Outstanding) -> None:
     requests = [after.request.request_id] if after.request is not None else []
     demand(requests == out.live_requests, "request {}, outstanding {}", requests, out.live_requests)
     asks = {waiting.ask_id for waiting in after.suspended if waiting.asked}
+    ruled = {waiting.run for waiting in after.suspended if waiting.run}
+    demand(not ruled & asks, "tools that plugins ask for run, and are still ruled on: {}", ruled & asks)
+    demand(ruled <= {waiting.ask_id for waiting in after.suspended}, "{} are ruled on, and nobody waits", ruled)
     demand(asks == set(out.live_asks), "asks and outstanding ones differ")
     running = after.compaction is not None and after.compaction.running
     demand(running == bool(out.live_compactions), "compaction and outstanding ones differ")

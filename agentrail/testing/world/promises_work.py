@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.commands import (
     StopSent,
     SwitchModelSent,
 )
-from agentrail.core.vocabulary.effects import StartCall, StartRequest
+from agentrail.core.vocabulary.effects import CarryOut, StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import (
     AskSettled,
     CompactionEnded,
@@ -221,6 +221,15 @@ def _switches(seen: Seen) -> None:
         demand(old.model == new.model or old.ref != new.ref, "a caller's model is used in the turn that is open")
 
 
+def _runs_for_plugins(seen: Seen) -> None:
+    """Check that a tool that a plugin asks for runs only if the others have let it, each with its own answer."""
+    runs = [one for one in seen.step.effects if isinstance(one, CarryOut) and isinstance(one.request, RunTool)]
+    let = [
+        one for one in seen.step.rulings if one.hook == "before_tool" and one.verdict in (Verdict.PASS, Verdict.SKIP)
+    ]
+    demand(len(runs) <= len(let), "{} run for plugins, and {} were let", runs, let)
+
+
 WORK: Final[tuple[Callable[[Seen], None], ...]] = (
     _batches,
     _tries_again,
@@ -231,5 +240,6 @@ WORK: Final[tuple[Callable[[Seen], None], ...]] = (
     _compacts,
     adds,
     _switches,
+    _runs_for_plugins,
 )
 """The rules; each raises `InvariantBrokenError` if a step breaks it."""

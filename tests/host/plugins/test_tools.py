@@ -5,8 +5,8 @@ import trio
 
 from agentrail import Ask, BlockTool, Context, HoldTool, Plugin, ReplaceToolArgs, SessionSpec
 from agentrail.errors import BrokenPlugin
-from agentrail.hooks.actions import CallService, Continue
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.actions import AddContext, Answered, CallService, Continue, Failed, RunTool
+from agentrail.hooks.moments import BeforeRequest, BeforeTool
 from agentrail.host.plugins import host_tools
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.host_tools import REFUSED, WITHHELD, HostTools
@@ -14,6 +14,7 @@ from agentrail.host.plugins.plugin_values import AfterToolCall, Allow, BeforeToo
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text
 from agentrail.values.json import Json
+from agentrail.values.messages import UserMessage
 from agentrail.values.tools import Err, Ok, ok
 from tests.host.plugins.probes import CONTEXT, Broken, Calls, hangs, probe, raises, returns
 from tests.host.plugins.sessions import ID, note, scene
@@ -292,6 +293,34 @@ async def test_sub_agents_are_ruled_on_too_with_their_path() -> None:
     assert second[1] == (ID, second[2])
     told = [part.text for message in child.requests[-1].messages for part in message.parts if isinstance(part, Text)]
     assert "blocked by HostTools: not there" in told
+
+
+class Runs(Plugin[None]):
+    """Runs the tool `note` itself, before each request, and adds what became of it."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Ask | AddContext:
+        return Ask(RunTool("note", {"text": "own"})) if hook.answer is None else AddContext(repr(hook.answer))
+
+
+@pytest.mark.parametrize("ruling", [Allow(), Allow({"text": "other"}), Deny("not for plugins")])
+async def test_a_tool_that_a_session_plugin_runs_is_ruled_on_too(ruling: Allow | Deny, autojump_clock: object) -> None:  # noqa: ARG001
+    calls: Calls = []
+
+    async def rules(_: object) -> Allow | Deny:
+        await trio.sleep(3)
+        return ruling
+
+    plugin = probe("a", calls, {"before_tool_call": rules})
+    async with scene([plugin], [DONE], session_plugins=[Runs()]) as it:
+        await it.session.ask("go")
+        (request,) = it.model.requests
+        told = [one.text for one in request.messages if isinstance(one, UserMessage)][-1]
+        if isinstance(ruling, Deny):
+            assert (it.ran, told) == ([], repr(Failed("HostTools does not let it run: not for plugins")))
+        else:
+            text = "own" if ruling.input is None else "other"
+            assert (it.ran, told) == ([text], repr(Answered(f"noted {text}")))
+    assert calls == [("a", "before_tool_call")]
 
 
 class Asks(Plugin[None]):
