@@ -115,7 +115,7 @@ class HttpServer:
         """Serve one connection. Nothing that it raises may reach `trio.serve_listeners`: that would end the server."""
         with Contained(_tell):
             peer = _peer_of(stream)
-            network = _network_of(peer)
+            network = network_of(peer)
             if self._has_place(network):
                 self._open += 1
                 self._of_network[network] += 1
@@ -192,7 +192,7 @@ def _peer_of(stream: Stream) -> str:
         return ""
 
 
-def _network_of(peer: str) -> str:
+def network_of(peer: str) -> str:
     """Return what is counted as one peer: an IPv4 address, or an IPv6 network of 64 bits, which one customer has."""
     try:
         address = ip_address(peer)

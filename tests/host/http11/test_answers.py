@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 import trio
+import trio.testing
 
 from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse, Send
