@@ -11,9 +11,9 @@ from agentrail.lazy import lazily
 
 if TYPE_CHECKING:
     from agentrail.app.process import run as run
+    from agentrail.app.session_code import Specs as Specs
+    from agentrail.app.session_code import SpecWanted as SpecWanted
     from agentrail.app.spec import SessionSpec as SessionSpec
-    from agentrail.app.spec_builders import Specs as Specs
-    from agentrail.app.spec_builders import SpecWanted as SpecWanted
     from agentrail.app.supervisor import Supervisor as Supervisor
     from agentrail.app.supervisor import open_supervisor as open_supervisor
     from agentrail.core.vocabulary.commands import Accepted as Accepted
@@ -91,8 +91,8 @@ _HOMES = {
     "SessionSpec": "agentrail.app.spec",
     "SetSection": "agentrail.hooks.actions",
     "Skip": "agentrail.hooks.actions",
-    "SpecWanted": "agentrail.app.spec_builders",
-    "Specs": "agentrail.app.spec_builders",
+    "SpecWanted": "agentrail.app.session_code",
+    "Specs": "agentrail.app.session_code",
     "State": "agentrail.core.vocabulary.state",
     "Status": "agentrail.runtime.status",
     "Subscription": "agentrail.runtime.events.subscription",

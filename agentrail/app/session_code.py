@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Final
+from typing import Final, TypeAlias, cast
 
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
-from agentrail.app.spec import NO_PRICES, SessionSpec, answer_form
+from agentrail.app.spec import NO_PRICES, SessionSpec, answer_form, check_spec
 from agentrail.core.vocabulary.commands import SwitchModelSent
-from agentrail.core.vocabulary.state import Spare
-from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
+from agentrail.core.vocabulary.state import Spare, State
+from agentrail.errors import AgentrailError, BadSpec, ModelExists, SpecMissing, ToolExists, WrongType
 from agentrail.hooks.attachments import refuse_twins, refuse_unknown_tools, unkeyed
+from agentrail.hooks.contract import ASYNC, indirect
 from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.model import Model, ModelChain
@@ -23,9 +25,10 @@ from agentrail.ports.web import Web
 from agentrail.runtime.resources import SessionCode, SharedSurroundings
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.delegating import task_tools
-from agentrail.values.foreign import seconds
+from agentrail.values.foreign import named, seconds
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.meter import Meter
+from agentrail.values.value import Authored
 
 NONE_PRICED: Final = frozenset[str]()
 
@@ -217,3 +220,71 @@ def _storable(state: object) -> str | None:
     from agentrail.codec.states import storable  # noqa: PLC0415 - only needed if a plugin has state
 
     return storable(state)
+
+
+# Functions that build specifications
+
+
+SPECS_WANTED: Final = "a function, async or not, that takes nothing or a `SpecWanted` and returns a `SessionSpec`"
+
+
+class SpecWanted(Authored):
+    """A stored session whose specification is to be built: what a function in `specs` may be told."""
+
+    session_id: str
+    """Id of the session."""
+    name: str
+    """Name of its specification."""
+    tenant: str
+    """Tenant of the session."""
+    owner: str
+    """Owner of the session."""
+    user_data: JsonObject
+    """User data of the specification that it was spawned with."""
+
+
+Built: TypeAlias = SessionSpec | Awaitable[SessionSpec]
+
+Specs: TypeAlias = Mapping[str, Callable[[], Built] | Callable[[SpecWanted], Built]]
+"""Functions that build specifications, by the name of the specification; async or not.
+
+A function that needs an argument is told of the session: see `SpecWanted`.
+"""
+
+
+def check_builder(name: str, found: object) -> None:
+    """Raise `WrongType` if *found*, which `specs` has under *name*, is no function that builds a specification."""
+    if not callable(found):
+        raise WrongType("specs", f"a `{named(found)}` under {name!r}", SPECS_WANTED)
+    kind = indirect(found)
+    if kind not in ("", ASYNC):
+        raise WrongType("specs", f"a function that is {kind} under {name!r}", SPECS_WANTED)
+    if not (_takes(found) or _takes(found, "the session")):
+        raise WrongType("specs", f"a function that needs other arguments under {name!r}", SPECS_WANTED)
+
+
+async def built(specs: Specs, stored: State) -> SessionSpec:
+    """Return the specification of a stored session, built by its name; raise `SpecMissing` if nothing has that name."""
+    setup = stored.setup
+    build = cast("Callable[..., object] | None", specs.get(setup.spec))
+    if build is None:
+        raise SpecMissing(stored.session_id, setup.spec)
+    wanted = SpecWanted(stored.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data)
+    spec = build() if _takes(build) else build(wanted)
+    if isinstance(spec, Awaitable):
+        spec = await cast("Awaitable[object]", spec)
+    check_spec(spec)
+    return cast("SessionSpec", spec)
+
+
+def _takes(function: Callable[..., object], *given: object) -> bool:
+    """Whether *function* can be called with what is *given*."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a callable written in C may have no signature
+        return not given
+    try:
+        signature.bind(*given)
+    except TypeError:
+        return False
+    return True

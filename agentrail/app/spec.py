@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, cast
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.core.system_prompt import MODES
 from agentrail.core.vocabulary.options import Options
-from agentrail.errors import BadChoice, BadReturns, BadSpec
+from agentrail.errors import BadChoice, BadReturns, BadSpec, WrongType
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.implementing import why_unfit, why_unfit_call
 from agentrail.ports.model import ModelChain
@@ -361,3 +361,13 @@ TIMES: Final = frozenset(
     }
 )
 """The fields of `Options` that are times in seconds; a time longer than ten years is cut to ten years."""
+
+
+SPEC_WANTED: Final = "a `SessionSpec`"
+
+
+def check_spec(spec: object) -> None:
+    """Raise `WrongType` unless *spec* is a specification, and what it says of itself if it is not whole."""
+    if not isinstance(spec, SessionSpec):
+        raise WrongType.of("spec", spec, SPEC_WANTED)
+    spec.check()

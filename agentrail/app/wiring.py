@@ -19,9 +19,13 @@ from agentrail.adapters.journals.memory import ForgettingJournal
 from agentrail.app.model_registry import Factory, Models
 from agentrail.app.preload import bring
 from agentrail.app.session_code import (
+    SPECS_WANTED,
     LateValidator,
+    Specs,
     attachments,
     brought_by,
+    built,
+    check_builder,
     chosen,
     judge_for,
     prices_of,
@@ -31,7 +35,6 @@ from agentrail.app.session_code import (
     tools_of,
 )
 from agentrail.app.spec import SessionSpec, schema_of
-from agentrail.app.spec_builders import SPECS_WANTED, Specs, built, check_builder
 from agentrail.app.subagent_code import recipes
 from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
 from agentrail.core.vocabulary.commands import SwitchModelSent
@@ -44,10 +47,10 @@ from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.retention import Retention
 from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.diagnosis.journal_contract import HeldToContract
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.resources import NO_TOOL_CODE, FindCode, Found, SessionCode, SharedServices, SharedSurroundings
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.journal_contract import HeldToContract
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.supervision.children import Child, Service, ServiceBody
 from agentrail.runtime.supervision.sessions import Sessions

@@ -6,16 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
 from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
-from agentrail.host.exchange import Exchange, problem_answer
+from agentrail.host.access.identity import Authenticator, Identity
+from agentrail.host.access.request_rates import Rates
+from agentrail.host.answering.call_request import CallRequest, problem_answer
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
-from agentrail.host.identity import Authenticator, Identity
-from agentrail.host.rates import Rates
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import problem_of
 from agentrail.wire.routes import match
 
-CarryOut: TypeAlias = Callable[[Exchange], Awaitable[HttpResponse]]
+CarryOut: TypeAlias = Callable[[CallRequest], Awaitable[HttpResponse]]
 
 NOBODY: Final = Identity("", "")
 ATTEMPT: Final = "answer the request"
@@ -47,6 +47,6 @@ class Application:
             function = self._functions.get(call.name)
             if function is None:
                 raise UnknownRoute(request.path)
-            return await function(Exchange(request, call, who, matched.session, self._limits))
+            return await function(CallRequest(request, call, who, matched.session, self._limits))
         except AgentrailError as error:
             return problem_answer(problem_of(error, attempt, who.tenant))

@@ -7,10 +7,10 @@ from typing import Final
 
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import ScopeMissing, TooManySessions, UnknownSession
-from agentrail.host.identity import Identity
+from agentrail.host.access.identity import Identity
+from agentrail.host.hosted_specs import HostedSpecs
+from agentrail.host.hosted_turns import Turns
 from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.host.specs import HostedSpecs
-from agentrail.host.turns import Turns
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.runtime.handle import SessionHandle
 from agentrail.wire.calls import HostCall

@@ -14,12 +14,12 @@ import trio
 from attrs import frozen
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.python_file import load
 from agentrail.app import process
-from agentrail.app.python_file import load
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import AgentrailError
-from agentrail.host.api_keys import ApiKeys, KeyFile, new_key
-from agentrail.host.host import Host
+from agentrail.host.access.api_keys import ApiKeys, KeyFile, new_key
+from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.wire.calls import SCOPES
 

@@ -13,8 +13,8 @@ import trio
 from attrs import frozen
 
 from agentrail import SessionSpec
-from agentrail.host.api_keys import ApiKeys, new_key, written
-from agentrail.host.host import Host, Serving
+from agentrail.host.access.api_keys import ApiKeys, new_key, written
+from agentrail.host.host_server import Host, Serving
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.profiles import Profile, Profiles
 from agentrail.ports.journal import Journal

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
-from agentrail.host.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, written
-from agentrail.host.identity import Authenticator, Identity
-from agentrail.host.local_token import LOCAL, LocalToken
+from agentrail.host.access.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, written
+from agentrail.host.access.identity import Authenticator, Identity
+from agentrail.host.access.local_token import LOCAL, LocalToken
 from agentrail.wire.calls import SCOPES
 
 

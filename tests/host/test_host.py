@@ -15,8 +15,8 @@ import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.errors import BadChoice
-from agentrail.host.api_keys import ApiKeys, KeyFile
-from agentrail.host.host import Host
+from agentrail.host.access.api_keys import ApiKeys, KeyFile
+from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import (
     AfterToolCall,
@@ -395,6 +395,31 @@ async def test_a_session_whose_profile_is_gone_harms_no_other(tmp_path: Path) ->
         assert (await chat(desk.ann, "and?", session="b")).json()["text"] == "three"
         listed = (await desk.ann.get("/v1/sessions")).json()["items"]
         assert [each["agent"] for each in listed] == ["old", "new"]
+
+
+# Further calls
+
+
+async def test_the_tree_has_the_sessions_of_the_tenant_alone() -> None:
+    async with open_desk(scripted("one", "two", "three")) as desk:
+        await chat(desk.ann, "hi", session="trip")
+        for session in ("trip", "spy"):
+            await chat(desk.clients["eve"], "hi", session=session)
+        assert (await desk.ann.get("/v1/tree")).status_code == 403
+        for name, sessions in (("boss", ["ann.trip"]), ("eve", ["ann.trip", "ann.spy"])):
+            tree = (await desk.clients[name].get("/v1/tree")).json()
+            assert [each["name"] for each in tree["children"]] == sessions
+
+
+async def test_a_model_is_switched_by_name() -> None:
+    async with open_desk(SessionSpec(model="demo")) as desk:
+        await desk.clients["boss"].post("/v1/sessions", json={"session": "trip"})
+        path = "/v1/sessions/boss.trip/model"
+        assert (await desk.clients["boss"].post(path, json={"model": "demo:slow"})).status_code == 204
+        shown = (await desk.clients["boss"].get("/v1/sessions/trip")).json()
+        assert shown["status"]["model"] == "demo:slow"
+        unknown = await desk.clients["boss"].post(path, json={"model": "nobody:x"})
+        assert (unknown.status_code, unknown.json()["type"]) == (422, "urn:agentrail:problem:unknown-model")
 
 
 # Clients that nobody here wrote

@@ -19,7 +19,7 @@ FILES = {
     "a host": (
         """
 from agentrail import SessionSpec
-from agentrail.host.host import Host
+from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 other = SessionSpec(model='demo')
 desk = Host([Profile('desk', other)])

@@ -58,9 +58,9 @@ from agentrail.ports.journal import (
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
+from agentrail.runtime.diagnosis.journal_contract import HeldToContract
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.clock import Clock, Steady
-from agentrail.runtime.shared.journal_contract import HeldToContract
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Cursor

@@ -40,8 +40,8 @@ from agentrail.ports.journal import (
 from agentrail.ports.retention import Retention
 from agentrail.ports.snapshots import MOST_KEPT
 from agentrail.runtime.actor.journal_log import PAGE
+from agentrail.runtime.diagnosis.journal_contract import HeldToContract
 from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.journal_contract import HeldToContract
 from agentrail.runtime.shared.journal_retry import LOG_EVERY, LONGEST_PAUSE, SteadyJournal, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.past import StoredPast

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Final, TextIO, cast
 
-from agentrail.app.python_file import load
+from agentrail.adapters.python_file import load
 from agentrail.cli.checking.check_options import CheckOptions
 from agentrail.hooks.attachments import seat_for, unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import field
 
-from agentrail.host.identity import Identity
+from agentrail.host.access.identity import Identity
 from agentrail.values.json import Json
 from agentrail.values.messages import Message, UserMessage
 from agentrail.values.tools import Err, Ok

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import trio
 
-from agentrail.host.identity import Identity
+from agentrail.host.access.identity import Identity
 from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin
 from agentrail.host.plugins.plugin_values import Request, RequestContext
 from agentrail.host.plugins.rows import HostPluginRow

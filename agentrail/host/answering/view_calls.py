@@ -8,12 +8,12 @@ from functools import partial
 import trio
 
 from agentrail.errors import AgentrailError
-from agentrail.host.event_frames import EventFrames
-from agentrail.host.exchange import Exchange
+from agentrail.host.access.identity import Authenticator
+from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.answering.event_frames import EventFrames
+from agentrail.host.answering.talk_calls import STREAMED
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse, Send
-from agentrail.host.identity import Authenticator
-from agentrail.host.talking import STREAMED
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.wire.bodies import EventsQuery, MessagesQuery
 from agentrail.wire.problems import problem_of
@@ -22,7 +22,7 @@ from agentrail.wire.strict_reading import start_of, types_of
 from agentrail.wire.views import MessagesView
 
 
-class Looking:
+class ViewCalls:
     """Carries out the calls that look at a session."""
 
     def __init__(self, sessions: HostedSessions, frames: EventFrames, authenticator: Authenticator) -> None:
@@ -30,7 +30,7 @@ class Looking:
         self._frames = frames
         self._authenticator = authenticator
 
-    async def events(self, exchange: Exchange) -> HttpResponse:
+    async def events(self, exchange: CallRequest) -> HttpResponse:
         """Stream the events of a session, from a cursor on or live, until the client goes or the session ends."""
         query = exchange.query(EventsQuery)
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
@@ -39,7 +39,7 @@ class Looking:
         session = await self._sessions.running(name)
         return HttpResponse(200, STREAMED, partial(self._stream, exchange, session.subscribe(since=since, types=types)))
 
-    async def _stream(self, exchange: Exchange, subscription: Subscription, send: Send) -> None:
+    async def _stream(self, exchange: CallRequest, subscription: Subscription, send: Send) -> None:
         try:
             async with subscription as events:
                 checked = trio.current_time()
@@ -54,7 +54,7 @@ class Looking:
         except AgentrailError as error:
             await send(frame(PROBLEM, problem_of(error, exchange.call.attempt, exchange.who.tenant).content))
 
-    async def messages(self, exchange: Exchange) -> HttpResponse:
+    async def messages(self, exchange: CallRequest) -> HttpResponse:
         """Show a page of the conversation."""
         query = exchange.query(MessagesQuery)
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)

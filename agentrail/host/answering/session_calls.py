@@ -4,28 +4,43 @@ from __future__ import annotations
 
 from typing import Final
 
+import trio
+
 from agentrail.app.supervisor import Supervisor
-from agentrail.errors import BadQuery, UnknownSession
-from agentrail.host.exchange import Exchange
+from agentrail.errors import BadQuery, ScopeMissing, UnknownSession
+from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.ports.journal import SessionFilter, StoredSession
+from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.wire.bodies import DeleteQuery, ForkBody, OpenBody, SessionsQuery
-from agentrail.wire.public_ids import SessionName, named, new_name, visible
-from agentrail.wire.views import DetailView, ErasedView, OpenedView, SessionsView, SessionView, StatusView, view
+from agentrail.wire.public_ids import SessionName, named, new_name, read_internal, visible
+from agentrail.wire.views import (
+    ChildShown,
+    DetailView,
+    ErasedView,
+    OpenedView,
+    SessionsView,
+    SessionView,
+    StatusView,
+    view,
+)
+
+SESSION: Final = "session"
+"""The kind of a session in the tree."""
 
 EVERYBODY: Final = "*"
 """As the owner in a query: all users of the tenant."""
 
 
-class Life:
+class SessionCalls:
     """Carries out the calls about the life of sessions."""
 
     def __init__(self, sessions: HostedSessions, supervisor: Supervisor) -> None:
         self._sessions = sessions
         self._supervisor = supervisor
 
-    async def open(self, exchange: Exchange) -> HttpResponse:
+    async def open(self, exchange: CallRequest) -> HttpResponse:
         """Open a new session."""
         body = await exchange.body(OpenBody)
         name = self._new(exchange, body.session)
@@ -33,7 +48,7 @@ class Life:
         await self._sessions.opened(exchange.who, context, name, body.title, body.labels)
         return _opened(exchange, name)
 
-    async def fork(self, exchange: Exchange) -> HttpResponse:
+    async def fork(self, exchange: CallRequest) -> HttpResponse:
         """Open a new session with the past of another."""
         body = await exchange.body(ForkBody)
         origin = self._sessions.name(exchange.call, exchange.who, exchange.session)
@@ -42,15 +57,15 @@ class Life:
         await self._sessions.forked(origin, name, body.at)
         return _opened(exchange, name)
 
-    def _new(self, exchange: Exchange, wanted: str | None) -> SessionName:
+    def _new(self, exchange: CallRequest, wanted: str | None) -> SessionName:
         return new_name(exchange.who.tenant, exchange.who.user, wanted or exchange.made_name)
 
-    async def list(self, exchange: Exchange) -> HttpResponse:
+    async def list(self, exchange: CallRequest) -> HttpResponse:
         """List the sessions of the user, or of others of the tenant."""
         query, who, limits = exchange.query(SessionsQuery), exchange.who, exchange.limits
         owner = who.user if query.owner is None else query.owner
         if owner != who.user and not who.scopes & {exchange.call.others, ADMIN}:
-            raise UnknownSession(owner)
+            raise ScopeMissing(exchange.call.name, exchange.call.others or ADMIN)
         limit = min(query.limit or limits.page, limits.most_page)
         wanted = SessionFilter(
             tenant=who.tenant, owner=None if owner == EVERYBODY else owner, label=query.label, ended=query.ended
@@ -65,7 +80,7 @@ class Life:
         items = tuple([_listed(each) for each in found[:limit]])
         return exchange.given(SessionsView(items, items[-1].session if len(found) > limit else None))
 
-    async def show(self, exchange: Exchange) -> HttpResponse:
+    async def show(self, exchange: CallRequest) -> HttpResponse:
         """Show a session with what it does."""
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         listed = _listed(await self._sessions.stored(name))
@@ -79,7 +94,12 @@ class Life:
             )
         )
 
-    async def delete(self, exchange: Exchange) -> HttpResponse:
+    async def tree(self, exchange: CallRequest) -> HttpResponse:
+        """Show the sessions of the tenant that run here, with their sub-agents."""
+        await trio.lowlevel.checkpoint()
+        return exchange.given(view(ChildShown, _only(self._supervisor.tree(), exchange.who.tenant)))
+
+    async def delete(self, exchange: CallRequest) -> HttpResponse:
         """Erase a session, or blot out its texts."""
         query = exchange.query(DeleteQuery)
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
@@ -93,7 +113,7 @@ class Life:
         return exchange.given(ErasedView(name.visible, records))
 
 
-def _opened(exchange: Exchange, name: SessionName) -> HttpResponse:
+def _opened(exchange: CallRequest, name: SessionName) -> HttpResponse:
     headers = (("location", f"/v1/sessions/{name.visible}"),)
     return exchange.given(OpenedView(name.visible), headers=headers)
 
@@ -112,3 +132,14 @@ def _listed(stored: StoredSession) -> SessionView:
         ended=stored.ended,
         problem=stored.problem,
     )
+
+
+def _only(child: ChildView, tenant: str) -> ChildView:
+    """Return *child* with the sessions of *tenant* alone; what is under a session stays."""
+    kept = [each if each.kind == SESSION else _only(each, tenant) for each in child.children]
+    return child.but(children=tuple([each for each in kept if each.kind != SESSION or _is_of(each.name, tenant)]))
+
+
+def _is_of(session_id: str, tenant: str) -> bool:
+    owned = read_internal(session_id)
+    return owned is not None and owned.tenant == tenant

@@ -1,4 +1,4 @@
-"""`Exchange`: one request for a call of the table, with who makes it; and the answers that are made of it."""
+"""`CallRequest`: one request for a call of the table, with who makes it; and the answers that are made of it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Final, TypeVar, cast
 
 from attrs import frozen
 
+from agentrail.host.access.identity import Identity
 from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse
-from agentrail.host.identity import Identity
 from agentrail.host.plugins.plugin_values import Kind, RequestContext
 from agentrail.runtime.shared.ids import new_id
 from agentrail.wire.calls import JSON, HostCall
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import MEDIA_TYPE, Problem
-from agentrail.wire.public_ids import escaped
-from agentrail.wire.strict_reading import check_media, read_body, read_query
+from agentrail.wire.strict_reading import check_media, command_of, read_body, read_query
 from agentrail.wire.views import View, to_json
 
 T = TypeVar("T")
@@ -25,7 +24,7 @@ NO_STORE: Final = ("cache-control", "no-store")
 
 
 @frozen
-class Exchange:
+class CallRequest:
     """A request for one call."""
 
     request: HttpRequest
@@ -49,14 +48,17 @@ class Exchange:
     @property
     def command(self) -> str | None:
         """The command id of the request, if its sender gave one: each user has their own."""
-        key = self.request.header("idempotency-key")
-        return None if not key else f"{escaped(self.who.user)}.{key}"
+        key = command_of(self.call, self.request.header("idempotency-key"))
+        if key is None:
+            return None
+        digest = sha256(f"{self.who.user}\n{key}".encode(errors="surrogatepass"))
+        return f"k-{digest.hexdigest()}"
 
     @property
     def made_name(self) -> str:
         """A name for a new session whose user gives none: the same one if the request is sent again."""
         command = self.command
-        return new_id() if command is None else f"s-{sha256(command.encode()).hexdigest()[:32]}"
+        return new_id() if command is None else f"s-{command[2:34]}"
 
     def context(self, kind: Kind, session: str = "", agent: str | None = None) -> RequestContext:
         """Return the context that host plugins get of a request that goes to an agent."""

@@ -17,13 +17,13 @@ from attrs import frozen
 
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.errors import AgentrailError, RefusedError, TurnAborted, UnknownFile, UnknownSession, UsageError
-from agentrail.host.event_frames import EventFrames
-from agentrail.host.exchange import Exchange, json_answer, problem_answer
+from agentrail.host.answering.call_request import CallRequest, json_answer, problem_answer
+from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_sessions import HostedSessions, check_scope
+from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send
 from agentrail.host.plugins.plugin_values import Kind, Request, RequestContext
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
-from agentrail.host.turns import Turns
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.replies import Reply
@@ -55,7 +55,7 @@ WAITING: Final = 64
 class Talk:
     """A request to talk, on its way to a session."""
 
-    exchange: Exchange
+    exchange: CallRequest
     body: ChatBody
     name: SessionName
     context: RequestContext
@@ -65,7 +65,7 @@ class Talk:
 
 
 @frozen
-class Asked:
+class PromptAsked:
     """A prompt that is in the journal of its session."""
 
     session: SessionHandle
@@ -77,7 +77,7 @@ class Asked:
 Step: TypeAlias = Callable[[Talk], Awaitable[None]]
 
 
-class Talking:
+class TalkCalls:
     """Carries out the calls `chat`, `stream` and `prompt`."""
 
     def __init__(
@@ -89,15 +89,15 @@ class Talking:
         self._frames = frames
         self._nursery = nursery
 
-    async def chat(self, exchange: Exchange) -> HttpResponse:
+    async def chat(self, exchange: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with the end of its turn."""
         return await self._lived(exchange, "chat", await exchange.body(ChatBody), self._chat)
 
-    async def stream(self, exchange: Exchange) -> HttpResponse:
+    async def stream(self, exchange: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with its events up to the end of its turn."""
         return await self._lived(exchange, "stream", await exchange.body(ChatBody), self._stream)
 
-    async def prompt(self, exchange: Exchange) -> HttpResponse:
+    async def prompt(self, exchange: CallRequest) -> HttpResponse:
         """Prompt a session, and answer when the prompt is in its journal."""
         body = await exchange.body(PromptBody)
         chat = ChatBody(body.message, session=exchange.session, files=body.files)
@@ -105,7 +105,7 @@ class Talking:
 
     # The life of a request
 
-    async def _lived(self, exchange: Exchange, kind: Kind, body: ChatBody, step: Step) -> HttpResponse:
+    async def _lived(self, exchange: CallRequest, kind: Kind, body: ChatBody, step: Step) -> HttpResponse:
         """Return the answer to a request; its life goes on in a task of the host."""
         if body.files:
             raise UnknownFile(body.files[0])
@@ -115,7 +115,7 @@ class Talking:
         self._nursery.start_soon(self._live, exchange, body, name, context, step, answer)
         return await answer.wait()
 
-    def _name(self, exchange: Exchange, body: ChatBody) -> SessionName:
+    def _name(self, exchange: CallRequest, body: ChatBody) -> SessionName:
         """Return the session that the request is for. One that has no name gets one, the same for the same command."""
         if body.session:
             return self._sessions.name(exchange.call, exchange.who, body.session)
@@ -124,7 +124,7 @@ class Talking:
 
     async def _live(
         self,
-        exchange: Exchange,
+        exchange: CallRequest,
         body: ChatBody,
         name: SessionName,
         context: RequestContext,
@@ -180,7 +180,7 @@ class Talking:
             async with send:
                 await self._follow(talk, asked, Following(self._frames, events, send, asked))
 
-    async def _follow(self, talk: Talk, asked: Asked, following: Following) -> None:
+    async def _follow(self, talk: Talk, asked: PromptAsked, following: Following) -> None:
         """Send the events of the turn, and its end; if the client goes away, wait for the end all the same."""
         async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the turn
             nursery.start_soon(following.send_events)
@@ -204,7 +204,7 @@ class Talking:
                     raise
         return await self._sessions.opened(talk.exchange.who, talk.context, talk.name)
 
-    async def _asked(self, session: SessionHandle, talk: Talk) -> Asked:
+    async def _asked(self, session: SessionHandle, talk: Talk) -> PromptAsked:
         """Prompt the session."""
         message = talk.body.message
         words = (Text(message),) if isinstance(message, str) else message
@@ -214,9 +214,9 @@ class Talking:
         with turns.sending(talk.context):
             accepted = await session.prompt_nowait(words, command=command)
             turns.began(accepted.ref, talk.context)
-        return Asked(session, words, command, accepted)
+        return PromptAsked(session, words, command, accepted)
 
-    async def _replied(self, asked: Asked, talk: Talk) -> Reply:
+    async def _replied(self, asked: PromptAsked, talk: Talk) -> Reply:
         """Return the end of the turn, after plugins have heard of it, or what waits for a person."""
         turns = self._turns.of(asked.session)
         try:
@@ -236,7 +236,7 @@ class Following:
     """Sends the events of one turn to a client."""
 
     def __init__(
-        self, frames: EventFrames, events: Subscription, send: trio.MemorySendChannel[bytes], asked: Asked
+        self, frames: EventFrames, events: Subscription, send: trio.MemorySendChannel[bytes], asked: PromptAsked
     ) -> None:
         self._frames = frames
         self._events = events

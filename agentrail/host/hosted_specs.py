@@ -7,16 +7,16 @@ from functools import partial
 
 import trio
 
+from agentrail.app.session_code import SpecWanted
 from agentrail.app.spec import SessionSpec
-from agentrail.app.spec_builders import SpecWanted
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import AgentrailError, SpecMissing, UnknownAgent
+from agentrail.host.hosted_turns import Turns, no_request
 from agentrail.host.plugins.host_context import providers_of
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.plugins.reaching import reaching
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.host.profiles import ProfileTable
-from agentrail.host.turns import Turns, no_request
 from agentrail.values.messages import Message
 
 

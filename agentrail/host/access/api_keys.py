@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 import trio
 
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
-from agentrail.host.identity import Identity, bearer
+from agentrail.host.access.identity import Identity, bearer
 from agentrail.values.value import Value
 from agentrail.wire.calls import SCOPES
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentrail.errors import NotAuthenticated
-from agentrail.host.identity import Identity, bearer
+from agentrail.host.access.identity import Identity, bearer
 from agentrail.wire.calls import SCOPES
 
 WRONG: Final = "the token is not the one that was printed at the start of this host"

@@ -14,25 +14,25 @@ from attrs import frozen
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice
-from agentrail.host.about import About
+from agentrail.host.access.identity import Authenticator
+from agentrail.host.access.local_token import LocalToken
+from agentrail.host.answering.event_frames import EventFrames
+from agentrail.host.answering.host_calls import HostCalls
+from agentrail.host.answering.session_calls import SessionCalls
+from agentrail.host.answering.steering_calls import SteeringCalls
+from agentrail.host.answering.talk_calls import TalkCalls
+from agentrail.host.answering.view_calls import ViewCalls
 from agentrail.host.application import Application, CarryOut
-from agentrail.host.deciding import Deciding
-from agentrail.host.event_frames import EventFrames
 from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.hosted_specs import HostedSpecs
+from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Address, Tcp, UnixSocket
 from agentrail.host.http11.site_policy import SitePolicy, screened
-from agentrail.host.identity import Authenticator
-from agentrail.host.life import Life
-from agentrail.host.local_token import LocalToken
-from agentrail.host.looking import Looking
 from agentrail.host.plugins.host_plugin import HostPlugin, name_of
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable, SpecsOfProfiles
-from agentrail.host.specs import HostedSpecs
-from agentrail.host.talking import Talking
-from agentrail.host.turns import Turns
 from agentrail.ports.journal import Journal
 from agentrail.runtime.shared.clock import Clock
 from agentrail.wire.limits import DEFAULTS, HostLimits
@@ -124,14 +124,14 @@ class Host:
         limits, supervisor = self._limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
         frames = EventFrames(limits)
-        talking = Talking(sessions, self._rows, turns, frames, nursery)
-        life, deciding = Life(sessions, supervisor), Deciding(sessions)
-        looking = Looking(sessions, frames, authenticator)
+        talking = TalkCalls(sessions, self._rows, turns, frames, nursery)
+        life, deciding = SessionCalls(sessions, supervisor), SteeringCalls(sessions)
+        looking = ViewCalls(sessions, frames, authenticator)
 
         async def journal() -> None:
             await supervisor.stored(limit=1)
 
-        about = About({"journal": journal}, limits.check_seconds)
+        about = HostCalls({"journal": journal}, limits.check_seconds)
         functions: Mapping[str, CarryOut] = {
             "chat": talking.chat,
             "stream": talking.stream,
@@ -147,6 +147,8 @@ class Host:
             "reject": deciding.reject,
             "respond": deciding.respond,
             "compact": deciding.compact,
+            "switch_model": deciding.switch_model,
+            "tree": life.tree,
             "events": looking.events,
             "messages": looking.messages,
             "health": about.health,

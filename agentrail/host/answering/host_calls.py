@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from agentrail.host.exchange import Exchange
+from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.http11.static_content import StaticContent
 from agentrail.runtime.shared.sanitize import Contained
@@ -35,7 +35,7 @@ A request bears a key of the host: <code>Authorization: Bearer KEY</code>. For e
 """
 
 
-class About:
+class HostCalls:
     """Carries out the calls about the host itself."""
 
     def __init__(self, checks: Mapping[str, Check], seconds: float) -> None:
@@ -44,12 +44,12 @@ class About:
         self._page = StaticContent(PAGE, HTML)
         self._document = StaticContent(to_json(document()), JSON)
 
-    async def health(self, exchange: Exchange) -> HttpResponse:
+    async def health(self, exchange: CallRequest) -> HttpResponse:
         """Say that the host answers."""
         await trio.lowlevel.checkpoint()
         return exchange.given(HealthView())
 
-    async def ready(self, exchange: Exchange) -> HttpResponse:
+    async def ready(self, exchange: CallRequest) -> HttpResponse:
         """Say whether all checks are passed."""
         checks = tuple([await self._checked(name, check) for name, check in self._checks.items()])
         is_ready = all(check.ok for check in checks)
@@ -63,12 +63,12 @@ class About:
         is_ok = not failed and not scope.cancelled_caught
         return CheckView(name, is_ok, round((trio.current_time() - began) * 1000, 1))
 
-    async def page(self, exchange: Exchange) -> HttpResponse:
+    async def page(self, exchange: CallRequest) -> HttpResponse:
         """Show the page of the host."""
         await trio.lowlevel.checkpoint()
         return self._page.answer(exchange.request)
 
-    async def openapi(self, exchange: Exchange) -> HttpResponse:
+    async def openapi(self, exchange: CallRequest) -> HttpResponse:
         """Show the OpenAPI document."""
         await trio.lowlevel.checkpoint()
         return self._document.answer(exchange.request)

@@ -1,0 +1,1 @@
+"""Functions that carry out the calls of a host."""
