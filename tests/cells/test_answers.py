@@ -16,7 +16,7 @@ from agentrail.hooks.actions import (
     ReplaceMessages,
     ReplaceToolArgs,
 )
-from agentrail.hooks.attachments import AttachedPlugin, seat_for
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Log
 from agentrail.hooks.moments import HOOK_NAMES, BeforeRequest, Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin
@@ -154,9 +154,9 @@ class Watched(World):
         super().__init__(scene)
 
     def teach(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
-        self.revisions += 1
-        self.judge.seat(key, self.revisions, cast("AnyPlugin", Spy(key, plugin, self.seen)))
-        return seat_for(key, plugin, self.revisions)
+        seat = super().teach(key, plugin)
+        self.judge.seat(key, seat.revision, cast("AnyPlugin", Spy(key, plugin, self.seen)))
+        return seat
 
 
 Told: TypeAlias = tuple[object, ...]
