@@ -116,6 +116,20 @@ async def test_work_that_is_cancelled_before_it_begins_ends_at_its_first_checkpo
         assert nursery.child_tasks == frozenset()
 
 
+async def test_work_that_was_cancelled_before_it_takes_a_spare_task_ends_at_its_first_checkpoint() -> None:
+    async with trio.open_nursery() as nursery:
+        pool = TaskPool(nursery)
+        pool.start(earlier := Noted(), earlier.once, "earlier")
+        await settle()
+        work = Noted()
+        work.cancel()
+        pool.start(work, partial(work.once, trio.sleep_forever), "work")
+        await settle()
+        assert work.seen == ["ran as work", "stopped", "over"]
+        assert work.task is earlier.task
+        assert nursery.child_tasks == frozenset()
+
+
 async def test_work_that_is_cancelled_when_it_is_over_cancels_nothing_that_follows() -> None:
     async with trio.open_nursery() as nursery:
         pool = TaskPool(nursery)
@@ -141,6 +155,21 @@ async def test_work_that_raises_ends_its_task_alone() -> None:
         await settle()
         assert work.seen == ["ran as work", "raised ValueError", "over"]
         assert nursery.child_tasks == frozenset()
+
+
+async def test_an_error_in_the_end_of_work_is_not_swallowed() -> None:
+    class Endless(Noted):
+        def over(self) -> None:
+            raise LookupError
+
+    with pytest.RaisesGroup(LookupError):
+        async with trio.open_nursery() as nursery:
+            pool = TaskPool(nursery)
+            work = Endless()
+            pool.start(work, work.once, "work")
+            await settle()
+            nursery.cancel_scope.cancel()
+    assert work.seen == ["ran as work"]
 
 
 async def test_work_that_leaves_a_scope_open_fails_and_ends_its_task() -> None:

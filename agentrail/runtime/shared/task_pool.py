@@ -78,9 +78,13 @@ class _Seat:
         work.begin(self.scope)
 
     def raised(self, error: BaseException) -> None:
-        """Pass on what the work raised, or what its task raises as a scope of the work is still open."""
-        if self.work is not None:
-            self.work.raised(error)
+        """Pass on what the work raised, or what its task raises as a scope of the work is still open.
+
+        Without work, it is an error of `Work.over`: nobody was told of the end, so it must not be kept here.
+        """
+        if self.work is None:
+            raise error
+        self.work.raised(error)
 
     async def run(self) -> None:
         """Run the work that was taken."""
@@ -125,11 +129,11 @@ class TaskPool:
             self._nursery.start_soon(self._live, seat, name=name)
             return
         seat = self._spare.popleft()
-        seat.take(work, body)
         task, seat.task = seat.task, None
         if task is not None:
             task.name, task.context = name, copy_context()
             trio.lowlevel.reschedule(task)
+        seat.take(work, body)  # not before: work that was cancelled already would end the wait, and call `leave`
 
     async def _live(self, seat: _Seat) -> None:
         """Body of a task: run work until some is cancelled or fails, or until enough other tasks are spare."""
