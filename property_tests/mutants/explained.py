@@ -27,10 +27,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "It is for type checkers alone: what is due or paused is dropped with what it is about, so that is there.": (
-        (
-            "core/machine/flow.py ask_again: waiting is None or waiting.pause.request is None → "
-            "(waiting.pause.request is None)"
-        ),
         "core/machine/requests.py finish_before_compact: compaction is None → False",
         "core/machine/steering.py begin_before_steering: text is None → False",
         "core/machine/tool_checks.py where_before_tool: call is None → False",
@@ -81,7 +77,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/machine/draft.py StepDraft.take: ruling.states → True",
         "core/vocabulary/tool_calls.py CallList.replace: not self._own[at] → True",
         "core/vocabulary/tool_calls.py CallList.replace: self._own[at] = True → pass",
-        "runtime/shared/journal_contract.py HeldToContract._sound: not self._is_ours → True",
+        "runtime/diagnosis/journal_contract.py HeldToContract._sound: not self._is_ours → True",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
     ),
     "Every negative number says that there is none.": ("hooks/ruling.py Gathered: 1 → 2",),

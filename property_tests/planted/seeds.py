@@ -31,6 +31,7 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "usage_falls": (0, "session"),
     "budget_of_the_turn_alone": (13, "budget"),
     "money_of_the_turn_alone": (13, "budget"),
+    "run_not_waiting_for_its_ruling": (77, "session"),
     "acknowledged_before_commit": (6, "acknowledged"),
     "published_before_commit": (0, "published"),
     "performed_before_commit": (0, "requests"),
@@ -183,5 +184,4 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "found_tools_not_told_again": (310, "session"),
     "one_wrong_answer_too_many": (227, "session"),
     "queued_prompt_without_its_form": (32, "session"),
-    "run_not_waiting_for_its_ruling": (77, "session"),
 }
