@@ -71,7 +71,7 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "answers_of_services_not_screened": (14, "screened"),
     "summary_not_screened": (14, "screened"),
     "words_of_models_logged": (60, "screened"),
-    "words_of_compactors_logged": (5, "screened"),
+    "words_of_compactors_logged": (33, "screened"),
     "unfit_answer_taken": (472, "session"),
     "found_tools_forgotten": (29, "session"),
     "files_of_a_prompt_lost": (5, "session"),

@@ -107,6 +107,7 @@ class SimulatedProvider:
             with trio.CancelScope(shield=True):  # a model that ignores its cancellation, on purpose
                 await trio.sleep(chance.number(1, 3000) / 1000)
         await self._fail(emit)
+        self._blab(request)
         said = [chance.pick(FORMED)] if request.returns else self._says(request)
         thought = self._thinks(emit)
         for piece in said:
@@ -142,6 +143,13 @@ class SimulatedProvider:
             for _ in range(chance.below(3)):
                 emit(ThinkingChunk("hm "))
             await trio.sleep_forever()
+
+    def _blab(self, request: ModelRequest) -> None:
+        """Fail now and then with the canary when a summary is wanted: its text comes back in an error, to the log."""
+        why = "" if request.request_id else self._stage.canary(self._secret, 25)
+        if why:
+            said = f"{ON_PURPOSE}{why}"
+            raise PermanentModelError(said)
 
     def _thinks(self, emit: EmitChunk) -> tuple[Said, ...]:
         """Think of the canary, in two pieces, or of nothing."""
