@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 
@@ -162,10 +163,10 @@ async def test_an_error_in_the_end_of_work_is_not_swallowed() -> None:
         def over(self) -> None:
             raise LookupError
 
+    work = Endless()
     with pytest.RaisesGroup(LookupError):
         async with trio.open_nursery() as nursery:
             pool = TaskPool(nursery)
-            work = Endless()
             pool.start(work, work.once, "work")
             await settle()
             nursery.cancel_scope.cancel()
@@ -187,6 +188,36 @@ async def test_work_that_leaves_a_scope_open_fails_and_ends_its_task() -> None:
         assert work.seen == ["ran as work", "raised RuntimeError", "over"]
         assert nursery.child_tasks == frozenset()
     await found.aclose()
+
+
+async def test_work_that_keeps_a_lock_ends_its_task_so_that_nobody_waits_for_it_forever() -> None:
+    lock = trio.Lock()
+    async with trio.open_nursery() as nursery:
+        pool = TaskPool(nursery)
+        work, later = Noted(), Noted()
+        pool.start(work, partial(work.once, lock.acquire), "work")
+        await settle()
+        pool.start(later, partial(later.once, lock.acquire), "later")
+        await settle()
+        assert work.seen == ["ran as work", "over"]
+        assert later.seen == ["ran as later", "raised BrokenResourceError", "over"]
+        assert nursery.child_tasks == frozenset()
+
+
+async def test_work_that_leaves_a_nursery_behind_ends_its_task() -> None:
+    async def body() -> None:
+        with suppress(RuntimeError), trio.CancelScope():
+            await trio.open_nursery().__aenter__()
+
+    work = Noted()
+    with pytest.RaisesGroup(RuntimeError):
+        async with trio.open_nursery() as nursery:
+            pool = TaskPool(nursery)
+            pool.start(work, partial(work.once, body), "work")
+            await settle()
+            work.seen.append("the task goes on")
+            nursery.cancel_scope.cancel()
+    assert work.seen == ["ran as work", "over"]
 
 
 async def test_at_most_so_many_tasks_are_spare() -> None:
