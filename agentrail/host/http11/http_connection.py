@@ -135,9 +135,10 @@ class HttpConnection:
         if isinstance(response.content, bytes):
             await self._outbound.answer(first, response.content, bare=bare)
         else:
-            await self._outbound.begin(first)
-            if not bare:
-                await self._stream_by(response.content, watching=not unread)
+            if bare:
+                await self._outbound.begin(first)
+            else:
+                await self._stream_by(response.content, first, watching=not unread)
             await self._outbound.end()
         body.detach()
         if unread:
@@ -183,8 +184,11 @@ class HttpConnection:
             response = self._crashed(error)
             return response, self._outbound.prepared(response, close=close)
 
-    async def _stream_by(self, streaming: Streaming, *, watching: bool) -> None:
-        """Call *streaming*; raise `PeerGone` if it does not come to its end, so that its answer is seen to be cut."""
+    async def _stream_by(self, streaming: Streaming, first: h11.Response, *, watching: bool) -> None:
+        """Send the head *first*, and call *streaming*, which is cancelled if the peer has gone already.
+
+        Raise `PeerGone` if it does not come to its end, so that its answer is seen to be cut.
+        """
         failed: list[BaseException] = []
         ended = False
         turn = trio.Lock()
@@ -203,6 +207,10 @@ class HttpConnection:
 
             if watching:
                 nursery.start_soon(self._watch, scope)
+            try:
+                await self._outbound.begin(first)
+            except PeerGone:
+                scope.cancel()
             with Contained(failed.append):
                 await streaming(send)
                 ended = True
