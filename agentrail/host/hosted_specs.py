@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import partial
+import logging
 
 import trio
 
@@ -17,7 +16,10 @@ from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.plugins.reaching import reaching
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.host.profiles import ProfileTable
+from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.values.messages import Message
+
+log = logging.getLogger("agentrail.host")
 
 
 class HostedSpecs:
@@ -32,6 +34,7 @@ class HostedSpecs:
         self._turns = turns
         self._nursery = nursery
         self._ready = trio.Event()
+        self._awaited: set[str] = set()
 
     def serve(self, supervisor: Supervisor) -> None:
         """Note the supervisor of the sessions, which is opened with this object's `returning`."""
@@ -52,12 +55,21 @@ class HostedSpecs:
             spec = await self.new(no_request(wanted.session_id, wanted.name))
         except UnknownAgent as gone:
             raise SpecMissing(wanted.session_id, wanted.name) from gone
-        self._nursery.start_soon(partial(self._listen, wanted.session_id))
+        if wanted.session_id not in self._awaited:  # `_listen` may ask for it once more
+            self._awaited.add(wanted.session_id)
+            self._nursery.start_soon(self._listen, wanted.session_id)
         return spec
 
     async def _listen(self, session_id: str) -> None:
-        with suppress(AgentrailError):  # it did not come back after all
-            self._turns.of(await self.supervisor.resume(session_id))
+        failed: list[BaseException] = []
+        try:
+            with Contained(failed.append):
+                self._turns.of(await self.supervisor.resume(session_id))
+        finally:
+            self._awaited.remove(session_id)
+        for found in failed:  # it did not come back after all
+            if not isinstance(found, AgentrailError):
+                tell(log, found, "the session `%s` did not come back", session_id)
 
     def _context_of(self, session_id: str) -> RequestContext:
         return self._turns.current(self.supervisor.session(session_id))

@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from pathlib import Path
 
+import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
+from agentrail import SessionSpec
 from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import RequestEnd
+from agentrail.host.plugins.plugin_values import RequestContext, RequestEnd
+from agentrail.host.profiles import Profile
+from agentrail.journals import SqliteJournal
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel
 from tests.host.hosted import KEYS, open_desk, scripted
-from tests.host.test_host import until
+from tests.host.test_host import chat, until
 
 
 class Ends(HostPlugin):
@@ -37,3 +45,32 @@ async def test_a_request_ends_although_its_client_went_before_the_first_byte() -
         await trio.aclose_forcefully(stream)
         await until(lambda: bool(ends.heard))
     assert ends.heard == ["stream finished None"]
+
+
+def one_approval_then_none() -> list[SessionSpec]:
+    """Return two specifications: a session of the first does not come back with the second."""
+    model = ScriptedModel(["one"])
+    return [SessionSpec(model=model, plugins=[HumanApproval()]), SessionSpec(model=model)]
+
+
+@pytest.mark.parametrize("then", ["the same", "an exception"])
+async def test_a_session_that_does_not_come_back_is_not_tried_for_ever(tmp_path: Path, then: str) -> None:
+    specs, built = one_approval_then_none(), list[str]()
+
+    def build(context: RequestContext) -> SessionSpec:
+        built.append(context.kind)
+        if then == "an exception" and len(built) > len(specs):
+            raise ValueError(then)
+        return specs[min(len(built), len(specs)) - 1]
+
+    path = tmp_path / "agentrail.db"
+    async with open_desk([Profile("desk", build)], journal=SqliteJournal(path)) as desk:
+        assert (await chat(desk.ann, "hi", session="trip")).status_code == 200
+    async with open_desk([Profile("desk", build)], journal=SqliteJournal(path)) as desk:
+        refused = await chat(desk.ann, "hi", session="trip")
+        assert refused.json()["type"] == "urn:agentrail:problem:plugin-mismatch"
+        await until(lambda: len(built) >= 3)
+        with trio.fail_after(20):  # it comes to rest
+            await wait_all_tasks_blocked(0.2)
+        assert (await desk.ann.get("/healthz")).status_code == 200
+    assert built == ["chat", "none", "none"]
