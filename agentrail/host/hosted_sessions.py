@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentrail.app.supervisor import Supervisor
-from agentrail.errors import ScopeMissing, TooManySessions, UnknownSession
+from agentrail.errors import ScopeMissing, SessionAsleep, TooManySessions, UnknownSession
 from agentrail.host.access.identity import Identity
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
@@ -34,6 +34,15 @@ def check_owner(call: HostCall, who: Identity, name: SessionName) -> None:
         raise UnknownSession(name.visible)
 
 
+async def woken(handle: SessionHandle) -> SessionHandle:
+    """Return *handle* when its session no longer hibernates, so that its state can be looked at."""
+    try:
+        handle.inspect()
+    except SessionAsleep:
+        await handle.wake()
+    return handle
+
+
 class HostedSessions:
     """The sessions of a host, as the user of a tenant may see them."""
 
@@ -55,6 +64,7 @@ class HostedSessions:
             handle = self._supervisor.session(name.internal)
         except UnknownSession:
             handle = await self._supervisor.resume(name.internal)
+        await woken(handle)
         self._turns.of(handle)
         return handle
 

@@ -18,7 +18,7 @@ from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel
-from tests.host.hosted import KEYS, open_desk, scripted
+from tests.host.hosted import KEYS, frames, open_desk, scripted
 from tests.host.test_host import chat, until
 
 
@@ -74,3 +74,23 @@ async def test_a_session_that_does_not_come_back_is_not_tried_for_ever(tmp_path:
             await wait_all_tasks_blocked(0.2)
         assert (await desk.ann.get("/healthz")).status_code == 200
     assert built == ["chat", "none", "none"]
+
+
+async def test_a_session_that_hibernates_is_woken_by_who_looks_at_it() -> None:
+    spec = SessionSpec(model=ScriptedModel(["one", "two"]), hibernate_after=0.5)
+    async with open_desk(spec) as desk:
+        await chat(desk.ann, "hi", session="trip")
+
+        async def asleep() -> None:
+            while (await desk.clients["boss"].get("/v1/tree")).json()["children"][0]["state"] != "asleep":  # noqa: ASYNC110 - by HTTP
+                await trio.sleep(0.05)
+
+        with trio.fail_after(20):
+            await asleep()
+            assert (await desk.ann.get("/v1/sessions/trip")).json()["plugins"] == []
+            await asleep()
+            found = (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"]
+            assert [each["parts"][0]["text"] for each in found] == ["hi", "one"]
+            await asleep()
+            told = await desk.ann.post("/v1/stream", json={"message": "and?", "session": "trip"})
+            assert json.loads(frames(told.text)[-1]["data"])["text"] == "two"

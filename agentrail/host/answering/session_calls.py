@@ -9,7 +9,7 @@ import trio
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import BadQuery, ScopeMissing, UnknownSession
 from agentrail.host.answering.call_request import CallRequest
-from agentrail.host.hosted_sessions import ADMIN, HostedSessions
+from agentrail.host.hosted_sessions import ADMIN, HostedSessions, woken
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.runtime.diagnosis.crash_reports import ChildView
@@ -85,6 +85,8 @@ class SessionCalls:
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         listed = _listed(await self._sessions.stored(name))
         handle = self._sessions.here(name)
+        if handle is not None:
+            await woken(handle)
         return exchange.given(
             DetailView(
                 *[getattr(listed, field) for field in SessionView.__struct_fields__],
