@@ -94,3 +94,12 @@ async def test_a_session_that_hibernates_is_woken_by_who_looks_at_it() -> None:
             await asleep()
             told = await desk.ann.post("/v1/stream", json={"message": "and?", "session": "trip"})
             assert json.loads(frames(told.text)[-1]["data"])["text"] == "two"
+
+
+async def test_a_stream_that_is_asked_for_again_ends_with_the_same_reply() -> None:
+    async with open_desk(scripted("one", "two")) as desk:
+        body, again = {"message": "hi", "session": "trip"}, {"idempotency-key": "k1"}
+        with trio.fail_after(20):
+            found = [frames((await desk.ann.post("/v1/stream", json=body, headers=again)).text) for _ in range(2)]
+        assert found[1] == found[0][-1:]
+        assert json.loads(found[1][0]["data"])["text"] == "one"

@@ -173,12 +173,13 @@ class TalkCalls:
     async def _stream(self, talk: Talk) -> None:
         session = await self._session(talk)
         async with session.subscribe() as events:
+            seen = session.inspect().seq
             asked = await self._asked(session, talk)
             # The turn goes on when the client has gone, so a task of the host follows it, and not the connection's.
             send, receive = trio.open_memory_channel[bytes](WAITING)  # noqa: TID251
             talk.reply(HttpResponse(200, STREAMED, partial(_relay, receive)))
             async with send:
-                await self._follow(talk, asked, Following(self._frames, events, send, asked))
+                await self._follow(talk, asked, Following(self._frames, events, send, asked, seen))
 
     async def _follow(self, talk: Talk, asked: PromptAsked, following: Following) -> None:
         """Send the events of the turn, and its end; if the client goes away, wait for the end all the same."""
@@ -236,14 +237,19 @@ class Following:
     """Sends the events of one turn to a client."""
 
     def __init__(
-        self, frames: EventFrames, events: Subscription, send: trio.MemorySendChannel[bytes], asked: PromptAsked
+        self,
+        frames: EventFrames,
+        events: Subscription,
+        send: trio.MemorySendChannel[bytes],
+        asked: PromptAsked,
+        seen: int,
     ) -> None:
         self._frames = frames
         self._events = events
         self._send = send
         self._asked = asked
         self._turn: int | None = None
-        self._seen = 0
+        self._seen = seen  # a command that was carried out before has no events any more
         self._until: int | None = None
         self._scope = trio.CancelScope()
         self._last = b""
