@@ -103,3 +103,10 @@ async def test_a_stream_that_is_asked_for_again_ends_with_the_same_reply() -> No
             found = [frames((await desk.ann.post("/v1/stream", json=body, headers=again)).text) for _ in range(2)]
         assert found[1] == found[0][-1:]
         assert json.loads(found[1][0]["data"])["text"] == "one"
+
+
+async def test_the_name_of_a_sub_agent_is_not_given_to_a_new_session() -> None:
+    async with open_desk(scripted("one")) as desk:
+        refused = await chat(desk.ann, "hi", session="ann.trip.sub")
+        assert (refused.status_code, refused.json()["type"]) == (422, "urn:agentrail:problem:bad-name")
+        assert (await desk.ann.get("/v1/sessions")).json()["items"] == []

@@ -203,7 +203,8 @@ class TalkCalls:
             except UnknownSession:
                 if talk.name.user != talk.exchange.who.user or talk.exchange.session:
                     raise
-        return await self._sessions.opened(talk.exchange.who, talk.context, talk.name)
+        name = new_name(*talk.name)  # `named` takes names of sub-agents too
+        return await self._sessions.opened(talk.exchange.who, talk.context, name)
 
     async def _asked(self, session: SessionHandle, talk: Talk) -> PromptAsked:
         """Prompt the session."""
