@@ -110,3 +110,26 @@ async def test_the_name_of_a_sub_agent_is_not_given_to_a_new_session() -> None:
         refused = await chat(desk.ann, "hi", session="ann.trip.sub")
         assert (refused.status_code, refused.json()["type"]) == (422, "urn:agentrail:problem:bad-name")
         assert (await desk.ann.get("/v1/sessions")).json()["items"] == []
+
+
+async def test_two_who_open_a_session_at_once_talk_to_the_same() -> None:
+    both, asked = trio.Event(), list[str]()
+
+    async def build(context: RequestContext) -> SessionSpec:
+        asked.append(context.session_id)
+        if len(asked) == 2:
+            both.set()
+        await both.wait()
+        return scripted("one", "two")
+
+    async with open_desk([Profile("desk", build)]) as desk:
+        found = list[str]()
+
+        async def talk() -> None:
+            answered = await chat(desk.ann, "hi", session="trip")
+            found.append(answered.json().get("text", answered.text))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(talk)
+            nursery.start_soon(talk)
+        assert (sorted(found), asked) == (["one", "two"], ["ann.trip", "ann.trip"])

@@ -16,7 +16,16 @@ import trio
 from attrs import frozen
 
 from agentrail.core.vocabulary.commands import Accepted
-from agentrail.errors import AgentrailError, RefusedError, TurnAborted, UnknownFile, UnknownSession, UsageError
+from agentrail.errors import (
+    AgentrailError,
+    RefusedError,
+    SessionExists,
+    SessionStored,
+    TurnAborted,
+    UnknownFile,
+    UnknownSession,
+    UsageError,
+)
 from agentrail.host.answering.call_request import CallRequest, json_answer, problem_answer
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_sessions import HostedSessions, check_scope
@@ -204,7 +213,10 @@ class TalkCalls:
                 if talk.name.user != talk.exchange.who.user or talk.exchange.session:
                     raise
         name = new_name(*talk.name)  # `named` takes names of sub-agents too
-        return await self._sessions.opened(talk.exchange.who, talk.context, name)
+        try:
+            return await self._sessions.opened(talk.exchange.who, talk.context, name)
+        except (SessionExists, SessionStored):  # another request has opened it meanwhile
+            return await self._sessions.running(name)
 
     async def _asked(self, session: SessionHandle, talk: Talk) -> PromptAsked:
         """Prompt the session."""
