@@ -133,3 +133,12 @@ async def test_two_who_open_a_session_at_once_talk_to_the_same() -> None:
             nursery.start_soon(talk)
             nursery.start_soon(talk)
         assert (sorted(found), asked) == (["one", "two"], ["ann.trip", "ann.trip"])
+
+
+@pytest.mark.parametrize("name", ["command", "model", "self"])
+async def test_an_option_of_a_model_with_a_name_of_ours_is_refused(name: str) -> None:
+    async with open_desk(SessionSpec(model="demo")) as desk:
+        boss = desk.clients["boss"]
+        await boss.post("/v1/sessions", json={"session": "trip"})
+        refused = await boss.post("/v1/sessions/trip/model", json={"model": "demo", "options": {name: "x"}})
+        assert (refused.status_code, refused.json()["type"]) == (422, "urn:agentrail:problem:bad-options")

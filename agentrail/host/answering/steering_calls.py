@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from agentrail.errors import BadOptions
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.runtime.handle import SessionHandle
 from agentrail.wire.bodies import AbortBody, ApproveBody, CompactBody, ModelBody, RejectBody, RespondBody, SteerBody
 from agentrail.wire.views import AcceptedView, view
+
+OWN_PARAMETERS: Final = frozenset({"self", "model", "command"})
+"""Names that `SessionHandle.switch_model` has for itself, so that no option can have them."""
 
 
 class SteeringCalls:
@@ -71,5 +77,8 @@ class SteeringCalls:
         body = await exchange.body(ModelBody)
         session = await self._session(exchange)
         model = body.model if isinstance(body.model, str) else list(body.model)
+        taken = OWN_PARAMETERS & body.options.keys()
+        if taken:
+            raise BadOptions(str(model), f"there is no option {' and '.join([f'`{name}`' for name in sorted(taken)])}")
         await session.switch_model(model, command=exchange.command, **body.options)
         return exchange.done()
