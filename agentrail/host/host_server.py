@@ -104,7 +104,8 @@ class Host:
                 authenticator = self._authenticator or token or LocalToken()
                 application = self._application(specs, turns, nursery, authenticator)
                 policy = SitePolicy(
-                    hosts=frozenset({*LOOPBACK[::2], "[::1]", host, *hosts}), origins=frozenset(origins)
+                    hosts=frozenset({*LOOPBACK[::2], "[::1]", f"[{host}]" if ":" in host else host, *hosts}),
+                    origins=frozenset(origins),
                 )
                 server = HttpServer(screened(policy, application.answer), Clock().now_ms, _http(self._limits))
                 address: Address = Tcp(host, port) if unix is None else UnixSocket(unix)

@@ -7,11 +7,13 @@ import socket
 import struct
 from pathlib import Path
 
+import httpx
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from agentrail import SessionSpec
+from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestContext, RequestEnd
 from agentrail.host.profiles import Profile
@@ -142,3 +144,10 @@ async def test_an_option_of_a_model_with_a_name_of_ours_is_refused(name: str) ->
         await boss.post("/v1/sessions", json={"session": "trip"})
         refused = await boss.post("/v1/sessions/trip/model", json={"model": "demo", "options": {name: "x"}})
         assert (refused.status_code, refused.json()["type"]) == (422, "urn:agentrail:problem:bad-options")
+
+
+async def test_a_host_is_served_at_the_loopback_of_ipv6() -> None:
+    async with Host([Profile("desk", scripted("one"))]).serving(host="::1") as serving:
+        assert serving.url.startswith("http://[::1]:")
+        async with httpx.AsyncClient(base_url=serving.url, trust_env=False) as client:
+            assert (await client.get("/healthz")).status_code == 200
