@@ -24,12 +24,24 @@ ATTEMPT: Final = "answer the request"
 class Application:
     """Answers the requests of a host by its functions for calls."""
 
-    def __init__(self, functions: Mapping[str, CarryOut], authenticator: Authenticator, limits: HostLimits) -> None:
+    def __init__(
+        self,
+        functions: Mapping[str, CarryOut],
+        authenticator: Authenticator,
+        limits: HostLimits,
+        end_streams: Callable[[], None],
+    ) -> None:
         self._functions = functions
         self._authenticator = authenticator
         self._limits = limits
         self._rates = Rates(limits)
-        self.closing = False
+        self._end_streams = end_streams
+        self._closing = False
+
+    def close(self) -> None:
+        """Refuse new requests, and end streams that would go on without an end."""
+        self._closing = True
+        self._end_streams()
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the answer to a request: what its call gives, or a problem document."""
@@ -39,7 +51,7 @@ class Application:
             call = matched.route.call
             attempt = call.attempt
             if call.scope is not None:
-                if self.closing:
+                if self._closing:
                     raise HostClosing
                 who = await self._authenticator.identify(request.headers)
                 self._rates.take(who.tenant)

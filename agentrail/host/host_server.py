@@ -114,7 +114,7 @@ class Host:
                 try:
                     yield Serving(listening.url, listening.url + ("/" + token.fragment if token else ""), supervisor)
                 finally:
-                    application.closing = True
+                    application.close()
                     with trio.CancelScope(shield=True):  # requests end also if the host is cancelled
                         await server.drain(self._limits.drain_seconds)
             nursery.cancel_scope.cancel()
@@ -157,7 +157,7 @@ class Host:
             "page": about.page,
             "openapi": about.openapi,
         }
-        return Application(functions, authenticator, limits)
+        return Application(functions, authenticator, limits, looking.end_streams)
 
     def _tell(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])

@@ -20,7 +20,8 @@ from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel
-from tests.host.hosted import KEYS, frames, open_desk, scripted
+from agentrail.wire.limits import HostLimits
+from tests.host.hosted import KEYS, frames, listening, open_desk, scripted
 from tests.host.test_host import chat, until
 
 
@@ -151,3 +152,21 @@ async def test_a_host_is_served_at_the_loopback_of_ipv6() -> None:
         assert serving.url.startswith("http://[::1]:")
         async with httpx.AsyncClient(base_url=serving.url, trust_env=False) as client:
             assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_a_host_that_closes_does_not_wait_for_streams_of_events() -> None:
+    limits = HostLimits(drain_seconds=30)
+    with trio.fail_after(15):
+        async with trio.open_nursery() as nursery:
+            heard = list[str]()
+            async with open_desk(scripted("one"), limits=limits) as desk:
+                await desk.ann.post("/v1/sessions", json={"session": "trip"})
+
+                async def hear(*, task_status: trio.TaskStatus[None]) -> None:
+                    async with listening(desk, "GET", "/v1/sessions/trip/events") as listener:
+                        task_status.started()
+                        await listener.until(lambda _: False)
+                        heard.append(listener.text)
+
+                await nursery.start(hear)
+    assert heard == [":\n\n"]

@@ -29,6 +29,14 @@ class ViewCalls:
         self._sessions = sessions
         self._frames = frames
         self._authenticator = authenticator
+        self._open: set[trio.CancelScope] = set()
+        self._over = False
+
+    def end_streams(self) -> None:
+        """End all streams of events: the host is closing. Their clients go on with another connection."""
+        self._over = True
+        for scope in self._open:
+            scope.cancel()
 
     async def events(self, exchange: CallRequest) -> HttpResponse:
         """Stream the events of a session, from a cursor on or live, until the client goes or the session ends."""
@@ -40,19 +48,29 @@ class ViewCalls:
         return HttpResponse(200, STREAMED, partial(self._stream, exchange, session.subscribe(since=since, types=types)))
 
     async def _stream(self, exchange: CallRequest, subscription: Subscription, send: Send) -> None:
+        scope = trio.CancelScope()
+        self._open.add(scope)
+        if self._over:
+            scope.cancel()
         try:
-            async with subscription as events:
-                checked = trio.current_time()
-                await send(HEARTBEAT)  # the head goes out with the first bytes
-                with suppress(StopAsyncIteration):
-                    while True:
-                        envelope = await self._frames.next(events)
-                        if trio.current_time() - checked >= exchange.limits.heartbeat_seconds:
-                            await self._authenticator.identify(exchange.request.headers)  # the key may be withdrawn
-                            checked = trio.current_time()
-                        await send(HEARTBEAT if envelope is None else self._frames.frame(envelope))
+            with scope:
+                await self._send_events(exchange, subscription, send)
         except AgentrailError as error:
             await send(frame(PROBLEM, problem_of(error, exchange.call.attempt, exchange.who.tenant).content))
+        finally:
+            self._open.remove(scope)
+
+    async def _send_events(self, exchange: CallRequest, subscription: Subscription, send: Send) -> None:
+        async with subscription as events:
+            checked = trio.current_time()
+            await send(HEARTBEAT)  # the head goes out with the first bytes
+            with suppress(StopAsyncIteration):
+                while True:
+                    envelope = await self._frames.next(events)
+                    if trio.current_time() - checked >= exchange.limits.heartbeat_seconds:
+                        await self._authenticator.identify(exchange.request.headers)  # the key may be withdrawn
+                        checked = trio.current_time()
+                    await send(HEARTBEAT if envelope is None else self._frames.frame(envelope))
 
     async def messages(self, exchange: CallRequest) -> HttpResponse:
         """Show a page of the conversation."""
