@@ -93,31 +93,43 @@ class Host:
         token = None if self._authenticator else LocalToken()
         if token is not None and unix is None and host not in LOOPBACK:
             raise BadChoice("host", host, NEEDS_KEYS)
+        policy = SitePolicy(
+            hosts=frozenset({*LOOPBACK[::2], "[::1]", f"[{host}]" if ":" in host else host, *hosts}),
+            origins=frozenset(origins),
+        )
+        address: Address = Tcp(host, port) if unix is None else UnixSocket(unix)
+        failure: BaseException | None = None
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the requests of the host end with it
-            turns = Turns(self._rows, nursery)
-            specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
-            supervising = open_supervisor(
-                journal=self._journal or MemoryJournal(), specs=SpecsOfProfiles(specs.returning)
-            )
-            async with self._rows.running(), supervising as supervisor:
-                specs.serve(supervisor)
-                authenticator = self._authenticator or token or LocalToken()
-                application = self._application(specs, turns, nursery, authenticator)
-                policy = SitePolicy(
-                    hosts=frozenset({*LOOPBACK[::2], "[::1]", f"[{host}]" if ":" in host else host, *hosts}),
-                    origins=frozenset(origins),
-                )
-                server = HttpServer(screened(policy, application.answer), Clock().now_ms, _http(self._limits))
-                address: Address = Tcp(host, port) if unix is None else UnixSocket(unix)
-                (listening,) = await nursery.start(server.serve, (address,))
-                self._tell(listening.url)
-                try:
-                    yield Serving(listening.url, listening.url + ("/" + token.fragment if token else ""), supervisor)
-                finally:
-                    application.close()
-                    with trio.CancelScope(shield=True):  # requests end also if the host is cancelled
-                        await server.drain(self._limits.drain_seconds)
+            # Taken out of the nursery, which would wrap it in a group. A cancellation is raised again below.
+            try:
+                async with self._serving(nursery, policy, address, token) as serving:
+                    yield serving
+            except BaseException as error:  # noqa: BLE001, ASYNC103 - raised again below
+                failure = error
             nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    @asynccontextmanager
+    async def _serving(
+        self, nursery: trio.Nursery, policy: SitePolicy, address: Address, token: LocalToken | None
+    ) -> AsyncGenerator[Serving, None]:
+        turns = Turns(self._rows, nursery)
+        specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
+        supervising = open_supervisor(journal=self._journal or MemoryJournal(), specs=SpecsOfProfiles(specs.returning))
+        async with self._rows.running(), supervising as supervisor:
+            specs.serve(supervisor)
+            authenticator = self._authenticator or token or LocalToken()
+            application = self._application(specs, turns, nursery, authenticator)
+            server = HttpServer(screened(policy, application.answer), Clock().now_ms, _http(self._limits))
+            (listening,) = await nursery.start(server.serve, (address,))
+            self._tell(listening.url)
+            try:
+                yield Serving(listening.url, listening.url + ("/" + token.fragment if token else ""), supervisor)
+            finally:
+                application.close()
+                with trio.CancelScope(shield=True):  # requests end also if the host is cancelled
+                    await server.drain(self._limits.drain_seconds)
 
     def _application(
         self, specs: HostedSpecs, turns: Turns, nursery: trio.Nursery, authenticator: Authenticator

@@ -13,6 +13,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from agentrail import SessionSpec
+from agentrail.errors import BrokenPlugin, CannotListen
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestContext, RequestEnd
@@ -170,3 +171,23 @@ async def test_a_host_that_closes_does_not_wait_for_streams_of_events() -> None:
 
                 await nursery.start(hear)
     assert heard == [":\n\n"]
+
+
+class NeverStarts(HostPlugin):
+    """Fails at the start."""
+
+    def start(self, host: object) -> None:
+        raise ValueError(host)
+
+
+async def test_why_a_host_does_not_start_is_one_error() -> None:
+    with pytest.raises(BrokenPlugin):
+        async with Host([Profile("desk", scripted("one"))], [NeverStarts()]).serving():
+            pass
+    async with Host([Profile("desk", scripted("one"))]).serving() as serving:
+        with pytest.raises(CannotListen):
+            async with Host([Profile("desk", scripted("one"))]).serving(int(serving.url.rpartition(":")[2])):
+                pass
+    with pytest.raises(KeyError):
+        async with Host([Profile("desk", scripted("one"))]).serving():
+            raise KeyError
