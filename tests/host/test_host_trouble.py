@@ -191,3 +191,14 @@ async def test_why_a_host_does_not_start_is_one_error() -> None:
     with pytest.raises(KeyError):
         async with Host([Profile("desk", scripted("one"))]).serving():
             raise KeyError
+
+
+async def test_a_session_that_is_opened_or_forked_again_is_the_same() -> None:
+    async with open_desk(scripted("one")) as desk:
+        for path, key in (("/v1/sessions", "k1"), ("/v1/sessions/trip/fork", "k2")):
+            await desk.ann.post("/v1/sessions", json={"session": "trip"})
+            found = [await desk.ann.post(path, json={}, headers={"idempotency-key": key}) for _ in range(2)]
+            assert [each.status_code for each in found] == [201, 201]
+            assert found[0].json() == found[1].json()
+        named = {"json": {"session": "trip"}, "headers": {"idempotency-key": "k3"}}
+        assert (await desk.ann.post("/v1/sessions", **named)).status_code == 409

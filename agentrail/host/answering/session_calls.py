@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 import trio
 
 from agentrail.app.supervisor import Supervisor
-from agentrail.errors import BadQuery, ScopeMissing, UnknownSession
+from agentrail.errors import BadQuery, ScopeMissing, SessionExists, SessionStored, UnknownSession
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, woken
 from agentrail.host.http11.http_messages import HttpResponse
@@ -43,9 +45,10 @@ class SessionCalls:
     async def open(self, exchange: CallRequest) -> HttpResponse:
         """Open a new session."""
         body = await exchange.body(OpenBody)
-        name = self._new(exchange, body.session)
+        name = _new(exchange, exchange.who.user, body.session)
         context = exchange.context("chat", name.visible, body.agent)
-        await self._sessions.opened(exchange.who, context, name, body.title, body.labels)
+        with _once(exchange, body.session):
+            await self._sessions.opened(exchange.who, context, name, body.title, body.labels)
         return _opened(exchange, name)
 
     async def fork(self, exchange: CallRequest) -> HttpResponse:
@@ -53,12 +56,10 @@ class SessionCalls:
         body = await exchange.body(ForkBody)
         origin = self._sessions.name(exchange.call, exchange.who, exchange.session)
         await self._sessions.stored(origin)
-        name = self._new(exchange, body.session)
-        await self._sessions.forked(origin, name, body.at)
+        name = _new(exchange, exchange.who.user, body.session)
+        with _once(exchange, body.session):
+            await self._sessions.forked(origin, name, body.at)
         return _opened(exchange, name)
-
-    def _new(self, exchange: CallRequest, wanted: str | None) -> SessionName:
-        return new_name(exchange.who.tenant, exchange.who.user, wanted or exchange.made_name)
 
     async def list(self, exchange: CallRequest) -> HttpResponse:
         """List the sessions of the user, or of others of the tenant."""
@@ -113,6 +114,20 @@ class SessionCalls:
         else:
             await self._supervisor.delete(name.internal)
         return exchange.given(ErasedView(name.visible, records))
+
+
+def _new(exchange: CallRequest, user: str, wanted: str | None) -> SessionName:
+    return new_name(exchange.who.tenant, user, wanted or exchange.made_name)
+
+
+@contextmanager
+def _once(exchange: CallRequest, wanted: str | None) -> Generator[None]:
+    """Let a session be there already if its name was made of the command id: then the request was sent again."""
+    try:
+        yield
+    except (SessionExists, SessionStored):
+        if wanted or exchange.command is None:
+            raise
 
 
 def _opened(exchange: CallRequest, name: SessionName) -> HttpResponse:
