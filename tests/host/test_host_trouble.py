@@ -202,3 +202,13 @@ async def test_a_session_that_is_opened_or_forked_again_is_the_same() -> None:
             assert found[0].json() == found[1].json()
         named = {"json": {"session": "trip"}, "headers": {"idempotency-key": "k3"}}
         assert (await desk.ann.post("/v1/sessions", **named)).status_code == 409
+
+
+async def test_a_fork_belongs_to_whom_its_past_belongs() -> None:
+    async with open_desk(scripted("one")) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        forked = await desk.clients["boss"].post("/v1/sessions/ann.trip/fork", json={"session": "copy"})
+        assert (forked.status_code, forked.json()) == (201, {"session": "ann.copy"})
+        listed = (await desk.ann.get("/v1/sessions")).json()["items"]
+        assert [(each["session"], each["owner"]) for each in listed] == [("ann.copy", "ann"), ("ann.trip", "ann")]
+        assert (await desk.ann.get("/v1/sessions/ann.copy/messages")).status_code == 200

@@ -52,11 +52,11 @@ class SessionCalls:
         return _opened(exchange, name)
 
     async def fork(self, exchange: CallRequest) -> HttpResponse:
-        """Open a new session with the past of another."""
+        """Open a new session with the past of another, which belongs to the same user."""
         body = await exchange.body(ForkBody)
         origin = self._sessions.name(exchange.call, exchange.who, exchange.session)
         await self._sessions.stored(origin)
-        name = _new(exchange, exchange.who.user, body.session)
+        name = _new(exchange, origin.user, body.session)
         with _once(exchange, body.session):
             await self._sessions.forked(origin, name, body.at)
         return _opened(exchange, name)
