@@ -30,7 +30,11 @@ def bearing(key: str) -> list[tuple[str, str]]:
     )
 )
 def test_keys_are_read_as_they_were_written(whose: list[tuple[str, str, set[str]]]) -> None:
-    keys = [new_key(tenant, user, scopes)[0] for tenant, user, scopes in whose if _is_sendable(tenant + user)]
+    keys = [
+        new_key("acme", "ann", scopes)[0].but(identity=Identity(tenant, user, frozenset(scopes)))
+        for tenant, user, scopes in whose
+        if _is_sendable(tenant + user)
+    ]
     assert list(read_keys(written(keys), "here").values()) == keys
 
 
@@ -114,7 +118,8 @@ async def test_a_file_that_becomes_unreadable_has_no_keys(
 
 def test_the_file_is_its_owners_alone_and_has_no_key_in_it(tmp_path: Path) -> None:
     path = tmp_path / "keys"
-    one, key = new_key("acme & sons", "ann\n", ["talk"])
+    made, key = new_key("acme & sons", "ann", ["talk"])
+    one = made.but(identity=made.identity.but(user="ann\n"))
     KeyFile(path).add(one)
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IRUSR | stat.S_IWUSR
     text = path.read_text(encoding="utf-8")

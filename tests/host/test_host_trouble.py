@@ -13,7 +13,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from agentrail import SessionSpec
-from agentrail.errors import BrokenPlugin, CannotListen
+from agentrail.errors import BadName, BrokenPlugin, CannotListen
+from agentrail.host.access.api_keys import new_key
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestContext, RequestEnd
@@ -212,3 +213,9 @@ async def test_a_fork_belongs_to_whom_its_past_belongs() -> None:
         listed = (await desk.ann.get("/v1/sessions")).json()["items"]
         assert [(each["session"], each["owner"]) for each in listed] == [("ann.copy", "ann"), ("ann.trip", "ann")]
         assert (await desk.ann.get("/v1/sessions/ann.copy/messages")).status_code == 200
+
+
+@pytest.mark.parametrize(("tenant", "user"), [("", "ann"), ("acme", ""), ("acme", "a" * 41), ("ac\nme", "ann")])
+def test_a_key_is_made_for_those_alone_who_can_have_sessions(tenant: str, user: str) -> None:
+    with pytest.raises(BadName):
+        new_key(tenant, user, ["talk"])

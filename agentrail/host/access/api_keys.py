@@ -26,6 +26,7 @@ from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
 from agentrail.host.access.identity import Identity, bearer
 from agentrail.values.value import Value
 from agentrail.wire.calls import SCOPES
+from agentrail.wire.public_ids import check_owner
 
 log = logging.getLogger("agentrail.host")
 
@@ -90,7 +91,11 @@ def _line(key: ApiKey) -> str:
 
 
 def new_key(tenant: str, user: str, scopes: Iterable[str]) -> tuple[ApiKey, str]:
-    """Return a new key of a *user* of *tenant*, and the key itself, which cannot be told again."""
+    """Return a new key of a *user* of *tenant*, and the key itself, which cannot be told again.
+
+    Raise `BadName` if no session could be theirs.
+    """
+    check_owner(tenant, user)
     given = frozenset(scopes)
     for scope in sorted(given - {*SCOPES}):
         raise BadChoice.among("scope", scope, SCOPES)
