@@ -15,6 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 from agentrail import SessionSpec
 from agentrail.errors import BadName, BrokenPlugin, CannotListen
 from agentrail.host.access.api_keys import new_key
+from agentrail.host.answering.event_frames import KEPT_BYTES, EventFrames
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestContext, RequestEnd
@@ -22,7 +23,9 @@ from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel
-from agentrail.wire.limits import HostLimits
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.response import MessageDelta
+from agentrail.wire.limits import DEFAULTS, HostLimits
 from tests.host.hosted import KEYS, frames, listening, open_desk, scripted
 from tests.host.test_host import chat, until
 
@@ -219,3 +222,15 @@ async def test_a_fork_belongs_to_whom_its_past_belongs() -> None:
 def test_a_key_is_made_for_those_alone_who_can_have_sessions(tenant: str, user: str) -> None:
     with pytest.raises(BadName):
         new_key(tenant, user, ["talk"])
+
+
+def test_frames_that_are_kept_have_a_limit_in_bytes() -> None:
+    kept = EventFrames(DEFAULTS)
+    events = [Envelope("h.acme.ann.trip", 1, n, 0, 1, 1, MessageDelta("x" * (KEPT_BYTES // 4))) for n in range(6)]
+    for event in events:
+        kept.frame(event)
+    made = kept.encoded
+    kept.frame(events[-1])
+    assert kept.encoded == made
+    kept.frame(events[0])
+    assert kept.encoded == made + 1

@@ -14,6 +14,9 @@ from agentrail.wire.sse_frames import event_frame
 KEPT: Final = 1024
 """Frames that are kept for others who listen; one is asked for at once by all, or never again."""
 
+KEPT_BYTES: Final = 4 * 1024 * 1024
+"""The most bytes of all frames that are kept: the last ones."""
+
 
 class EventFrames:
     """Makes frames, and sends those of one subscription."""
@@ -21,6 +24,7 @@ class EventFrames:
     def __init__(self, limits: HostLimits) -> None:
         self._limits = limits
         self._kept: dict[tuple[str, Cursor], tuple[Envelope, bytes]] = {}
+        self._bytes = 0
         self.encoded = 0
 
     def frame(self, envelope: Envelope) -> bytes:
@@ -31,10 +35,16 @@ class EventFrames:
             return found[1]
         made = event_frame(envelope)
         self.encoded += 1
+        if found is not None:
+            self._forget(key)
         self._kept[key] = envelope, made
-        if len(self._kept) > KEPT:
-            del self._kept[next(iter(self._kept))]
+        self._bytes += len(made)
+        while len(self._kept) > KEPT or self._bytes > KEPT_BYTES:
+            self._forget(next(iter(self._kept)))
         return made
+
+    def _forget(self, key: tuple[str, Cursor]) -> None:
+        self._bytes -= len(self._kept.pop(key)[1])
 
     async def next(self, events: Subscription) -> Envelope | None:
         """Return the next event; `None` if none has come for as long as heartbeats are apart.
