@@ -23,7 +23,7 @@ log = logging.getLogger("agentrail.host")
 class SessionTurns:
     """The turns of one session: the requests that began them, by the ids of their prompts."""
 
-    __slots__ = ("_changed", "_contexts", "_over", "_sending", "agent")
+    __slots__ = ("_changed", "_contexts", "_dropped", "_over", "_sending", "agent")
 
     def __init__(self, state: State) -> None:
         self.agent = state.setup.spec
@@ -31,6 +31,7 @@ class SessionTurns:
         self._over = min(map(_number, pending)) - 1 if pending else state.serial
         self._contexts: dict[str, RequestContext] = {}
         self._sending: list[RequestContext] = []
+        self._dropped: set[str] = set()  # while prompts are on their way: one may be dropped before its id is known
         self._changed = trio.Event()
 
     @contextmanager
@@ -41,11 +42,13 @@ class SessionTurns:
             yield
         finally:
             self._sending.remove(context)
+            if not self._sending:
+                self._dropped.clear()
             self._change()
 
     def began(self, ref: str, context: RequestContext) -> None:
-        """Note that the prompt *ref* is that of the request with this *context*, unless its turn is over."""
-        if _number(ref) > self._over:
+        """Note that the prompt *ref* is that of the request with this *context*, if it may still have a turn."""
+        if _number(ref) > self._over and ref not in self._dropped:
             self._contexts[ref] = context
             self._change()
 
@@ -58,6 +61,8 @@ class SessionTurns:
     def dropped(self, ref: str) -> None:
         """Forget the prompt *ref*: it has no turn. Prompts before it may still have theirs."""
         self._contexts.pop(ref, None)
+        if self._sending:
+            self._dropped.add(ref)
         self._change()
 
     async def context(self, ref: str) -> RequestContext | None:

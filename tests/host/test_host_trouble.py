@@ -17,6 +17,7 @@ from agentrail.errors import BadName, BrokenPlugin, CannotListen
 from agentrail.host.access.api_keys import new_key
 from agentrail.host.answering.event_frames import KEPT_BYTES, EventFrames
 from agentrail.host.host_server import Host
+from agentrail.host.hosted_turns import SessionTurns
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestContext, RequestEnd
 from agentrail.host.profiles import Profile
@@ -234,3 +235,15 @@ def test_frames_that_are_kept_have_a_limit_in_bytes() -> None:
     assert kept.encoded == made
     kept.frame(events[0])
     assert kept.encoded == made + 1
+
+
+async def test_a_prompt_that_is_dropped_before_its_id_is_known_has_no_end_to_wait_for() -> None:
+    async with open_desk(scripted("one")) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        turns = SessionTurns(desk.serving.supervisor.session("h.acme.ann.trip").inspect())
+        context = RequestContext("chat", "acme", "ann", "ann.trip", "desk", "r-1")
+        with turns.sending(context), turns.sending(context):
+            turns.dropped("p1")
+            turns.began("p1", context)
+        with trio.fail_after(20):
+            await turns.wait_ended("p1")
