@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
+from weakref import WeakValueDictionary
+
+import trio
 
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import ScopeMissing, SessionAsleep, TooManySessions, UnknownSession
@@ -51,6 +55,7 @@ class HostedSessions:
         self._specs = specs
         self._turns = turns
         self._limits = limits
+        self._doors: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()  # by tenant; kept while in use
 
     def name(self, call: HostCall, who: Identity, visible: str) -> SessionName:
         """Return the session that *who* means by *visible*, for *call*; raise `UnknownSession` if they may not."""
@@ -83,8 +88,8 @@ class HostedSessions:
 
     async def forked(self, origin: SessionName, name: SessionName, at: int | None) -> SessionHandle:
         """Start a session with the past of *origin*, up to its record *at*."""
-        await self._check_room(name.tenant)
-        handle = await self._supervisor.fork(origin.internal, at=at, id=name.internal)
+        async with self._room(name.tenant):
+            handle = await self._supervisor.fork(origin.internal, at=at, id=name.internal)
         self._turns.of(handle)
         return handle
 
@@ -102,15 +107,19 @@ class HostedSessions:
     ) -> SessionHandle:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
         spec = await self._specs.new(context)
-        await self._check_room(who.tenant)
-        handle = await self._supervisor.spawn(
-            spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels
-        )
+        async with self._room(who.tenant):
+            handle = await self._supervisor.spawn(
+                spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels
+            )
         self._turns.of(handle)
         return handle
 
-    async def _check_room(self, tenant: str) -> None:
+    @asynccontextmanager
+    async def _room(self, tenant: str) -> AsyncGenerator[None, None]:
+        """Let a new session start; raise `TooManySessions` if *tenant* has too many. One starts after the other."""
         most = self._limits.sessions
-        found = await self._supervisor.stored(SessionFilter(tenant=tenant, ended=False), None, most)
-        if len(found) >= most:
-            raise TooManySessions(most)
+        async with self._doors.setdefault(tenant, trio.Lock()):
+            found = await self._supervisor.stored(SessionFilter(tenant=tenant, ended=False), None, most)
+            if len(found) >= most:
+                raise TooManySessions(most)
+            yield

@@ -205,8 +205,8 @@ async def test_a_session_that_is_opened_or_forked_again_is_the_same() -> None:
             found = [await desk.ann.post(path, json={}, headers={"idempotency-key": key}) for _ in range(2)]
             assert [each.status_code for each in found] == [201, 201]
             assert found[0].json() == found[1].json()
-        named = {"json": {"session": "trip"}, "headers": {"idempotency-key": "k3"}}
-        assert (await desk.ann.post("/v1/sessions", **named)).status_code == 409
+        header = {"idempotency-key": "k3"}
+        assert (await desk.ann.post("/v1/sessions", json={"session": "trip"}, headers=header)).status_code == 409
 
 
 async def test_a_fork_belongs_to_whom_its_past_belongs() -> None:
@@ -247,3 +247,27 @@ async def test_a_prompt_that_is_dropped_before_its_id_is_known_has_no_end_to_wai
             turns.began("p1", context)
         with trio.fail_after(20):
             await turns.wait_ended("p1")
+
+
+async def test_sessions_that_are_opened_at_once_are_counted() -> None:
+    most, tries = 2, 6
+    here, all_here = list[RequestContext](), trio.Event()
+
+    async def build(context: RequestContext) -> SessionSpec:
+        here.append(context)
+        if len(here) == tries:
+            all_here.set()
+        await all_here.wait()
+        return scripted("one")
+
+    async with open_desk([Profile("desk", build)], limits=HostLimits(sessions=most)) as desk:
+        found = list[int]()
+
+        async def open_one() -> None:
+            found.append((await desk.ann.post("/v1/sessions", json={})).status_code)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(tries):
+                nursery.start_soon(open_one)
+        assert sorted(found) == [201] * most + [429] * (tries - most)
+        assert len((await desk.ann.get("/v1/sessions")).json()["items"]) == most
