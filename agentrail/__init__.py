@@ -11,9 +11,9 @@ from agentrail.lazy import lazily
 
 if TYPE_CHECKING:
     from agentrail.app.process import run as run
-    from agentrail.app.session_code import Specs as Specs
-    from agentrail.app.session_code import SpecWanted as SpecWanted
     from agentrail.app.spec import SessionSpec as SessionSpec
+    from agentrail.app.spec import Specs as Specs
+    from agentrail.app.spec import SpecWanted as SpecWanted
     from agentrail.app.supervisor import Supervisor as Supervisor
     from agentrail.app.supervisor import open_supervisor as open_supervisor
     from agentrail.core.vocabulary.commands import Accepted as Accepted
@@ -91,8 +91,8 @@ _HOMES = {
     "SessionSpec": "agentrail.app.spec",
     "SetSection": "agentrail.hooks.actions",
     "Skip": "agentrail.hooks.actions",
-    "SpecWanted": "agentrail.app.session_code",
-    "Specs": "agentrail.app.session_code",
+    "SpecWanted": "agentrail.app.spec",
+    "Specs": "agentrail.app.spec",
     "State": "agentrail.core.vocabulary.state",
     "Status": "agentrail.runtime.status",
     "Subscription": "agentrail.runtime.events.subscription",

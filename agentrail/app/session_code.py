@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
-from agentrail.app.spec import NO_PRICES, SessionSpec, answer_form, check_spec
+from agentrail.app.spec import NO_PRICES, SessionSpec, Specs, SpecWanted, answer_form, check_spec
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import Spare, State
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, SpecMissing, ToolExists, WrongType
@@ -28,7 +28,6 @@ from agentrail.tools.builtin.delegating import task_tools
 from agentrail.values.foreign import named, seconds
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.meter import Meter
-from agentrail.values.value import Authored
 
 NONE_PRICED: Final = frozenset[str]()
 
@@ -226,30 +225,6 @@ def _storable(state: object) -> str | None:
 
 
 SPECS_WANTED: Final = "a function, async or not, that takes nothing or a `SpecWanted` and returns a `SessionSpec`"
-
-
-class SpecWanted(Authored):
-    """A stored session whose specification is to be built: what a function in `specs` may be told."""
-
-    session_id: str
-    """Id of the session."""
-    name: str
-    """Name of its specification."""
-    tenant: str
-    """Tenant of the session."""
-    owner: str
-    """Owner of the session."""
-    user_data: JsonObject
-    """User data of the specification that it was spawned with."""
-
-
-Built: TypeAlias = SessionSpec | Awaitable[SessionSpec]
-
-Specs: TypeAlias = Mapping[str, Callable[[], Built] | Callable[[SpecWanted], Built]]
-"""Functions that build specifications, by the name of the specification; async or not.
-
-A function that needs an argument is told of the session: see `SpecWanted`.
-"""
 
 
 def check_builder(name: str, found: object) -> None:

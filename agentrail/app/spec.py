@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from operator import attrgetter, is_not
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, Self, cast
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, cast
 
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.core.system_prompt import MODES
@@ -371,3 +371,27 @@ def check_spec(spec: object) -> None:
     if not isinstance(spec, SessionSpec):
         raise WrongType.of("spec", spec, SPEC_WANTED)
     spec.check()
+
+
+class SpecWanted(Authored):
+    """A stored session whose specification is to be built: what a function in `specs` may be told."""
+
+    session_id: str
+    """Id of the session."""
+    name: str
+    """Name of its specification."""
+    tenant: str
+    """Tenant of the session."""
+    owner: str
+    """Owner of the session."""
+    user_data: JsonObject
+    """User data of the specification that it was spawned with."""
+
+
+Built: TypeAlias = SessionSpec | Awaitable[SessionSpec]
+
+Specs: TypeAlias = Mapping[str, Callable[[], Built] | Callable[[SpecWanted], Built]]
+"""Functions that build specifications, by the name of the specification; async or not.
+
+A function that needs an argument is told of the session: see `SpecWanted`.
+"""

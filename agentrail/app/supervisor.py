@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import trio
 
-from agentrail.app.session_code import Specs
 from agentrail.app.shutdown_time import check_time, ending
-from agentrail.app.spec import SessionSpec, check_spec
+from agentrail.app.spec import SessionSpec, Specs, check_spec
 from agentrail.errors import (
     BadChoice,
     NoTrioRun,

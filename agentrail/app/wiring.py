@@ -21,7 +21,6 @@ from agentrail.app.preload import bring
 from agentrail.app.session_code import (
     SPECS_WANTED,
     LateValidator,
-    Specs,
     attachments,
     brought_by,
     built,
@@ -34,7 +33,7 @@ from agentrail.app.session_code import (
     surroundings,
     tools_of,
 )
-from agentrail.app.spec import SessionSpec, schema_of
+from agentrail.app.spec import SessionSpec, Specs, schema_of
 from agentrail.app.subagent_code import recipes
 from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
 from agentrail.core.vocabulary.commands import SwitchModelSent

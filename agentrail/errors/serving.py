@@ -38,8 +38,8 @@ class MethodRefused(UsageError):
 
     wording = "`{0}` is not taken at {1!r}; use {2}"
 
-    def __init__(self, method: str, path: str, allowed: tuple[str, ...]) -> None:
-        super().__init__(_cut(method), _cut(path), ", ".join(allowed))
+    def __init__(self, method: str, path: str, allowed: str) -> None:
+        super().__init__(_cut(method), _cut(path), allowed)
 
     @property
     def allowed(self) -> str:
@@ -125,8 +125,8 @@ class BadKeys(UsageError):
 
     wording = "cannot take the keys of {0}: {1} {2}"
 
-    def __init__(self, source: str, line: int, problem: str) -> None:
-        super().__init__(source, f"line {line}" if line else "it", problem)
+    def __init__(self, source: str, at: str, problem: str) -> None:
+        super().__init__(source, at, problem)
 
 
 class UnknownKey(UsageError):

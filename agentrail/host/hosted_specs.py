@@ -6,8 +6,7 @@ import logging
 
 import trio
 
-from agentrail.app.session_code import SpecWanted
-from agentrail.app.spec import SessionSpec
+from agentrail.app.spec import SessionSpec, SpecWanted
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import AgentrailError, SpecMissing, UnknownAgent
 from agentrail.host.hosted_turns import Turns, no_request

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from agentrail.app.session_code import Built, SpecWanted
-from agentrail.app.spec import SessionSpec, check_spec
+from agentrail.app.spec import Built, SessionSpec, SpecWanted, check_spec
 from agentrail.errors import BadProfile, UnknownAgent, WrongType
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
 from agentrail.values.foreign import named

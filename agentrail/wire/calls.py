@@ -25,7 +25,7 @@ PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 BYTES: Final = "application/octet-stream"
 
 
-class HostCall(Value):
+class HostCall(Value, gc=True):
     """One thing that a client can have the host do."""
 
     name: str

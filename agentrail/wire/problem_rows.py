@@ -11,7 +11,7 @@ from agentrail.errors import AgentrailError
 from agentrail.values.value import Value
 
 
-class Row(Value):
+class Row(Value, gc=True):
     """What clients are told of one class of errors."""
 
     status: int

@@ -14,7 +14,7 @@ SESSION: Final = "{id}"
 """Stands in a path for the id of a session, as clients see it."""
 
 
-class HostRoute(Value):
+class HostRoute(Value, gc=True):
     """A method and a path, and the call that they mean."""
 
     method: str
@@ -30,7 +30,7 @@ class HostRoute(Value):
         return SESSION in self.path
 
 
-class Matched(Value):
+class Matched(Value, gc=True):
     """The route that a request means."""
 
     route: HostRoute
@@ -105,7 +105,7 @@ def match(method: str, path: str) -> Matched:
         raise UnknownRoute(path)
     route = by_method.get("GET" if method == "HEAD" else method)
     if route is None:
-        raise MethodRefused(method, path, allowed(by_method))
+        raise MethodRefused(method, path, ", ".join(allowed(by_method)))
     return Matched(route, session, method == "HEAD")
 
 

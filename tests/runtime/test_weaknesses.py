@@ -135,7 +135,7 @@ WEAKNESSES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ),
     (
         "tools that a plugin or skill runs pass no guard",
-        ("cells/test_guards.py::test_a_tool_that_a_plugin_asks_for_is_ruled_on_by_the_security_band",),
+        ("cells/test_guards.py::test_a_tool_that_a_plugin_asks_for_is_ruled_on_by_the_others",),
     ),
     (
         "nobody says whether what a helper uses counts for the session",

@@ -138,7 +138,7 @@ def test_an_error_that_says_when_to_come_back_is_believed() -> None:
 
 
 def test_the_headers_that_a_status_demands_are_there() -> None:
-    refused = errors.MethodRefused("PUT", "/v1/chat", ("POST",))
+    refused = errors.MethodRefused("PUT", "/v1/chat", "POST")
     assert problem_of(refused, "answer").headers == (("allow", "POST"),)
     assert problem_of(errors.NotAuthenticated("no key"), "answer").headers == (("www-authenticate", "Bearer"),)
 

@@ -66,15 +66,15 @@ def read_keys(text: str, source: str) -> dict[str, ApiKey]:
             continue
         fields = line.split()
         if len(fields) != _FIELDS:
-            raise BadKeys(source, number, f"has {len(fields)} fields, and must have {_FIELDS}")
+            raise BadKeys(source, f"line {number}", f"has {len(fields)} fields, and must have {_FIELDS}")
         name, digest, tenant, user, scopes, made = fields
         given = frozenset(scopes.split(","))
         if len(digest) != len(_NOBODY) or not set(digest) <= set("0123456789abcdef"):
-            raise BadKeys(source, number, "has no digest in its second field")
+            raise BadKeys(source, f"line {number}", "has no digest in its second field")
         if not given <= {*SCOPES}:
-            raise BadKeys(source, number, f"has the scopes `{scopes}`; there are {', '.join(SCOPES)}")
+            raise BadKeys(source, f"line {number}", f"has the scopes `{scopes}`; there are {', '.join(SCOPES)}")
         if name in found:
-            raise BadKeys(source, number, f"has the id `{name}` of an earlier line")
+            raise BadKeys(source, f"line {number}", f"has the id `{name}` of an earlier line")
         found[name] = ApiKey(name, digest, Identity(unquote(tenant), unquote(user), given), made)
     return found
 
@@ -120,12 +120,12 @@ class KeyFile:
         try:
             with self.path.open(encoding="utf-8") as file:
                 if os.fstat(file.fileno()).st_mode & OTHERS_WRITE:
-                    raise BadKeys(str(self.path), 0, "may be written by others; run `chmod go-w` on it")
+                    raise BadKeys(str(self.path), "it", "may be written by others; run `chmod go-w` on it")
                 return read_keys(file.read(), str(self.path))
         except FileNotFoundError:
             return {}
         except (OSError, UnicodeDecodeError) as error:
-            raise BadKeys(str(self.path), 0, f"cannot be read: {error}") from error
+            raise BadKeys(str(self.path), "it", f"cannot be read: {error}") from error
 
     def add(self, key: ApiKey) -> None:
         """Add *key* to the file, which is made if it is not there, for its owner alone."""
