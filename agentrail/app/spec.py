@@ -25,6 +25,7 @@ from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject
 from agentrail.values.messages import AskModel, Compactor, Leaving
 from agentrail.values.spelling import refuse_unknown
 from agentrail.values.usage import Price
+from agentrail.values.value import Authored
 
 if TYPE_CHECKING:
     from agentrail.app.pricing import Prices
