@@ -154,7 +154,7 @@ class Host:
             "show_session": life.show,
             "delete_session": life.delete,
             "fork": life.fork,
-            "steer": deciding.steer,
+            "steer": talking.steer,
             "abort": deciding.abort,
             "approve": deciding.approve,
             "reject": deciding.reject,

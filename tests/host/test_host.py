@@ -289,6 +289,21 @@ async def test_plugins_hear_the_life_of_each_request() -> None:
     ]
 
 
+async def test_to_steer_is_to_talk_too() -> None:
+    """It begins a turn if none is open, so interceptors hear it."""
+    witness = Witness()
+    async with open_desk(scripted("one", "two"), [witness]) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        path = "/v1/sessions/trip/steer"
+        refused = await desk.ann.post(path, json={"text": "/ping"})
+        assert (refused.status_code, refused.json()) == (429, {"text": "pong"})
+        begun = await desk.ann.post(path, json={"text": "go on"})
+        assert (begun.status_code, begun.json()["status"]) == (202, "started")
+        await until(lambda: "persisted chat ann.trip" in witness.heard)
+        assert "intercept go on" in witness.heard
+        assert (await desk.ann.post("/v1/sessions/gone/steer", json={"text": "x"})).status_code == 404
+
+
 @tool
 async def pay(to: str) -> str:
     """Pay."""
@@ -457,3 +472,15 @@ async def test_each_call_of_the_table_answers_or_is_not_there() -> None:
         page = await desk.ann.get("/")
         assert page.headers["content-type"] == "text/html; charset=utf-8"
         assert "/openapi.json" in page.text
+
+
+async def test_a_stream_of_a_session_that_is_deleted_ends_with_the_problem() -> None:
+    async with open_desk(scripted(stall(after=1))) as desk:
+        eve = desk.clients["eve"]
+        await eve.post("/v1/sessions", json={"session": "trip"})
+        await eve.post("/v1/sessions/trip/prompt", json={"message": "stay"})
+        async with listening(desk, "POST", "/v1/stream", message="next", user="eve") as listener:
+            await listener.until(lambda text: "PromptQueued" in text)
+            assert (await eve.delete("/v1/sessions/trip")).status_code == 200
+            last = frames(await listener.until(lambda text: "event: problem" in text))[-1]
+        assert last["event"] == "problem"

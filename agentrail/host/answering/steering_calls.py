@@ -9,8 +9,7 @@ from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.runtime.handle import SessionHandle
-from agentrail.wire.bodies import AbortBody, ApproveBody, CompactBody, ModelBody, RejectBody, RespondBody, SteerBody
-from agentrail.wire.views import AcceptedView, view
+from agentrail.wire.bodies import AbortBody, ApproveBody, CompactBody, ModelBody, RejectBody, RespondBody
 
 OWN_PARAMETERS: Final = frozenset({"self", "model", "command"})
 """Names that `SessionHandle.switch_model` has for itself, so that no option can have them."""
@@ -25,13 +24,6 @@ class SteeringCalls:
     async def _session(self, exchange: CallRequest) -> SessionHandle:
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         return (await self._sessions.running(name)).by(exchange.who.user)
-
-    async def steer(self, exchange: CallRequest) -> HttpResponse:
-        """Add a text to the open turn."""
-        body = await exchange.body(SteerBody)
-        session = await self._session(exchange)
-        accepted = await session.steer(body.text, when=body.when, command=exchange.command)
-        return exchange.given(view(AcceptedView, accepted, session.id))
 
     async def abort(self, exchange: CallRequest) -> HttpResponse:
         """End the open turn."""

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import trio
 from attrs import frozen
 
-from agentrail.core.vocabulary.commands import Accepted
+from agentrail.core.vocabulary.commands import Accepted, When
 from agentrail.errors import (
     AgentrailError,
     RefusedError,
@@ -42,7 +42,7 @@ from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import PromptDropped, PromptQueued, PromptReceived
 from agentrail.values.json import thaw
-from agentrail.wire.bodies import ChatBody, PromptBody
+from agentrail.wire.bodies import ChatBody, PromptBody, SteerBody
 from agentrail.wire.problems import INTERNAL, problem_of
 from agentrail.wire.public_ids import SessionName, new_name
 from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, REPLY, frame
@@ -112,6 +112,12 @@ class TalkCalls:
         chat = ChatBody(body.message, session=exchange.session, files=body.files)
         return await self._lived(exchange, "chat", chat, self._prompt)
 
+    async def steer(self, exchange: CallRequest) -> HttpResponse:
+        """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
+        body = await exchange.body(SteerBody)
+        chat = ChatBody(body.text, session=exchange.session)
+        return await self._lived(exchange, "chat", chat, partial(self._steer, body.when))
+
     # The life of a request
 
     async def _lived(self, exchange: CallRequest, kind: Kind, body: ChatBody, step: Step) -> HttpResponse:
@@ -178,6 +184,18 @@ class TalkCalls:
         asked = await self._asked(await self._session(talk), talk)
         talk.life.outcome = asked.accepted.status
         talk.reply(talk.exchange.given(view(AcceptedView, asked.accepted, asked.session.id)))
+
+    async def _steer(self, when: When, talk: Talk) -> None:
+        session = await self._session(talk)
+        turns = self._turns.of(session)
+        with turns.sending(talk.context):
+            accepted = await session.by(talk.exchange.who.user).steer(
+                str(talk.body.message), when=when, command=talk.exchange.command
+            )
+            if accepted.status == "started":
+                turns.began(accepted.ref, talk.context)
+        talk.life.outcome = accepted.status
+        talk.reply(talk.exchange.given(view(AcceptedView, accepted, session.id)))
 
     async def _stream(self, talk: Talk) -> None:
         session = await self._session(talk)
@@ -275,7 +293,10 @@ class Following:
     @last.setter
     def last(self, found: bytes) -> None:
         self._last = found
-        self._until = self._asked.session.inspect().seq
+        try:
+            self._until = self._asked.session.inspect().seq
+        except AgentrailError:  # the session is gone for good: nothing of its events is left
+            self._until = 0
         if self._seen >= self._until:
             self._scope.cancel()
 
