@@ -1,10 +1,11 @@
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.commands import StopSent
+from agentrail.core.vocabulary.commands import ChangeToolsSent, StopSent
 from agentrail.core.vocabulary.effects import CancelAsk, CarryOut, CloseSession, WriteLog
 from agentrail.core.vocabulary.inputs import HooksWereSlow, ToolStopped
+from agentrail.hooks.actions import ChangeTools
 from agentrail.testing.breaking_probes import CriticalListener, Listener
-from agentrail.testing.probes import Scripted
-from agentrail.values.events import AgentAbort, PluginError, SessionEnded
+from agentrail.testing.probes import BROUGHT, Bringer, Scripted
+from agentrail.values.events import AgentAbort, PluginError, RequestStart, SessionEnded, ToolDetached
 from tests.core.driving import answer, asked, call, ends, events, hello, session
 
 
@@ -41,6 +42,19 @@ def test_a_critical_listener_that_breaks_aborts_the_turn_as_an_abort_would() -> 
     prompted = world.apply(hello())
     assert [type(effect).__name__ for effect in prompted.effects] == ["StartRequest", "CancelRequest"]
     assert world.ledger.outcomes == ["aborted"]
+
+
+def test_plugins_may_change_the_tools_behind_a_request_that_the_same_step_gives_up() -> None:
+    def step_of(listener: Listener) -> Step:
+        world = session(Bringer("after_turn", ChangeTools(detach=(BROUGHT.name,))), listener)
+        world.apply(ChangeToolsSent((BROUGHT,), revision=1))
+        return world.apply(hello())
+
+    quiet = step_of(Listener())
+    (asks,) = (envelope.seq for envelope in quiet.events if isinstance(envelope.event, RequestStart))
+    loud = step_of(CriticalListener(raises_at=asks))
+    assert [type(effect).__name__ for effect in loud.effects] == ["StartRequest", "CancelRequest"]
+    assert [event.name for event in events(loud) if isinstance(event, ToolDetached)] == [BROUGHT.name]
 
 
 def test_a_question_that_a_step_begins_and_cancels_is_neither_asked_nor_cancelled_if_a_listener_aborts() -> None:

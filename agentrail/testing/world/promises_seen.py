@@ -33,9 +33,13 @@ def _deferred(state: State) -> list[ToolSpec]:
 
 
 def _declares(seen: Seen) -> None:
-    """Check that a request declares each tool but the deferred ones, which it names in the description of another."""
+    """Check that a request declares each tool but the deferred ones, which it names in the description of another.
+
+    A request that the same step gives up again is left out: plugins may have changed the tools after it.
+    """
+    going = seen.after.request
     for effect in seen.step.effects:
-        if not isinstance(effect, StartRequest):
+        if not isinstance(effect, StartRequest) or going is None or effect.request.request_id != going.request_id:
             continue
         request, deferred = effect.request, _deferred(seen.after)
         plain = [attached.spec for attached in seen.after.tools.values() if not attached.spec.deferred]
