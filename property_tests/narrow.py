@@ -284,6 +284,6 @@ def narrow_paths(tally: Tally) -> None:
     _a_plugin_asks_about_what_a_probe_found(tally)
     _nobody_decides_in_time_about_what_has_paused(tally)
     _what_a_plugin_had_run_is_not_run_again(tally)
-    _what_a_plugin_had_run_is_not_run_again(tally, Scripted({"before_tool": ("ask", "abort")}))
+    _what_a_plugin_had_run_is_not_run_again(tally, Scripted({"before_tool": ("continue", "ask", "abort")}))
     for decide in (None, _resume, _approve, _reject, _respond, _expire, back):
         _a_plugin_aborts_what_was_just_taken_up_again(tally, decide)

@@ -55,6 +55,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.attachments import AttachedPlugin, class_name
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.testing.breaking_probes import Refuser
@@ -77,7 +78,7 @@ from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import ToolCalls
 from agentrail.values.json import EMPTY, FrozenObject
 from agentrail.values.stream import NOTHING_YET, ModelRequest, Partial
-from agentrail.values.tools import NotStarted, Probed, Unknown, err, ok
+from agentrail.values.tools import EffectClass, NotStarted, Probed, Unknown, err, ok
 from agentrail.values.value import Value
 
 Teach = Callable[[str, AnyPlugin], AttachedPlugin]
@@ -271,9 +272,12 @@ def _returned(start: StartCall, choose: Choose) -> AnyInput:
 def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     """Yield the calls that a user could make now; calls that will be refused are among them."""
     free = state.phase is Phase.IDLE and state.turn is None
-    yield Move(20 if free else 3, PromptSent, _prompt)
+    calls_now = () if state.batch is None else state.batch.calls
+    running = [c.spec for c in calls_now if c.spec is not None and c.status is CallStatus.RUNNING]
+    goes_on = any(spec.immune for spec in running)
+    yield Move((60 if state.lingering else 20) if free else 3, PromptSent, _prompt)
     yield Move(3, SteerSent, partial(_steer, out))
-    yield Move(2, AbortSent, partial(_abort, out))
+    yield Move(BUSY // 2 if goes_on else 2, AbortSent, partial(_abort, out))
     held = [c.hold.approval_id for c in state.waiting_calls if c.hold is not None]
     asking = [c.question.ref for c in state.waiting_calls if c.question is not None]
     yield Move(10 if held else 1, ApproveSent, partial(_approve, held), apt=bool(held))
@@ -287,9 +291,10 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(1, CompactSent, partial(_given, CompactSent()))
     yield Move(2 if state.queue else 1, WithdrawSent, partial(_withdraw, state))
     yield Move(1, LabelSent, _label)
-    yield Move(1, StopSent, partial(_stop, out))
+    yield Move(5 if state.lingering else 1, StopSent, partial(_stop, out))
     if not state.opening:
-        yield Move(BUSY // 2 if out.calls else 2, SessionReturned, partial(_come_back, state))
+        probed = any(spec.effect is EffectClass.CHECKABLE for spec in running)
+        yield Move(2 * BUSY if probed else BUSY // 2 if out.calls else 2, SessionReturned, partial(_come_back, state))
     yield Move(3 if free else LATE, SleepDue, partial(_given, SleepDue()))
     for given in OF_THE_ACTOR:
         yield Move(LATE, type(given), partial(_given, given))
