@@ -268,7 +268,7 @@ class Builder:
         """Return a function that finds the code of a stored session from *spec*."""
         from agentrail.app.resuming import reunited  # noqa: PLC0415 - it imports the codec, which only resumed sessions need
 
-        async def found(stored: State, records: int) -> Found:
+        async def found(stored: State, records: int) -> Found:  # noqa: ASYNC124 - others wait for a function of the user
             return reunited(stored, records, spec, self._known, self, pause=False)
 
         return found

@@ -254,7 +254,7 @@ class TalkCalls:
         try:
             found = await asked.session.ask(asked.words, command=asked.command)
         except AgentrailError:
-            await turns.wait_ended(asked.accepted.ref)
+            await turns.wait_ended(asked.accepted.ref)  # noqa: ASYNC120 - who cancels it wants no error
             raise
         talk.life.usage = found.usage
         if found.held:
