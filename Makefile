@@ -1,7 +1,6 @@
 # `make` prints the targets. Each one makes and fills `.venv` first; nothing is installed anywhere else.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.NOTPARALLEL:
 
 PYTHON ?= python3
 SEEDS ?= 300
@@ -34,7 +33,7 @@ run: .venv/core ## start agentrail
 	$(BIN)/agentrail chat
 
 test: .venv/test ## run the tests
-	$(PY) -m pytest tests --numprocesses 2 --dist worksteal
+	$(PY) -m pytest tests --numprocesses 4 --dist worksteal
 
 properties: .venv/test ## run the property tests, the same examples each time
 	$(PY) -m pytest property_tests --numprocesses 2 --dist worksteal

@@ -137,13 +137,18 @@ def test_a_session_that_is_compacted_takes_no_more_bytes_however_long_it_lives(
 ) -> None:
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)
     trio.run(_bytes_of_a_long_life, 50)  # what is imported or kept once is there before it is measured
+    if _growth() > MORE:  # a table of the whole process has grown meanwhile, or it is true, and then it is true again
+        assert _growth() <= MORE
+
+
+def _growth() -> int:
+    """Return how many bytes more such a session takes in the second half of its life."""
     tracemalloc.start()
     try:
         taken = trio.run(_bytes_of_a_long_life, LONG)
     finally:
         tracemalloc.stop()
-    young, old = taken[LONG // 4 : LONG // 2], taken[LONG // 2 :]
-    assert max(old) <= max(young) + MORE
+    return max(taken[LONG // 2 :]) - max(taken[LONG // 4 : LONG // 2])
 
 
 async def _most_at_once(turns: int, *, search: bool) -> int:

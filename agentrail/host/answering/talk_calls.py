@@ -284,6 +284,7 @@ class Following:
         self._until: int | None = None
         self._scope = trio.CancelScope()
         self._last = b""
+        self._is_over = trio.Event()
 
     @property
     def last(self) -> bytes:
@@ -293,6 +294,7 @@ class Following:
     @last.setter
     def last(self, found: bytes) -> None:
         self._last = found
+        self._is_over.set()
         try:
             self._until = self._asked.session.inspect().seq
         except AgentrailError:  # the session is gone for good: nothing of its events is left
@@ -312,6 +314,7 @@ class Following:
                         self._seen = envelope.seq
                         if self._is_ours(envelope):
                             await self._send.send(self._frames.frame(envelope))
+            await self._is_over.wait()  # the events of a session that is stopped end before its turn has its end
             await self._send.send(self._last)
 
     def _is_ours(self, envelope: Envelope) -> bool:
