@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
 from agentrail.host.access.identity import Authenticator, Identity
 from agentrail.host.access.request_rates import Rates
-from agentrail.host.answering.call_request import CallRequest, problem_answer
+from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
+from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, problem_answer
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import problem_of
 from agentrail.wire.routes import match

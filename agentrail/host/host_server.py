@@ -90,11 +90,14 @@ class Host:
         *hosts* are names under which the host is reached besides this address, *origins* those of pages of other sites
         that may use it. Without an authenticator, only this machine can reach it.
         """
-        token = None if self._authenticator else LocalToken()
-        if token is not None and unix is None and host not in LOOPBACK:
-            raise BadChoice("host", host, NEEDS_KEYS)
+        authenticator, fragment = self._authenticator, ""
+        if authenticator is None:
+            if unix is None and host not in LOOPBACK:
+                raise BadChoice("host", host, NEEDS_KEYS)
+            authenticator = token = LocalToken()
+            fragment = f"/{token.fragment}"
         policy = SitePolicy(
-            hosts=frozenset({*LOOPBACK[::2], "[::1]", f"[{host}]" if ":" in host else host, *hosts}),
+            hosts=frozenset({f"[{name}]" if ":" in name else name for name in (*LOOPBACK, host)}.union(hosts)),
             origins=frozenset(origins),
         )
         address: Address = Tcp(host, port) if unix is None else UnixSocket(unix)
@@ -102,7 +105,7 @@ class Host:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the requests of the host end with it
             # Taken out of the nursery, which would wrap it in a group. A cancellation is raised again below.
             try:
-                async with self._serving(nursery, policy, address, token) as serving:
+                async with self._serving(nursery, policy, address, authenticator, fragment) as serving:
                     yield serving
             except BaseException as error:  # noqa: BLE001, ASYNC103 - raised again below
                 failure = error
@@ -112,20 +115,24 @@ class Host:
 
     @asynccontextmanager
     async def _serving(
-        self, nursery: trio.Nursery, policy: SitePolicy, address: Address, token: LocalToken | None
+        self,
+        nursery: trio.Nursery,
+        policy: SitePolicy,
+        address: Address,
+        authenticator: Authenticator,
+        fragment: str,
     ) -> AsyncGenerator[Serving, None]:
         turns = Turns(self._rows, nursery)
         specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
         supervising = open_supervisor(journal=self._journal or MemoryJournal(), specs=SpecsOfProfiles(specs.returning))
         async with self._rows.running(), supervising as supervisor:
             specs.serve(supervisor)
-            authenticator = self._authenticator or token or LocalToken()
             application = self._application(specs, turns, nursery, authenticator)
             server = HttpServer(screened(policy, application.answer), Clock().now_ms, _http(self._limits))
             (listening,) = await nursery.start(server.serve, (address,))
             self._tell(listening.url)
             try:
-                yield Serving(listening.url, listening.url + ("/" + token.fragment if token else ""), supervisor)
+                yield Serving(listening.url, listening.url + fragment, supervisor)
             finally:
                 application.close()
                 with trio.CancelScope(shield=True):  # requests end also if the host is cancelled

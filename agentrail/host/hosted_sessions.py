@@ -31,11 +31,17 @@ def check_scope(call: HostCall, who: Identity) -> None:
 
 
 def check_owner(call: HostCall, who: Identity, name: SessionName) -> None:
-    """Raise `UnknownSession` if *call* is about a session of another user that *who* may not touch, or even see."""
-    if name.user == who.user:
-        check_scope(call, who)
-    elif call.others is None or not who.scopes & {call.others, ADMIN}:
+    """Raise `UnknownSession` if *call* is about a session of another user that *who* may not touch, or even see.
+
+    For own sessions, `check_scope` is enough.
+    """
+    if name.user != who.user and not is_for_others(call, who):
         raise UnknownSession(name.visible)
+
+
+def is_for_others(call: HostCall, who: Identity) -> bool:
+    """Whether *who* may do *call* with sessions of other users of the tenant."""
+    return call.others is not None and bool(who.scopes & {call.others, ADMIN})
 
 
 async def woken(handle: SessionHandle) -> SessionHandle:
@@ -65,10 +71,7 @@ class HostedSessions:
 
     async def running(self, name: SessionName) -> SessionHandle:
         """Return the session *name*, which is brought back if it is only stored; raise `UnknownSession` if none is."""
-        try:
-            handle = self._supervisor.session(name.internal)
-        except UnknownSession:
-            handle = await self._supervisor.resume(name.internal)
+        handle = self.here(name) or await self._supervisor.resume(name.internal)
         await woken(handle)
         self._turns.of(handle)
         return handle

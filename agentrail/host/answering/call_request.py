@@ -14,7 +14,6 @@ from agentrail.host.plugins.plugin_values import Kind, RequestContext
 from agentrail.runtime.shared.ids import new_id
 from agentrail.wire.calls import JSON, HostCall
 from agentrail.wire.limits import HostLimits
-from agentrail.wire.problems import MEDIA_TYPE, Problem
 from agentrail.wire.strict_reading import check_media, command_of, read_body, read_query
 from agentrail.wire.views import View, to_json
 
@@ -76,8 +75,3 @@ class CallRequest:
 def json_answer(status: int, content: bytes, headers: Headers = ()) -> HttpResponse:
     """Return an answer with JSON as its content, which no cache may keep."""
     return HttpResponse(status, (("content-type", JSON), NO_STORE, *headers), content)
-
-
-def problem_answer(problem: Problem) -> HttpResponse:
-    """Return an answer that tells of a problem."""
-    return HttpResponse(problem.status, (("content-type", MEDIA_TYPE), NO_STORE, *problem.headers), problem.content)

@@ -19,7 +19,7 @@ KEPT_BYTES: Final = 4 * 1024 * 1024
 
 
 class EventFrames:
-    """Makes frames, and sends those of one subscription."""
+    """Makes frames of events, and keeps the last ones for others who listen."""
 
     def __init__(self, limits: HostLimits) -> None:
         self._limits = limits

@@ -12,8 +12,8 @@ from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.http11.static_content import StaticContent
 from agentrail.runtime.shared.sanitize import Contained
 from agentrail.wire.calls import HTML, JSON
-from agentrail.wire.openapi import document
-from agentrail.wire.views import CheckView, HealthView, ReadyView, to_json
+from agentrail.wire.openapi import openapi_json
+from agentrail.wire.views import CheckView, HealthView, ReadyView
 
 NOT_READY: Final = 503
 
@@ -42,7 +42,7 @@ class HostCalls:
         self._checks = checks
         self._seconds = seconds
         self._page = StaticContent(PAGE, HTML)
-        self._document = StaticContent(to_json(document()), JSON)
+        self._document = StaticContent(openapi_json(), JSON)
 
     async def health(self, exchange: CallRequest) -> HttpResponse:
         """Say that the host answers."""

@@ -11,7 +11,7 @@ import trio
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import BadQuery, ScopeMissing, SessionExists, SessionStored, UnknownSession
 from agentrail.host.answering.call_request import CallRequest
-from agentrail.host.hosted_sessions import ADMIN, HostedSessions, woken
+from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, woken
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.runtime.diagnosis.crash_reports import ChildView
@@ -65,7 +65,7 @@ class SessionCalls:
         """List the sessions of the user, or of others of the tenant."""
         query, who, limits = exchange.query(SessionsQuery), exchange.who, exchange.limits
         owner = who.user if query.owner is None else query.owner
-        if owner != who.user and not who.scopes & {exchange.call.others, ADMIN}:
+        if owner != who.user and not is_for_others(exchange.call, who):
             raise ScopeMissing(exchange.call.name, exchange.call.others or ADMIN)
         limit = min(query.limit or limits.page, limits.most_page)
         wanted = SessionFilter(

@@ -1,4 +1,4 @@
-"""Calls that steer and decide: steer, abort, approve, reject, respond, compact; and the list of what waits."""
+"""Calls that change the course of a session: abort, approve, reject, respond, compact, another model."""
 
 from __future__ import annotations
 

@@ -26,11 +26,11 @@ from agentrail.errors import (
     UnknownSession,
     UsageError,
 )
-from agentrail.host.answering.call_request import CallRequest, json_answer, problem_answer
+from agentrail.host.answering.call_request import CallRequest, json_answer
 from agentrail.host.answering.event_frames import EventFrames
-from agentrail.host.hosted_sessions import HostedSessions, check_scope
+from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import Turns
-from agentrail.host.http11.http_messages import Headers, HttpResponse, Send
+from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, problem_answer
 from agentrail.host.plugins.plugin_values import Kind, Request, RequestContext
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
 from agentrail.runtime.events.subscription import Subscription
@@ -134,7 +134,6 @@ class TalkCalls:
         """Return the session that the request is for. One that has no name gets one, the same for the same command."""
         if body.session:
             return self._sessions.name(exchange.call, exchange.who, body.session)
-        check_scope(exchange.call, exchange.who)
         return new_name(exchange.who.tenant, exchange.who.user, exchange.made_name)
 
     async def _live(
@@ -162,9 +161,14 @@ class TalkCalls:
         answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))  # no-op if there was an answer
 
     async def _carry_out(self, talk: Talk, step: Step) -> None:
-        message = talk.body.message
-        said = message if isinstance(message, str) else text_of(message)
-        asked = Request(said, (), talk.exchange.request.headers, talk.context.kind, talk.exchange.who, talk.context)
+        asked = Request(
+            text_of(_words(talk.body)),
+            (),
+            talk.exchange.request.headers,
+            talk.context.kind,
+            talk.exchange.who,
+            talk.context,
+        )
         answer = await self._rows.intercept(asked)
         if answer is not None:
             talk.life.outcome = "intercepted"
@@ -190,7 +194,7 @@ class TalkCalls:
         turns = self._turns.of(session)
         with turns.sending(talk.context):
             accepted = await session.by(talk.exchange.who.user).steer(
-                str(talk.body.message), when=when, command=talk.exchange.command
+                text_of(_words(talk.body)), when=when, command=talk.exchange.command
             )
             if accepted.status == "started":
                 turns.began(accepted.ref, talk.context)
@@ -238,8 +242,7 @@ class TalkCalls:
 
     async def _asked(self, session: SessionHandle, talk: Talk) -> PromptAsked:
         """Prompt the session."""
-        message = talk.body.message
-        words = (Text(message),) if isinstance(message, str) else message
+        words = _words(talk.body)
         command = talk.exchange.command or talk.context.request_id
         turns = self._turns.of(session)
         session = session.by(talk.exchange.who.user)
@@ -331,6 +334,11 @@ async def _relay(receive: trio.MemoryReceiveChannel[bytes], send: Send) -> None:
         await send(HEARTBEAT)  # the head goes out with the first bytes
         async for piece in receive:
             await send(piece)
+
+
+def _words(body: ChatBody) -> tuple[Part, ...]:
+    """Return what is said, as parts."""
+    return (Text(body.message),) if isinstance(body.message, str) else body.message
 
 
 def _outcome_of(error: AgentrailError) -> str:

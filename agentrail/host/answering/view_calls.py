@@ -1,4 +1,4 @@
-"""Calls that look: the events of a session as a stream, its messages, and what waits for a decision."""
+"""Calls that look at a session: its events as a stream, and its messages."""
 
 from __future__ import annotations
 

@@ -12,18 +12,16 @@ import trio
 from agentrail.errors import BodyTooLarge, OriginRefused
 from agentrail.host.http11.access_log import tell_request, told_target
 from agentrail.host.http11.http_limits import HttpLimits
-from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse, Streaming
+from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse, Streaming, problem_answer
 from agentrail.host.http11.inbound.received import PIECE, Inbound, PeerGone
 from agentrail.host.http11.inbound.request_body import ConnectionBody
 from agentrail.host.http11.inbound.request_head import RequestHead, read_head
 from agentrail.host.http11.outbound import DateHeader, Outbound
 from agentrail.host.http11.refusals import NOT_FOR_H11, HttpRefusal
 from agentrail.runtime.shared.sanitize import Contained, tell
-from agentrail.wire.problems import INTERNAL, MEDIA_TYPE, Problem, problem_of
+from agentrail.wire.problems import INTERNAL, problem_of
 
 log = logging.getLogger("agentrail.http")
-
-_PROBLEM_HEADERS: Final = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"))
 
 
 class Service(Protocol):
@@ -117,7 +115,7 @@ class HttpConnection:
             return await self._answered()
         except HttpRefusal as refusal:
             content = refusal.problem.content
-            head = self._outbound.prepared(_told(refusal.problem), close=True)
+            head = self._outbound.prepared(problem_answer(refusal.problem), close=True)
             await self._outbound.answer(head, content, bare=False)
             await self._linger()
             return False
@@ -164,9 +162,9 @@ class HttpConnection:
             return await self._service.handler(request)
         match failed[0]:
             case HttpRefusal() as refusal:
-                return _told(refusal.problem)
+                return problem_answer(refusal.problem)
             case BodyTooLarge() | OriginRefused() as error:
-                return _told(problem_of(error, "read the request"))
+                return problem_answer(problem_of(error, "read the request"))
             case PeerGone() as gone:
                 raise gone
             case error:
@@ -175,7 +173,7 @@ class HttpConnection:
     def _crashed(self, error: BaseException) -> HttpResponse:
         method, target = self._line or ("-", "-")
         tell(log, error, "the handler of %s %s failed", method, told_target(target), words=False)
-        return _told(INTERNAL)
+        return problem_answer(INTERNAL)
 
     def _prepared(self, response: HttpResponse, *, close: bool) -> tuple[HttpResponse, h11.Response]:
         try:
@@ -245,7 +243,3 @@ class HttpConnection:
 
 MOST_DROPPED: Final = 64
 """Pieces that are read and dropped before a connection is closed."""
-
-
-def _told(problem: Problem) -> HttpResponse:
-    return HttpResponse(problem.status, problem.headers + _PROBLEM_HEADERS, problem.content)

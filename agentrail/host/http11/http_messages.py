@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
 from agentrail.errors import BodyTooLarge
+from agentrail.wire.problems import MEDIA_TYPE, Problem
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -78,6 +79,15 @@ class HttpResponse:
     status: int
     headers: Headers = ()
     content: bytes | Streaming = b""
+
+
+PROBLEM: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"))
+"""Headers of each answer that tells of a problem."""
+
+
+def problem_answer(problem: Problem) -> HttpResponse:
+    """Return an answer that tells of a problem."""
+    return HttpResponse(problem.status, problem.headers + PROBLEM, problem.content)
 
 
 Handler: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]
