@@ -56,6 +56,18 @@ class Serving:
     """The supervisor of its sessions."""
 
 
+@frozen
+class Opened:
+    """A host that runs, without a server in front of it."""
+
+    application: Application
+    """Answers its requests."""
+    supervisor: Supervisor
+    """The supervisor of its sessions."""
+    frames: EventFrames
+    """The frames of all its streams of events."""
+
+
 class Host:
     """Serves agents: profiles say which, plugins what else happens, an authenticator to whom."""
 
@@ -122,28 +134,43 @@ class Host:
         authenticator: Authenticator,
         fragment: str,
     ) -> AsyncGenerator[Serving, None]:
-        turns = Turns(self._rows, nursery)
-        specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
-        supervising = open_supervisor(journal=self._journal or MemoryJournal(), specs=SpecsOfProfiles(specs.returning))
-        async with self._rows.running(), supervising as supervisor:
-            specs.serve(supervisor)
-            application = self._application(specs, turns, nursery, authenticator)
+        async with self.opened(nursery, authenticator) as opened:
+            application = opened.application
             server = HttpServer(screened(policy, application.answer), Clock().now_ms, _http(self._limits))
             (listening,) = await nursery.start(server.serve, (address,))
             self._tell(listening.url)
             try:
-                yield Serving(listening.url, listening.url + fragment, supervisor)
+                yield Serving(listening.url, listening.url + fragment, opened.supervisor)
             finally:
                 application.close()
                 with trio.CancelScope(shield=True):  # requests end also if the host is cancelled
                     await server.drain(self._limits.drain_seconds)
 
+    @asynccontextmanager
+    async def opened(self, nursery: trio.Nursery, authenticator: Authenticator) -> AsyncGenerator[Opened, None]:
+        """Start the plugins and the supervisor, and answer requests until the `async with` is left.
+
+        No server listens. The *nursery* is for the tasks of requests: cancel it after this.
+        """
+        turns = Turns(self._rows, nursery)
+        specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
+        supervising = open_supervisor(journal=self._journal or MemoryJournal(), specs=SpecsOfProfiles(specs.returning))
+        async with self._rows.running(), supervising as supervisor:
+            specs.serve(supervisor)
+            frames = EventFrames(self._limits)
+            application = self._application(specs, turns, nursery, authenticator, frames)
+            yield Opened(application, supervisor, frames)
+
     def _application(
-        self, specs: HostedSpecs, turns: Turns, nursery: trio.Nursery, authenticator: Authenticator
+        self,
+        specs: HostedSpecs,
+        turns: Turns,
+        nursery: trio.Nursery,
+        authenticator: Authenticator,
+        frames: EventFrames,
     ) -> Application:
         limits, supervisor = self._limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
-        frames = EventFrames(limits)
         talking = TalkCalls(sessions, self._rows, turns, frames, nursery)
         life, deciding = SessionCalls(sessions, supervisor), SteeringCalls(sessions)
         looking = ViewCalls(sessions, frames, authenticator)
