@@ -188,7 +188,7 @@ class Victim:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._program.communicate(timeout=10)
+        self._program.communicate(timeout=60)
         assert self._program.returncode == 0
 
 
