@@ -86,26 +86,45 @@ async def _abort(session: SessionHandle) -> None:
 
 
 async def cancels(samples: int) -> list[float]:
-    """Return the seconds from each cancel of a parked task to the moment at which another one hears of its end."""
+    """Return the seconds of the same on bare Trio, as one writes it: channels, a session, and a tool in its nursery.
+
+    From the call that sends the session what it is to do, until another task hears that the tool is gone.
+    """
     taken: list[float] = []
+    inbox_in, inbox = trio.open_memory_channel[str](10)
+    events_in, events = trio.open_memory_channel[str](10)
 
-    async def parked(scope: trio.CancelScope, ended: trio.Event) -> None:
-        with scope:
-            await trio.sleep_forever()
-        ended.set()
+    async def tool() -> None:
+        events_in.send_nowait("tool started")
+        await trio.sleep_forever()
 
-    async def cancel(scope: trio.CancelScope) -> None:  # noqa: ASYNC124 - a task, as the abort is one
-        scope.cancel()
+    async def turn() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tool)
+            async for letter in inbox:
+                if letter == "abort":
+                    nursery.cancel_scope.cancel()
 
-    async with trio.open_nursery() as nursery:
+    async def session() -> None:
+        async for _ in inbox:
+            await turn()
+            await events_in.send("aborted")
+
+    async def abort() -> None:
+        await inbox_in.send("abort")
+
+    async with trio.open_nursery() as whole:
+        whole.start_soon(session)
         for _ in range(WARM + samples):
-            scope, ended = trio.CancelScope(), trio.Event()
-            nursery.start_soon(parked, scope, ended)
+            await inbox_in.send("prompt")
+            await events.receive()
             await trio.sleep(PAUSE)
-            began = time.perf_counter()
-            nursery.start_soon(cancel, scope)
-            await ended.wait()
-            taken.append(time.perf_counter() - began)
+            async with trio.open_nursery() as nursery:
+                began = time.perf_counter()
+                nursery.start_soon(abort)
+                await events.receive()
+                taken.append(time.perf_counter() - began)
+        whole.cancel_scope.cancel()
     return taken[WARM:]
 
 
