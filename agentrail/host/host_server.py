@@ -26,7 +26,6 @@ from agentrail.host.application import Application, CarryOut
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
-from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Address, Tcp, UnixSocket
 from agentrail.host.http11.site_policy import SitePolicy, screened
@@ -136,7 +135,7 @@ class Host:
     ) -> AsyncGenerator[Serving, None]:
         async with self.opened(nursery, authenticator) as opened:
             application = opened.application
-            server = HttpServer(screened(policy, application.answer), Clock().now_ms, _http(self._limits))
+            server = HttpServer(screened(policy, application.answer), Clock().now_ms, self._limits)
             (listening,) = await nursery.start(server.serve, (address,))
             self._tell(listening.url)
             try:
@@ -209,17 +208,3 @@ class Host:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
-
-
-def _http(limits: HostLimits) -> HttpLimits:
-    return HttpLimits(
-        head=limits.header_bytes,
-        target=limits.target_chars,
-        headers=limits.header_count,
-        head_time=limits.header_seconds,
-        body=limits.body_bytes,
-        body_idle=limits.body_seconds,
-        keep_alive=limits.idle_seconds,
-        write_time=limits.write_seconds,
-        connections=limits.connections,
-    )

@@ -38,6 +38,8 @@ class HostLimits(Authored, kw_only=True):
 
     connections: int = 1_000
     """The most open connections; with more, the one that has waited longest for a request is closed."""
+    connections_per_address: int = 64
+    """The most connections of one IPv4 address, or one IPv6 network of 64 bits; a proxy before the host needs more."""
     header_seconds: float = 10.0
     """Within how many seconds the line and the headers of a request have to arrive."""
     body_seconds: float = 30.0

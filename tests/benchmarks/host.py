@@ -18,11 +18,11 @@ from typing import Final
 
 import trio
 
-from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Tcp
 from agentrail.runtime.shared.clock import Clock
+from agentrail.wire.limits import HostLimits
 
 REPEATS: Final = 9
 REQUESTS: Final = 2_000
@@ -49,7 +49,7 @@ async def health(_: HttpRequest) -> HttpResponse:
 
 async def serve() -> None:
     """Serve on any free port of loopback, and print it."""
-    server = HttpServer(health, Clock().now_ms, HttpLimits(per_address=10_000))
+    server = HttpServer(health, Clock().now_ms, HostLimits(connections=10_000, connections_per_address=10_000))
     async with trio.open_nursery() as nursery:
         (listening,) = await nursery.start(server.serve, [Tcp()])
         print(listening.port, flush=True)

@@ -11,7 +11,6 @@ import trio
 
 from agentrail.errors import BodyTooLarge, OriginRefused
 from agentrail.host.http11.access_log import tell_request, told_target
-from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse, Streaming, problem_answer
 from agentrail.host.http11.inbound.received import PIECE, Inbound, PeerGone
 from agentrail.host.http11.inbound.request_body import ConnectionBody
@@ -19,6 +18,7 @@ from agentrail.host.http11.inbound.request_head import RequestHead, read_head
 from agentrail.host.http11.outbound import DateHeader, Outbound
 from agentrail.host.http11.refusals import NOT_FOR_H11, HttpRefusal
 from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import INTERNAL, problem_of
 
 log = logging.getLogger("agentrail.http")
@@ -28,7 +28,7 @@ class Service(Protocol):
     """What the connections of a server share."""
 
     handler: Handler
-    limits: HttpLimits
+    limits: HostLimits
     date: DateHeader
     draining: bool
 
@@ -61,7 +61,7 @@ class HttpConnection:
         self._stream = stream
         self._service = service
         self.peer = peer
-        self._machine = h11.Connection(h11.SERVER, service.limits.head)
+        self._machine = h11.Connection(h11.SERVER, service.limits.header_bytes)
         self._inbound = Inbound(stream, service.limits)
         self._outbound = Outbound(stream, self._machine, service.limits, service.date)
         self._rest: trio.CancelScope | None = None
@@ -95,7 +95,7 @@ class HttpConnection:
             return False
         limits = self._service.limits
         came = False
-        with trio.move_on_after(limits.head_time if self._first else limits.keep_alive) as rest:
+        with trio.move_on_after(limits.header_seconds if self._first else limits.idle_seconds) as rest:
             self._rest = rest
             self._service.rests(self)
             try:
@@ -222,7 +222,7 @@ class HttpConnection:
         """Cancel *scope* when the peer goes away; stop watching if it sends more than another head meanwhile."""
         try:
             while await self._inbound.more_whenever():
-                if len(self._inbound.buffer) > self._service.limits.head:
+                if len(self._inbound.buffer) > self._service.limits.header_bytes:
                     return
         except PeerGone:
             pass
@@ -231,7 +231,7 @@ class HttpConnection:
     async def _linger(self) -> None:
         """Read on for a while: if bytes were left unread, closing would take the answer from the peer (TCP reset)."""
         with (
-            trio.move_on_after(self._service.limits.linger),
+            trio.move_on_after(LINGER),
             suppress(trio.BrokenResourceError, trio.ClosedResourceError),
         ):
             if isinstance(self._stream, trio.SocketStream):
@@ -241,5 +241,8 @@ class HttpConnection:
                     return
 
 
+LINGER: Final = 1.0
+"""Seconds for which a connection that is closed early goes on reading, so that its peer gets the answer."""
+
 MOST_DROPPED: Final = 64
-"""Pieces that are read and dropped before a connection is closed."""
+"""Pieces that are read and dropped in that time."""

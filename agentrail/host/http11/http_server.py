@@ -13,14 +13,14 @@ from typing import Final, TypeAlias
 
 import trio
 
-from agentrail.host.http11.http_connection import HttpConnection
-from agentrail.host.http11.http_limits import HttpLimits
+from agentrail.host.http11.http_connection import LINGER, HttpConnection
 from agentrail.host.http11.http_messages import Handler
 from agentrail.host.http11.inbound.received import PIECE
 from agentrail.host.http11.listening import Address, Listening, opened
 from agentrail.host.http11.outbound import DateHeader
 from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
 from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.wire.limits import DEFAULTS, HostLimits
 from agentrail.wire.problems import MEDIA_TYPE
 
 log = logging.getLogger("agentrail.http")
@@ -42,9 +42,9 @@ Started: TypeAlias = trio.TaskStatus[Sequence[Listening]]
 class HttpServer:
     """Serves connections until it is drained. Its *handler* is called once for each request."""
 
-    def __init__(self, handler: Handler, now_ms: Callable[[], int], limits: HttpLimits | None = None) -> None:
+    def __init__(self, handler: Handler, now_ms: Callable[[], int], limits: HostLimits = DEFAULTS) -> None:
         self.handler = handler
-        self.limits = limits or HttpLimits()
+        self.limits = limits
         self.date = DateHeader(now_ms)
         self.draining = False
         self._drained = trio.Event()
@@ -135,12 +135,12 @@ class HttpServer:
                 await HttpConnection(stream, peer, self).serve()
         finally:
             # A peer that does not read keeps TLS from saying goodbye; it is cut then.
-            with trio.move_on_after(self.limits.linger):
+            with trio.move_on_after(LINGER):
                 await stream.aclose()
 
     def _has_place(self, network: str) -> bool:
         """Whether one more connection may be served; if the server is full, the one that has waited longest goes."""
-        if network != UNIX and self._of_network[network] >= self.limits.per_address:
+        if network != UNIX and self._of_network[network] >= self.limits.connections_per_address:
             return False
         if self._open < self.limits.connections:
             return True
@@ -154,7 +154,7 @@ class HttpServer:
     async def _is_encrypted(self, stream: Stream) -> bool:
         """Shake hands if the connection uses TLS; return false if that fails, or takes too long."""
         if isinstance(stream, trio.SSLStream):
-            with trio.move_on_after(self.limits.head_time), suppress(trio.BrokenResourceError):
+            with trio.move_on_after(self.limits.header_seconds), suppress(trio.BrokenResourceError):
                 await stream.do_handshake()
                 return True
             return False
@@ -166,7 +166,7 @@ class HttpServer:
             if isinstance(stream, trio.SocketStream) and self._told < MOST_TOLD:
                 self._told += 1
                 try:
-                    with trio.move_on_after(self.limits.linger), suppress(trio.BrokenResourceError):
+                    with trio.move_on_after(LINGER), suppress(trio.BrokenResourceError):
                         await stream.send_all(_full())
                         await stream.send_eof()
                         while await stream.receive_some(PIECE):

@@ -11,9 +11,9 @@ import h11
 import trio
 
 from agentrail.errors import BadChoice, WrongType
-from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.http11.inbound.received import PIECE, PeerGone
+from agentrail.wire.limits import HostLimits
 
 OWNED: Final = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
 """Headers that the connection alone sets: they say where an answer ends."""
@@ -45,7 +45,7 @@ class Outbound:
 
     __slots__ = ("_cut", "_date", "_limits", "_machine", "_stream", "sent", "status")
 
-    def __init__(self, stream: trio.abc.Stream, machine: h11.Connection, limits: HttpLimits, date: DateHeader) -> None:
+    def __init__(self, stream: trio.abc.Stream, machine: h11.Connection, limits: HostLimits, date: DateHeader) -> None:
         self._stream = stream
         self._machine = machine
         self._limits = limits
@@ -110,7 +110,7 @@ class Outbound:
             raise PeerGone
         self._cut = True  # until all is sent: after half a piece, nothing may follow
         for at in range(0, len(data), PIECE):
-            with trio.move_on_after(self._limits.write_time) as scope:
+            with trio.move_on_after(self._limits.write_seconds) as scope:
                 try:
                     await self._stream.send_all(data if len(data) <= PIECE else data[at : at + PIECE])
                 except (trio.BrokenResourceError, trio.ClosedResourceError) as error:

@@ -12,8 +12,8 @@ import trio
 import trustme
 
 from agentrail.errors import CannotListen
-from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.listening import Tcp, UnixSocket, opened, tls_context
+from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import everything, request, served, statuses
 
 CLOSE = request("GET / HTTP/1.1", "Connection: close")
@@ -171,7 +171,7 @@ async def test_what_is_no_tls_is_closed_and_harms_nobody(certified: Certified) -
 
 
 async def test_a_handshake_that_does_not_come_takes_no_place_for_long(certified: Certified) -> None:
-    limits = HttpLimits(head_time=0.05)
+    limits = HostLimits(header_seconds=0.05)
     async with served(limits=limits, address=certified.address) as one, await one.connect() as stream:
         assert await everything(stream) == b""
 

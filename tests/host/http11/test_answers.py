@@ -10,10 +10,10 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse, Send
 from agentrail.host.http11.refusals import BAD_HOST, HttpRefusal
 from agentrail.host.http11.static_content import StaticContent
+from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import everything, request, served, statuses
 
 CLOSE = request("GET / HTTP/1.1", "Connection: close")
@@ -305,7 +305,7 @@ async def test_content_is_sent_unless_the_client_has_it(tags: str | None, status
 
 async def test_each_request_is_one_line_without_values(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "agentrail.access")
-    async with served(limits=HttpLimits()) as one:
+    async with served(limits=HostLimits()) as one:
         await one.talk(
             request("GET /v1/ab?since=1&token=secret&secret&a%20b=secret&=secret HTTP/1.1", "X: secret")
             + request("HEAD / HTTP/1.1")

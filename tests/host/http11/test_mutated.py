@@ -15,8 +15,8 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, Send
+from agentrail.wire.limits import HostLimits
 from tests.host.http11.mutating import mutated
 from tests.host.http11.served import Served, echo, everything, request, served, statuses
 from tests.profiles import CAMPAIGN
@@ -87,7 +87,7 @@ class Peers:
 async def test_mutated_requests_do_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
     steps = Steps()
-    async with served(either, HttpLimits()) as one:
+    async with served(either, HostLimits()) as one:
         peers = Peers(one, seed=20)
         await peers.send(WARMING)
         before = memory()

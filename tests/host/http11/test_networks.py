@@ -8,9 +8,9 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_server import network_of
 from agentrail.host.http11.listening import UnixSocket
+from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import request, served, statuses
 
 
@@ -33,7 +33,7 @@ def test_an_address_is_counted_with_its_network(one: str, other: str, together: 
 
 async def test_connections_of_a_unix_socket_are_not_counted_by_address(tmp_path: Path) -> None:
     path = tmp_path / "socket"
-    limits = HttpLimits(per_address=1)
+    limits = HostLimits(connections_per_address=1)
     async with served(limits=limits, address=UnixSocket(path)) as server:
         streams = [await trio.open_unix_socket(path) for _ in range(3)]
         for stream in streams:

@@ -7,11 +7,11 @@ from typing import Final
 
 import trio
 
-from agentrail.host.http11.http_limits import KIB, HttpLimits
 from agentrail.host.http11.inbound.request_head import refuse_control
 from agentrail.host.http11.refusals import CUT_HEAD, ENDLESS_LINE, LATE_HEAD, LONG_HEAD, HttpRefusal
+from agentrail.wire.limits import HostLimits
 
-PIECE: Final = 64 * KIB
+PIECE: Final = 64 * 1024
 """The most bytes that are received, or sent, at once."""
 
 _END: Final = b"\r\n\r\n"
@@ -26,7 +26,7 @@ class Inbound:
 
     __slots__ = ("_limits", "_stream", "buffer")
 
-    def __init__(self, stream: trio.abc.Stream, limits: HttpLimits) -> None:
+    def __init__(self, stream: trio.abc.Stream, limits: HostLimits) -> None:
         self._stream = stream
         self._limits = limits
         self.buffer = bytearray()
@@ -50,14 +50,14 @@ class Inbound:
         """Return the bytes of the next head, of which some are there already; raise `HttpRefusal` if none can come."""
         seen = 0
         deadline = math.inf
-        while (end := self.buffer.find(_END, max(seen - len(_END), 0), self._limits.head)) < 0:
+        while (end := self.buffer.find(_END, max(seen - len(_END), 0), self._limits.header_bytes)) < 0:
             self._refuse(seen)
             seen = len(self.buffer)
             if deadline == math.inf:
-                deadline = trio.current_time() + self._limits.head_time
+                deadline = trio.current_time() + self._limits.header_seconds
             came = await self.more(max(deadline - trio.current_time(), 0))
             if came is None:
-                raise HttpRefusal(LATE_HEAD, self._limits.head_time)
+                raise HttpRefusal(LATE_HEAD, self._limits.header_seconds)
             if not came:
                 raise HttpRefusal(CUT_HEAD)
         head = bytes(self.buffer[: end + len(_END)])
@@ -66,7 +66,7 @@ class Inbound:
 
     def _refuse(self, seen: int) -> None:
         """Raise `HttpRefusal` if what is there cannot become a head; the first *seen* bytes are known to be good."""
-        buffer, most = self.buffer, self._limits.head
+        buffer, most = self.buffer, self._limits.header_bytes
         end = min(len(buffer), most)
         refuse_control(buffer, max(seen - 1, 0), end - buffer.endswith(b"\r", 0, end))
         if len(buffer) >= most:

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 import h11
 import trio
 
-from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_messages import Body
 from agentrail.host.http11.inbound.chunking import ChunkedBody, Framing, PlainBody
 from agentrail.host.http11.inbound.received import Inbound
 from agentrail.host.http11.inbound.request_head import RequestHead
 from agentrail.host.http11.refusals import CUT_BODY, LATE_BODY, HttpRefusal
+from agentrail.wire.limits import HostLimits
 
 
 class ConnectionBody(Body):
@@ -25,7 +25,7 @@ class ConnectionBody(Body):
         head: RequestHead,
         inbound: Inbound,
         machine: h11.Connection,
-        limits: HttpLimits,
+        limits: HostLimits,
         say_continue: Callable[[], Awaitable[None]],
     ) -> None:
         self._framing: Framing = ChunkedBody() if head.length is None else PlainBody(head.length)
@@ -47,7 +47,7 @@ class ConnectionBody(Body):
     @property
     def limit(self) -> int:
         """The most bytes that `read` takes, if it is given no limit."""
-        return self._limits.body
+        return self._limits.body_bytes
 
     @property
     def ended(self) -> bool:
@@ -104,8 +104,8 @@ class ConnectionBody(Body):
             self._waits = False
             if not self._inbound.buffer:
                 await self._say_continue()
-        came = await self._inbound.more(self._limits.body_idle)
+        came = await self._inbound.more(self._limits.body_seconds)
         if came is None:
-            raise HttpRefusal(LATE_BODY, self._limits.body_idle)
+            raise HttpRefusal(LATE_BODY, self._limits.body_seconds)
         if not came:
             raise HttpRefusal(CUT_BODY)

@@ -12,7 +12,6 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.host.http11.http_limits import HttpLimits
 from agentrail.host.http11.http_messages import Headers
 from agentrail.host.http11.refusals import (
     BAD_HEADER,
@@ -41,6 +40,7 @@ from agentrail.host.http11.refusals import (
     HttpRefusal,
 )
 from agentrail.host.http11.site_policy import is_host
+from agentrail.wire.limits import HostLimits
 
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
@@ -89,13 +89,13 @@ class RequestHead:
     """Whether the peer waits for `100 Continue` before it sends the body."""
 
 
-def read_head(raw: bytes, limits: HttpLimits) -> RequestHead:
+def read_head(raw: bytes, limits: HostLimits) -> RequestHead:
     """Return the head in *raw*, which ends with an empty line; raise `HttpRefusal` if it is not valid."""
     refuse_control(raw)
     first, *lines = raw[:-4].decode("latin-1").split("\r\n")
     method, target, version = _request_line(first, limits)
-    if len(lines) > limits.headers:
-        raise HttpRefusal(MANY_HEADERS, limits.headers)
+    if len(lines) > limits.header_count:
+        raise HttpRefusal(MANY_HEADERS, limits.header_count)
     headers = tuple(map(_header, lines))
     once = _singles(headers)
     if not is_host(once.get("host")):
@@ -115,7 +115,7 @@ def refuse_control(raw: bytes | bytearray, start: int = 0, end: int = sys.maxsiz
         raise HttpRefusal(CONTROL)
 
 
-def _request_line(line: str, limits: HttpLimits) -> tuple[str, str, str]:
+def _request_line(line: str, limits: HostLimits) -> tuple[str, str, str]:
     parts = line.split(" ")
     if len(parts) != 3 or not _TOKEN.fullmatch(parts[0]):  # noqa: PLR2004 - method, target, version
         raise HttpRefusal(BAD_REQUEST_LINE)
@@ -126,8 +126,8 @@ def _request_line(line: str, limits: HttpLimits) -> tuple[str, str, str]:
         raise HttpRefusal(BAD_REQUEST_LINE)
     if method not in METHODS:
         raise HttpRefusal(OTHER_METHOD, ", ".join(sorted(METHODS)))
-    if len(target) > limits.target:
-        raise HttpRefusal(LONG_TARGET, limits.target)
+    if len(target) > limits.target_chars:
+        raise HttpRefusal(LONG_TARGET, limits.target_chars)
     return method, target, version
 
 
