@@ -109,6 +109,7 @@ _HOMES = {
 _PACKAGES = (
     "errors",
     "events",
+    "host",
     "journals",
     "mcp",
     "models",

@@ -22,6 +22,7 @@ PACKAGES: Final = (
     "agentrail",
     "agentrail.errors",
     "agentrail.events",
+    "agentrail.host",
     "agentrail.journals",
     "agentrail.mcp",
     "agentrail.models",
@@ -30,7 +31,7 @@ PACKAGES: Final = (
     "agentrail.testing",
     "agentrail.tools",
 )
-RE_EXPORTS: Final = ("events", "journals", "mcp", "models", "sandboxes")
+RE_EXPORTS: Final = ("events", "host", "journals", "mcp", "models", "sandboxes")
 HEAVY: Final = (
     "trio",
     "httpx",
@@ -129,6 +130,12 @@ WRITTEN: Final = (
     ("agentrail", "SessionSpec"),
     ("agentrail", "Subscription"),
     ("agentrail", "Supervisor"),
+    ("agentrail.host", "Authenticator"),
+    ("agentrail.host", "Host"),
+    ("agentrail.host", "HostPlugin"),
+    ("agentrail.host", "Profile"),
+    ("agentrail.host", "Request"),
+    ("agentrail.host", "Serving"),
     ("agentrail.journals", "Journal"),
     ("agentrail.models", "Model"),
     ("agentrail.plugins", "BeforeTool"),
@@ -153,7 +160,11 @@ NOT_OURS: Final = (
 NEVER_WRITTEN: Final = frozenset(
     {
         "Answer",  # of a command, in a record: a journal passes it on
+        "Built",  # a specification, or an awaitable of one
         "Form",  # a class, or a JSON Schema
+        "Nothing",  # what a hook of a host plugin returns: `None`, or an awaitable of it
+        "Nursery",  # Trio's, for a host that is opened without a server
+        "Opened",  # such a host, for tests of ours
         "Said",  # text, or parts
         "Spare",  # a fallback model of a drawn world, which is given as a name
     }

@@ -28,15 +28,17 @@ class Profile(Authored, gc=True):
     """Functions that add context to each turn of these sessions."""
 
 
-Resolve: TypeAlias = Callable[[RequestContext], Profile | Awaitable[Profile | None] | None]
-Profiles: TypeAlias = Sequence[Profile] | Resolve
+ProfileOf: TypeAlias = Callable[[RequestContext], Profile | Awaitable[Profile | None] | None]
+"""A function from the context of a request to the profile that serves it, or to `None`; it may be async."""
+Profiles: TypeAlias = Sequence[Profile] | ProfileOf
+"""The profiles of a host: a list, the first of which serves requests that name none; or a function that finds one."""
 
 
 class ProfileTable:
     """Finds the profile of a request, and of a stored session that comes back."""
 
     def __init__(self, profiles: Profiles) -> None:
-        self._resolve: Resolve | None = None
+        self._resolve: ProfileOf | None = None
         self._known: dict[str, Profile] = {}
         if callable(profiles):
             self._resolve = profiles

@@ -18,7 +18,7 @@ _HEADING = re.compile(r"^#+ (.+)$")
 _NAME = re.compile(r"^\| `(\w+)` \|")
 
 PACKAGES = (
-    *("agentrail", "agentrail.journals", "agentrail.mcp", "agentrail.models", "agentrail.plugins"),
+    *("agentrail", "agentrail.host", "agentrail.journals", "agentrail.mcp", "agentrail.models", "agentrail.plugins"),
     *("agentrail.sandboxes", "agentrail.testing", "agentrail.tools"),
 )
 

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from agentrail.host.access.identity import Identity
 from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse
-from agentrail.host.plugins.plugin_values import Kind, RequestContext
+from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
 from agentrail.runtime.shared.ids import new_id
 from agentrail.wire.calls import JSON, HostCall
 from agentrail.wire.limits import HostLimits
@@ -59,7 +59,7 @@ class CallRequest:
         command = self.command
         return new_id() if command is None else f"s-{command[2:34]}"
 
-    def context(self, kind: Kind, session: str = "", agent: str | None = None) -> RequestContext:
+    def context(self, kind: RequestKind, session: str = "", agent: str | None = None) -> RequestContext:
         """Return the context that host plugins get of a request that goes to an agent."""
         return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", f"r-{secrets.token_hex(16)}")
 

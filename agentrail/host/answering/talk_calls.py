@@ -31,7 +31,7 @@ from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, problem_answer
-from agentrail.host.plugins.plugin_values import Kind, Request, RequestContext
+from agentrail.host.plugins.plugin_values import Request, RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
@@ -120,7 +120,7 @@ class TalkCalls:
 
     # The life of a request
 
-    async def _lived(self, exchange: CallRequest, kind: Kind, body: ChatBody, step: Step) -> HttpResponse:
+    async def _lived(self, exchange: CallRequest, kind: RequestKind, body: ChatBody, step: Step) -> HttpResponse:
         """Return the answer to a request; its life goes on in a task of the host."""
         if body.files:
             raise UnknownFile(body.files[0])

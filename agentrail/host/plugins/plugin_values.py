@@ -15,7 +15,7 @@ from agentrail.values.tools import Err, Ok
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Authored
 
-Kind: TypeAlias = Literal["chat", "stream", "ws", "none"]
+RequestKind: TypeAlias = Literal["chat", "stream", "ws", "none"]
 """How a request came in; `none`: no request began the turn, but a recovery or a timer."""
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -24,7 +24,7 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 class RequestContext(Authored, gc=True):
     """Whose request it is, and what it is about. One request has one context, which all hooks of all plugins get."""
 
-    kind: Kind
+    kind: RequestKind
     """How the request came in: `chat`, `stream` or `ws`; `none` for a turn that no request began."""
     tenant_id: str
     """Id of the tenant."""
@@ -75,7 +75,7 @@ class Request(Authored, gc=True):
     """The files that came with it."""
     headers: tuple[tuple[str, str], ...]
     """The headers of the HTTP request, with names in lower case."""
-    kind: Kind
+    kind: RequestKind
     """How the request came in."""
     identity: Identity
     """Who makes the request."""
