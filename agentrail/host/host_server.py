@@ -18,6 +18,7 @@ from agentrail.host.access.identity import Authenticator
 from agentrail.host.access.local_token import LocalToken
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.answering.host_calls import HostCalls
+from agentrail.host.answering.listing_calls import ListingCalls
 from agentrail.host.answering.session_calls import SessionCalls
 from agentrail.host.answering.steering_calls import SteeringCalls
 from agentrail.host.answering.talk_calls import TalkCalls
@@ -195,6 +196,7 @@ class Host:
             "compact": deciding.compact,
             "switch_model": deciding.switch_model,
             "tree": life.tree,
+            "commands": ListingCalls(self._rows).commands,
             "events": looking.events,
             "messages": looking.messages,
             "health": about.health,
