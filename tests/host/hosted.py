@@ -16,6 +16,7 @@ from agentrail import SessionSpec
 from agentrail.host.access.api_keys import ApiKeys, new_key, written
 from agentrail.host.host_server import Host, Serving
 from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host.plugins.rows import OnPluginError
 from agentrail.host.profiles import Profile, Profiles
 from agentrail.ports.journal import Journal
 from agentrail.testing import ScriptedModel
@@ -57,9 +58,17 @@ async def open_desk(
     journal: Journal | None = None,
     limits: HostLimits = DEFAULTS,
     keys: ApiKeys | None = None,
+    on_plugin_error: OnPluginError | None = None,
 ) -> AsyncGenerator[Desk, None]:
     given: Profiles = [Profile("desk", profiles)] if isinstance(profiles, SessionSpec) else profiles
-    host = Host(given, plugins, authenticator=keys or ApiKeys(lines=LINES), journal=journal, limits=limits)
+    host = Host(
+        given,
+        plugins,
+        on_plugin_error=on_plugin_error,
+        authenticator=keys or ApiKeys(lines=LINES),
+        journal=journal,
+        limits=limits,
+    )
     async with host.serving() as serving:
         clients = {
             name: httpx.AsyncClient(

@@ -26,12 +26,13 @@ from agentrail.errors import (
     UnknownSession,
     UsageError,
 )
-from agentrail.host.answering.call_request import CallRequest, json_answer
+from agentrail.host.answering.call_request import NO_STORE, CallRequest
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, problem_answer
-from agentrail.host.plugins.plugin_values import Request, RequestContext, RequestKind
+from agentrail.host.plugins.hook_answers import NO_BODY
+from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
@@ -43,6 +44,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import PromptDropped, PromptQueued, PromptReceived
 from agentrail.values.json import thaw
 from agentrail.wire.bodies import ChatBody, PromptBody, SteerBody
+from agentrail.wire.calls import JSON
 from agentrail.wire.problems import INTERNAL, problem_of
 from agentrail.wire.public_ids import SessionName, new_name
 from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, REPLY, frame
@@ -172,8 +174,7 @@ class TalkCalls:
         answer = await self._rows.intercept(asked)
         if answer is not None:
             talk.life.outcome = "intercepted"
-            headers = tuple((key.lower(), value) for key, value in answer.headers.items())
-            talk.reply(json_answer(answer.status, to_json(thaw(answer.body)), headers))
+            talk.reply(_handled(answer))
             return
         await step(talk)
 
@@ -334,6 +335,14 @@ async def _relay(receive: trio.MemoryReceiveChannel[bytes], send: Send) -> None:
         await send(HEARTBEAT)  # the head goes out with the first bytes
         async for piece in receive:
             await send(piece)
+
+
+def _handled(answer: HandledResponse) -> HttpResponse:
+    """Return the response that a plugin gives; its headers take the place of ours."""
+    headers = dict([NO_STORE] if answer.status in NO_BODY else [("content-type", JSON), NO_STORE])
+    headers |= {name.lower(): value for name, value in answer.headers.items()}
+    content = b"" if answer.status in NO_BODY else to_json(thaw(answer.body))
+    return HttpResponse(answer.status, tuple(headers.items()), content)
 
 
 def _words(body: ChatBody) -> tuple[Part, ...]:

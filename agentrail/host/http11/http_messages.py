@@ -72,9 +72,28 @@ class HttpRequest:
         return next((value for key, value in self.headers if key == name), None)
 
 
+OWNED: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "date",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers of an answer that the connection alone sets: they are about the connection, or say where the answer ends."""
+
+WITHOUT_CONTENT: Final = frozenset({204, 304})
+"""The statuses of answers that end with their head."""
+
+
 @frozen
 class HttpResponse:
-    """An answer. `Connection`, `Content-Length`, `Date` and `Transfer-Encoding` are added by the connection."""
+    """An answer, without the headers of `OWNED`."""
 
     status: int
     headers: Headers = ()

@@ -11,15 +11,11 @@ import h11
 import trio
 
 from agentrail.errors import BadChoice, WrongType
-from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT, HttpResponse
 from agentrail.host.http11.inbound.received import PIECE, PeerGone
 from agentrail.wire.limits import HostLimits
 
-OWNED: Final = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
-"""Headers that the connection alone sets: they say where an answer ends."""
-
 _PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
-WITHOUT_CONTENT: Final = frozenset({204, 304})
 
 
 class DateHeader:

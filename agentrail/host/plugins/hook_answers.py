@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, cast
 
+from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT
 from agentrail.host.plugins.plugin_values import Allow, Deny, HandledResponse
 from agentrail.values.content import Text
 from agentrail.values.fitting import fit_result
@@ -20,6 +21,8 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f]")
 LOWEST: Final = 200
 HIGHEST: Final = 599
 """The statuses that a plugin may answer with."""
+NO_BODY: Final = WITHOUT_CONTENT | {205}
+"""The statuses that have no body."""
 
 
 class UnfitAnswerError(TypeError):
@@ -53,20 +56,27 @@ def answer_of(found: object) -> HandledResponse | None:
     status = number(found.status)
     if type(status) is not int or not LOWEST <= status <= HIGHEST:
         raise UnfitAnswerError(found.status, f"a status from {LOWEST} to {HIGHEST}")
+    if status in NO_BODY and found.body is not None:
+        raise UnfitAnswerError(found.body, f"no body with the status {status}")
     return HandledResponse(status, freeze(found.body), _headers(found.headers))
 
 
 def _headers(found: object) -> Mapping[str, str]:
     if not isinstance(found, Mapping):
         raise UnfitAnswerError(found, "headers as a mapping of texts")
-    headers = dict[str, str]()
+    headers, seen = dict[str, str](), set[str]()
     for name, value in cast("Mapping[object, object]", found).items():
         named, valued = plain_text(name), plain_text(value)
         if named is None or _NAME.fullmatch(named) is None:
             raise UnfitAnswerError(name, "names of headers of letters, digits and `-`")
+        if named.lower() in OWNED:
+            raise UnfitAnswerError(name, "headers without those of the connection, which the host sets")
+        if named.lower() in seen:
+            raise UnfitAnswerError(name, "each header once, in capitals or not")
+        seen.add(named.lower())
         if valued is None or _FORBIDDEN.search(valued) or not valued.isascii():
             raise UnfitAnswerError(value, "values of headers of printable ASCII characters")
-        headers[named] = valued
+        headers[named] = valued.strip(" ")
     return headers
 
 

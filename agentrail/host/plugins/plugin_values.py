@@ -94,9 +94,9 @@ class HandledResponse(Authored, gc=True):
     status: int = 200
     """Status of the HTTP response, from 200 to 599."""
     body: Json = None
-    """Body of the response, sent as JSON."""
+    """Body of the response, sent as JSON; nothing is sent with the statuses 204, 205 and 304."""
     headers: Mapping[str, str] = NO_HEADERS
-    """Further headers of the response, such as `Retry-After`."""
+    """Further headers of the response, such as `Retry-After`, but none about the connection or the length."""
 
 
 class BeforeToolCall(Authored, gc=True):
