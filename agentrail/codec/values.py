@@ -31,7 +31,7 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.tools import SubAgentEvent
 from agentrail.values.json import MAX_DEPTH, FrozenObject
 from agentrail.values.messages import History, Message
-from agentrail.values.value import Value
+from agentrail.values.value import Value, learned
 
 T = TypeVar("T")
 V = TypeVar("V", bound=Value)
@@ -293,7 +293,7 @@ def converted(wanted: object, data: object) -> object:
     given = frozen(data, DOCUMENT_DEPTH)
     while True:
         try:
-            return msgspec.convert(given, FAMILIES.get(wanted, wanted), dec_hook=_made)
+            return msgspec.convert(given, learned(FAMILIES.get(wanted, wanted)), dec_hook=_made)
         except msgspec.ValidationError as why:
             known = with_unknown_event(given, str(why))
             if known is None:
@@ -312,11 +312,11 @@ def _made(hint: object, found: object, *, raw: bool = False) -> object:
         if hint is object or (hint is FrozenObject and type(found) in (dict, FrozenObject)):
             return frozen(found)
         if hint is History:
-            return History(msgspec.convert(found, list[Message], dec_hook=_made))
+            return History(msgspec.convert(found, learned(list[Message]), dec_hook=_made))
         if hint is CallList:
-            return CallList(msgspec.convert(found, list[Call], dec_hook=_made))
+            return CallList(msgspec.convert(found, learned(list[Call]), dec_hook=_made))
         if hint == _TOOLS:
-            return MappingProxyType(msgspec.convert(found, dict[str, Attached], dec_hook=_made))
+            return MappingProxyType(msgspec.convert(found, learned(dict[str, Attached]), dec_hook=_made))
     except msgspec.ValidationError as why:
         raise ValueError(str(why)) from None  # of another class, so that msgspec adds the path up to here
     problem = f"{described(found)} where a JSON object is wanted"
@@ -349,4 +349,4 @@ def _reader(cls: type[Value]) -> Callable[[bytes], object]:
 @cache
 def decoder(wanted: object, *, raw: bool = False) -> msgspec.json.Decoder[object]:
     """Return the decoder for the class or union *wanted*, made once; if *raw*, it leaves plugin states as they are."""
-    return msgspec.json.Decoder(wanted, dec_hook=partial(_made, raw=raw))
+    return msgspec.json.Decoder(learned(wanted), dec_hook=partial(_made, raw=raw))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
+from functools import cache
 from inspect import Parameter, Signature, get_annotations
 from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar, cast
 
@@ -18,6 +20,8 @@ TAG: Final = "$"
 """Key of a JSON object that names the class of the value. Classes that stand beside others in a union are written with
 it: the option `tag_field=TAG` of the class, which its subclasses inherit.
 """
+
+_LEARNING: Final = threading.RLock()
 
 
 if TYPE_CHECKING:
@@ -130,3 +134,16 @@ def quick(cls: Callable[P, T]) -> Callable[P, T]:
     """
     # bound in C, where a `partial` costs two thirds more of the time
     return cast("Callable[P, T]", _made.__get__(cls)) if isinstance(cls, AuthoredKind) else cls
+
+
+@cache
+def learned(wanted: object) -> object:
+    """Return *wanted*, a class or union, when msgspec knows all of it; whoever reads values of it has it learned first.
+
+    msgspec (0.22) notes in a class what it knows of it before it knows all: it looks at the hints of the fields, and
+    another thread may run meanwhile. If that one reads a value of the class, the process ends with a segmentation
+    fault. So it learns in one thread at a time.
+    """
+    with _LEARNING:
+        msgspec.json.Decoder(wanted)
+    return wanted

@@ -13,7 +13,7 @@ import msgspec
 
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import History, Message
-from agentrail.values.value import Value
+from agentrail.values.value import Value, learned
 from agentrail.wire.public_ids import visible
 
 
@@ -342,7 +342,7 @@ def view(cls: type[V], shown: object, session: str = "") -> V:
 
     *session* is the id in the journal of the session that it is about, for views that say so.
     """
-    made = msgspec.convert(shown, cls, from_attributes=True)
+    made = msgspec.convert(shown, learned(cls), from_attributes=True)
     return cast("V", _seen(made, visible(session)))
 
 
