@@ -43,6 +43,12 @@ class FileMissing(FileFailed):
     wording = "cannot {0} `{1}`: there is no such {2}; list the folder to see what there is"
 
 
+class DiskFull(FileFailed):
+    """A file could not be written because its disk is full, or its user has no room there."""
+
+    wording = "cannot {0} `{1}`: {2}; remove what is not needed"
+
+
 class CommandFailed(OutsideError):
     """A command could not be started. A command that ran and failed raises no error; its exit code says so."""
 

@@ -156,6 +156,15 @@ class UnknownFile(UsageError):
         super().__init__(_cut(name))
 
 
+class WrongContent(UsageError):
+    """An uploaded file is not of the media type that it is sent with."""
+
+    wording = "the content of the file is not `{0}`; send it with the media type that it has, or with none"
+
+    def __init__(self, media_type: str) -> None:
+        super().__init__(_cut(media_type))
+
+
 class NotAuthenticated(RefusedError):
     """The request does not say by a valid key who sends it."""
 
@@ -231,6 +240,27 @@ class FilesTooLarge(RefusedError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
+
+
+class TooManyFiles(RefusedError):
+    """A session has as many files as it may."""
+
+    wording = "the session has {0} files, the most that it may have; go on in another session"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+
+
+class FilesNotTaken(RefusedError):
+    """The sessions of an agent take no files."""
+
+    wording = (
+        "its agent takes no files: {0}; have the operator give its `SessionSpec` a `sandbox`, such as "
+        "`LocalSandbox(folder)`"
+    )
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
 
 
 class PluginFailed(OutsideError):

@@ -6,9 +6,9 @@ A path is text relative to the root, with `/` between its parts. A path that a s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from agentrail.values.value import Authored
 
@@ -253,4 +253,25 @@ class Sandbox(Protocol):
 
     async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:
         """Run a command and wait for its end."""
+        ...
+
+
+NextPiece: TypeAlias = Callable[[], Awaitable[bytes]]
+"""Returns the next bytes of a file that comes from elsewhere; no bytes at its end."""
+
+
+@runtime_checkable
+class Receiver(Protocol):
+    """What a sandbox needs, beside `Sandbox`, to take files that are uploaded to a host."""
+
+    async def receive(self, path: str, next_piece: NextPiece) -> Written:
+        """Write a new file, whose pieces *next_piece* returns; missing parent folders are created.
+
+        It is there as a whole or not at all: if *next_piece* raises, or the call is cancelled, nothing is left. Raise
+        `FileFailed` if *path* exists.
+        """
+        ...
+
+    async def remove(self, path: str) -> None:
+        """Remove a file, or a folder with all that is in it; no-op if there is none."""
         ...

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from agentrail.ports.sandbox import Listing as Listing
     from agentrail.ports.sandbox import Match as Match
     from agentrail.ports.sandbox import Matches as Matches
+    from agentrail.ports.sandbox import NextPiece as NextPiece
     from agentrail.ports.sandbox import OnOutput as OnOutput
     from agentrail.ports.sandbox import Output as Output
     from agentrail.ports.sandbox import Process as Process
+    from agentrail.ports.sandbox import Receiver as Receiver
     from agentrail.ports.sandbox import Sandbox as Sandbox
     from agentrail.ports.sandbox import Search as Search
     from agentrail.ports.sandbox import Written as Written
@@ -47,10 +49,12 @@ _HOMES = {
     "Match": "agentrail.ports.sandbox",
     "Matches": "agentrail.ports.sandbox",
     "MemorySandbox": "agentrail.adapters.sandboxes.memory",
+    "NextPiece": "agentrail.ports.sandbox",
     "OnOutput": "agentrail.ports.sandbox",
     "Output": "agentrail.ports.sandbox",
     "Page": "agentrail.ports.web",
     "Process": "agentrail.ports.sandbox",
+    "Receiver": "agentrail.ports.sandbox",
     "Sandbox": "agentrail.ports.sandbox",
     "Search": "agentrail.ports.sandbox",
     "Web": "agentrail.ports.web",

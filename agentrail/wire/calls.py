@@ -22,7 +22,7 @@ Errors: TypeAlias = tuple[type[AgentrailError], ...]
 JSON: Final = "application/json"
 HTML: Final = "text/html; charset=utf-8"
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
-BYTES: Final = "application/octet-stream"
+BYTES: Final = "*/*"
 
 
 class HostCall(Value, gc=True):
@@ -87,6 +87,7 @@ _OPENING: Final[Errors] = (
 _TALK: Final[Errors] = (
     errors.PluginFailed,
     errors.UnknownFile,
+    errors.FileFailed,
     errors.BadMessage,
     errors.PartRefused,
     errors.QueueFull,
@@ -147,7 +148,7 @@ _CALLS: Final = (
         "admin",
         query=bodies.DeleteQuery,
         gives=views.ErasedView,
-        raises=(errors.SessionStillRuns, errors.SessionUnfinished, errors.SessionHeld),
+        raises=(errors.FileFailed, errors.SessionStillRuns, errors.SessionUnfinished, errors.SessionHeld),
     ),
     # Talking
     HostCall(
@@ -289,7 +290,19 @@ _CALLS: Final = (
         takes=BYTES,
         gives=views.FileView,
         status=201,
-        raises=(errors.BodyTooLarge, errors.FilesTooLarge, errors.FileFailed),
+        raises=(
+            errors.BodyTooLarge,
+            errors.WrongMedia,
+            errors.WrongContent,
+            errors.SpecMissing,
+            errors.SessionNotAlive,
+            errors.FilesTooLarge,
+            errors.TooManyFiles,
+            errors.FilesNotTaken,
+            errors.PathRefused,
+            errors.FileFailed,
+            errors.DiskFull,
+        ),
     ),
     HostCall(
         "approvals", "list what waits for a decision", "decide", query=bodies.PageQuery, gives=views.ApprovalsView

@@ -31,6 +31,8 @@ class HostLimits(Authored, kw_only=True):
     """The most bytes of one uploaded file."""
     session_files_bytes: int = 100 * 1024 * 1024
     """The most bytes of all files that were uploaded to one session."""
+    session_files: int = 500
+    """The most files that are uploaded to one session."""
     prompt_files: int = 16
     """The most uploaded files that one prompt may name."""
 

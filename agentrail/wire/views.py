@@ -290,7 +290,7 @@ class FileView(View):
     name: str
     """Its name in the session, to be given with a prompt."""
     media_type: str
-    """Its media type, as it was sent."""
+    """Its media type: as it was sent, or as its content says."""
     size: int
     """Its size in bytes."""
 

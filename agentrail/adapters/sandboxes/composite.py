@@ -20,8 +20,10 @@ from agentrail.ports.sandbox import (
     Listing,
     Match,
     Matches,
+    NextPiece,
     OnOutput,
     Process,
+    Receiver,
     Sandbox,
     Search,
     Written,
@@ -75,6 +77,20 @@ class CompositeSandbox:
         """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
         prefix, rest = self._place(path)
         return await self._routes[prefix].edit(rest, old, new, every=every)
+
+    async def receive(self, path: str, next_piece: NextPiece) -> Written:
+        """Write a new file, whose pieces *next_piece* returns; raise `FileFailed` if its sandbox is no `Receiver`."""
+        prefix, rest = self._place(path)
+        if self._below((*prefix, *parts_of(rest))):
+            raise FileFailed("write", path, _A_FOLDER)
+        return await self._receiver("write", prefix, path).receive(rest, next_piece)
+
+    async def remove(self, path: str) -> None:
+        """Remove a file or folder, but no prefix, and nothing above one."""
+        prefix, rest = self._place(path)
+        if self._below((*prefix, *parts_of(rest))):
+            raise FileFailed("remove", path, "parts of it belong to other sandboxes")
+        await self._receiver("remove", prefix, path).remove(rest)
 
     async def exists(self, path: str) -> bool:
         """Whether there is a file or folder at *path*; each path above a prefix is a folder."""
@@ -147,6 +163,12 @@ class CompositeSandbox:
         parts = parts_of(path.lstrip("/") or path)
         prefix = self._owner(parts)
         return (prefix, path_of(parts[len(prefix) :])) if prefix else (prefix, path)
+
+    def _receiver(self, verb: str, prefix: Parts, path: str) -> Receiver:
+        sandbox = self._routes[prefix]
+        if not isinstance(sandbox, Receiver):
+            raise FileFailed(verb, path, "its sandbox has no `receive` and no `remove`")
+        return sandbox
 
     def _owner(self, parts: Parts) -> Parts:
         return next(prefix for prefix in self._routes if parts[: len(prefix)] == prefix)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -14,7 +15,7 @@ from typing import Final, Protocol
 
 from agentrail.adapters.sandboxes.confined_open import FOLDER, O_PATH, PLAIN, Root, check_file, open_file
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, Why, check_writable, parts_of, path_of
-from agentrail.errors import AgentrailError, BadEdit, FileFailed, FileMissing, PathRefused
+from agentrail.errors import AgentrailError, BadEdit, DiskFull, FileFailed, FileMissing, PathRefused
 from agentrail.ports.sandbox import MAX_FILE, Content, Edited, Entry, Kind, Written
 from agentrail.values.value import quick
 
@@ -51,13 +52,14 @@ class Storage(Protocol):
 
 @contextmanager
 def translated(verb: str, path: str) -> Generator[None]:
-    """Within this block, raise an `OSError` as `FileMissing` or `FileFailed`, which say what was attempted (*verb*)."""
+    """Within this block, raise an `OSError` as a `FileFailed` that says what was attempted (*verb*)."""
     try:
         yield
     except FileNotFoundError as error:
         raise FileMissing(verb, path, "file or folder") from error
     except OSError as error:
-        raise FileFailed(verb, path, (error.strerror or str(error)).lower()) from error
+        kind = DiskFull if error.errno in {errno.ENOSPC, errno.EDQUOT} else FileFailed
+        raise kind(verb, path, (error.strerror or str(error)).lower()) from error
 
 
 def check_data(path: str, data: object) -> None:
@@ -84,13 +86,13 @@ _TRIES: Final = 8
 class DiskFiles:
     """The files below one folder on the disk."""
 
-    __slots__ = ("_hard_links", "_protected", "_root", "_where")
+    __slots__ = ("_hard_links", "_root", "_where", "protected")
 
     def __init__(self, root: str, *, hard_links: bool = False, protected: Iterable[str] = PROTECTED) -> None:
         self._where = root if root.startswith("/") else f"{os.getcwd()}/{root}"  # noqa: PTH109 - ten times as quick
         self._root: str | None = None
         self._hard_links = hard_links
-        self._protected = tuple(protected)
+        self.protected = tuple(protected)
 
     @property
     def root(self) -> str:
@@ -119,10 +121,10 @@ class DiskFiles:
     def write(self, path: str, data: bytes) -> Written:
         """Write *data* to a file atomically; missing parent folders are created."""
         parts = parts_of(path)
-        check_writable(path, parts, self._protected)
+        check_writable(path, parts, self.protected)
         check_data(path, data)
         with translated("write", path), Root(self.root) as root:
-            folder = _make_folders(root, parts[:-1])
+            folder = make_folders(root, parts[:-1])
             try:
                 before = self._look(folder, parts)
                 _put(folder, parts[-1], data, before)
@@ -133,7 +135,7 @@ class DiskFiles:
     def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
         """Replace *old* in a file by *new*; if another program changes the file meanwhile, start again."""
         parts = parts_of(path)
-        check_writable(path, parts, self._protected)
+        check_writable(path, parts, self.protected)
         with translated("edit", path), Root(self.root) as root:
             folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
             try:
@@ -212,7 +214,7 @@ def _same_file(folder: int, parts: Parts, before: os.stat_result) -> bytes:
         os.close(fd)
 
 
-def _make_folders(root: Root, parts: Parts) -> int:
+def make_folders(root: Root, parts: Parts) -> int:
     """Return a descriptor of the folder *parts*, after creating missing folders; no link is followed."""
     flags = O_PATH | os.O_DIRECTORY
     with suppress(FileNotFoundError):

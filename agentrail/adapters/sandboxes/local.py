@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -18,6 +19,7 @@ import trio
 from agentrail.adapters.processes import Launch, ProcessTree, Ready, argv_of, check_environment, clean_environment
 from agentrail.adapters.sandboxes.files import DiskFiles
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
+from agentrail.adapters.sandboxes.receiving import IncomingFile, removed
 from agentrail.adapters.sandboxes.searching import Grep, Stopped, find, finished, listed, uncounted
 from agentrail.errors import SearchTooSlow
 from agentrail.ports.sandbox import (
@@ -29,6 +31,7 @@ from agentrail.ports.sandbox import (
     Kind,
     Listing,
     Matches,
+    NextPiece,
     OnOutput,
     Process,
     Search,
@@ -99,6 +102,25 @@ class LocalSandbox:
         """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
         return await self._change(lambda: self._files.edit(path, old, new, every=every))
 
+    async def receive(self, path: str, next_piece: NextPiece) -> Written:
+        """Write a new file, whose pieces *next_piece* returns; if that raises or is cancelled, nothing is left."""
+        file = IncomingFile(self._files, path)
+        try:
+            await self._in_thread(file.begin)
+            while piece := await next_piece():
+                await self._in_thread(partial(file.write, piece))
+            await self._in_thread(file.keep)
+        finally:
+            # Shielded: what has no name yet would stay, as nobody knows of it.
+            # tests/sandboxes/test_receiving.py::test_nothing_is_left_of_a_file_that_does_not_come_to_its_end
+            with trio.CancelScope(shield=True):
+                await self._in_thread(file.drop)
+        return Written(file.size, created=True)
+
+    async def remove(self, path: str) -> None:
+        """Remove a file, or a folder with all that is in it; no-op if there is none."""
+        await self._change(lambda: removed(self._files, path))
+
     async def exists(self, path: str) -> bool:
         """Whether there is a file or folder at *path*."""
         kind = await self._look(lambda: self._files.kind(path))
@@ -147,7 +169,10 @@ class LocalSandbox:
         if self._writing is None:
             self._writing = trio.Lock()
         async with self._writing:
-            return await trio.to_thread.run_sync(work, limiter=self._threads())
+            return await self._in_thread(work)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await trio.to_thread.run_sync(work, limiter=self._threads())
 
     def _threads(self) -> trio.CapacityLimiter:
         if self._limiter is None:  # made at the first use: most sessions have a sandbox and never use it

@@ -31,6 +31,7 @@ from agentrail.ports.sandbox import (
     Kind,
     Listing,
     Matches,
+    NextPiece,
     OnOutput,
     Process,
     Search,
@@ -100,6 +101,21 @@ class MemoryFiles:
         self.write(path, data)
         return Edited(times, len(data))
 
+    def check_new(self, path: str) -> None:
+        """Raise `PathRefused` or `FileFailed` unless a new file can be written to *path*."""
+        check_writable(path, parts_of(path), self._protected)
+        if self.kind(path) is not None:
+            raise FileFailed("write", path, "it is there already")
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a folder with all that is in it; no-op if there is none."""
+        parts = parts_of(path)
+        check_writable(path, parts, self._protected)
+        self.files = {other: data for other, data in self.files.items() if other[: len(parts)] != parts}
+        self._folders = {(): set()}
+        for other in self.files:
+            self._place(other)
+
     def kind(self, path: str) -> Kind | None:
         """Return the kind of the file or folder at *path*; `None` if there is none."""
         parts = parts_of(path)
@@ -168,6 +184,21 @@ class MemorySandbox:
         """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
         await trio.lowlevel.checkpoint()
         return self._files.edit(path, old, new, every=every)
+
+    async def receive(self, path: str, next_piece: NextPiece) -> Written:
+        """Write a new file, whose pieces *next_piece* returns; if that raises or is cancelled, nothing is left."""
+        await trio.lowlevel.checkpoint()
+        self._files.check_new(path)
+        data = bytearray()
+        while piece := await next_piece():
+            data += piece
+        self._files.check_new(path)
+        return self._files.write(path, bytes(data))
+
+    async def remove(self, path: str) -> None:
+        """Remove a file, or a folder with all that is in it; no-op if there is none."""
+        await trio.lowlevel.checkpoint()
+        self._files.remove(path)
 
     async def exists(self, path: str) -> bool:
         """Whether there is a file or folder at *path*."""

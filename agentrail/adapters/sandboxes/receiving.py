@@ -1,0 +1,83 @@
+"""`IncomingFile`: a file on the disk that comes piece by piece, and gets its name when it is whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from contextlib import suppress
+from typing import Final
+
+from agentrail.adapters.sandboxes.confined_open import O_PATH, Root
+from agentrail.adapters.sandboxes.files import DiskFiles, make_folders, translated
+from agentrail.adapters.sandboxes.paths import check_writable, parts_of
+
+NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class IncomingFile:
+    """A new file below a root folder. Each call may block; after the first one, `drop` or `keep` must be the last."""
+
+    __slots__ = ("_fd", "_files", "_folder", "_parts", "_path", "_unnamed", "size")
+
+    def __init__(self, files: DiskFiles, path: str) -> None:
+        self._files = files
+        self._path = path
+        self._parts = parts_of(path)
+        self._folder = self._fd = -1
+        self._unnamed = f".agentrail-{secrets.token_hex(8)}.tmp"
+        self.size = 0
+
+    def begin(self) -> None:
+        """Create the file under another name, in its folder; raise `FileFailed` if its own name is taken."""
+        check_writable(self._path, self._parts, self._files.protected)
+        with translated("write", self._path), Root(self._files.root) as root:
+            self._folder = make_folders(root, self._parts[:-1])
+            with suppress(FileNotFoundError):
+                os.stat(self._parts[-1], dir_fd=self._folder, follow_symlinks=False)
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            self._fd = os.open(self._unnamed, NEW_FILE, 0o666, dir_fd=self._folder)
+
+    def write(self, piece: bytes) -> None:
+        """Add a piece."""
+        with translated("write", self._path):
+            left = memoryview(piece)
+            while left:
+                left = left[os.write(self._fd, left) :]
+        self.size += len(piece)
+
+    def keep(self) -> None:
+        """Give the file its name; raise `FileFailed` if that was taken meanwhile."""
+        with translated("write", self._path):
+            # A rename would replace a file that has the name; a link does not.
+            os.link(self._unnamed, self._parts[-1], src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self.drop()
+
+    def drop(self) -> None:
+        """Remove what has no name; no-op if nothing was created."""
+        if self._fd >= 0:
+            with suppress(OSError):  # an error of the disk that a write has told of
+                os.close(self._fd)
+            with suppress(FileNotFoundError):
+                os.unlink(self._unnamed, dir_fd=self._folder)
+        if self._folder >= 0:
+            os.close(self._folder)
+        self._folder = self._fd = -1
+
+
+def removed(files: DiskFiles, path: str) -> None:
+    """Remove a file, or a folder with all that is in it; links are removed, and not followed. It may block."""
+    parts = parts_of(path)
+    check_writable(path, parts, files.protected)
+    with translated("remove", path), suppress(FileNotFoundError), Root(files.root) as root:
+        folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
+        try:
+            found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode):
+                shutil.rmtree(parts[-1], dir_fd=folder)
+            else:
+                os.unlink(parts[-1], dir_fd=folder)
+        finally:
+            os.close(folder)

@@ -1,0 +1,187 @@
+"""Files that come piece by piece: they are there as a whole or not at all, and replace nothing; and what is removed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+
+from agentrail.errors import AgentrailError, DiskFull, FileFailed, PathRefused
+from agentrail.ports.sandbox import NextPiece, Written
+from agentrail.sandboxes import BubblewrapSandbox, CompositeSandbox, LocalSandbox, MemorySandbox, Receiver, Sandbox
+
+LARGE: Final = b"two" * 100_000
+
+
+@pytest.fixture(params=["local", "bubblewrap", "memory", "composite"])
+def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
+    made: dict[str, Callable[[], Sandbox]] = {
+        "local": lambda: LocalSandbox(tmp_path),
+        "bubblewrap": lambda: BubblewrapSandbox(tmp_path),
+        "memory": MemorySandbox,
+        "composite": lambda: CompositeSandbox({"in": LocalSandbox(tmp_path)}, MemorySandbox()),
+    }
+    return made[str(request.param)]()
+
+
+def receiver(sandbox: Sandbox) -> Receiver:
+    assert isinstance(sandbox, Receiver)
+    return sandbox
+
+
+def pieces(*given: bytes) -> NextPiece:
+    left: Iterator[bytes] = iter((*given, b""))
+
+    async def next_piece() -> bytes:
+        await trio.lowlevel.checkpoint()
+        return next(left)
+
+    return next_piece
+
+
+def names(folder: Path) -> Sequence[str]:
+    return [each.name for each in folder.iterdir()]
+
+
+async def unread() -> bytes:
+    raise AssertionError
+
+
+async def all_of(sandbox: Sandbox) -> Sequence[str]:
+    return [entry.path for entry in (await sandbox.glob("**", ignored=True)).entries]
+
+
+async def test_a_file_comes_in_pieces(sandbox: Sandbox) -> None:
+    written = await receiver(sandbox).receive("in/a/b.bin", pieces(b"one", LARGE))
+    assert written == Written(3 + len(LARGE), created=True)
+    found = await sandbox.read("in/a/b.bin")
+    assert (found.data, found.size) == (b"one" + LARGE, written.size)
+    assert await receiver(sandbox).receive("in/empty", pieces()) == Written(0, created=True)
+    assert await all_of(sandbox) == ["in/a/b.bin", "in/empty"]
+
+
+async def test_a_file_that_is_there_is_not_replaced(sandbox: Sandbox) -> None:
+    await sandbox.write("in/a", b"first")
+    with pytest.raises(FileFailed):
+        await receiver(sandbox).receive("in/a", unread)
+    given = pieces(b"third")
+
+    async def overtaken() -> bytes:
+        await sandbox.write("in/b", b"second")
+        return await given()
+
+    with pytest.raises(FileFailed):
+        await receiver(sandbox).receive("in/b", overtaken)
+    assert [(await sandbox.read(path)).data for path in await all_of(sandbox)] == [b"first", b"second"]
+
+
+class GoneError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+async def test_nothing_is_left_of_a_file_that_does_not_come_to_its_end(sandbox: Sandbox, after: int) -> None:
+    given = pieces(*[b"piece"] * after)
+
+    async def cut() -> bytes:
+        piece = await given()
+        if not piece:
+            raise GoneError
+        return piece
+
+    with pytest.raises(GoneError):
+        await receiver(sandbox).receive("in/a", cut)
+    assert await all_of(sandbox) == []
+    given = pieces(*[b"piece"] * after)
+    scope = trio.CancelScope()
+
+    async def cancelled() -> bytes:
+        piece = await given()
+        if not piece:
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+        return piece
+
+    with scope:
+        await receiver(sandbox).receive("in/b", cancelled)
+    assert scope.cancelled_caught
+    assert await all_of(sandbox) == []
+
+
+async def test_nothing_is_left_if_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = [10]
+    real = os.write
+
+    def write(fd: int, data: memoryview) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = real(fd, data[: room[0]])
+        room[0] -= taken
+        return taken
+
+    sandbox = LocalSandbox(tmp_path)
+    monkeypatch.setattr("agentrail.adapters.sandboxes.receiving.os.write", write)
+    with pytest.raises(DiskFull) as found:
+        await sandbox.receive("a", pieces(b"eight by", b"tes, and more"))
+    assert str(found.value) == "cannot write `a`: no space left on device; remove what is not needed"
+    monkeypatch.undo()
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("path", ["", "..", "../x", "a/../x", "/x", "a\0b", "x" * 300, ".git/hooks/x", "."])
+async def test_a_path_that_no_file_may_have_is_refused(sandbox: Sandbox, path: str) -> None:
+    doing: list[Callable[[], Awaitable[object]]] = [
+        lambda: receiver(sandbox).receive(path, unread),
+        lambda: receiver(sandbox).remove(path),
+    ]
+    for do in doing:
+        with pytest.raises((PathRefused, FileFailed)):
+            await do()
+
+
+async def test_files_and_folders_are_removed(sandbox: Sandbox) -> None:
+    for path in ("in/a/b/c", "in/a/d", "in/e"):
+        await sandbox.write(path, b"x")
+    await receiver(sandbox).remove("in/a")
+    assert await all_of(sandbox) == ["in/e"]
+    await receiver(sandbox).remove("in/e")
+    await receiver(sandbox).remove("in/e")
+    await receiver(sandbox).remove("in/no/such")
+    assert await all_of(sandbox) == []
+    assert not await sandbox.exists("in/a")
+
+
+async def test_a_link_is_removed_and_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    root = tmp_path / "root"
+    (root / "a").mkdir(parents=True)
+    (root / "a" / "link").symlink_to(outside)
+    (root / "link").symlink_to(outside)
+    sandbox = LocalSandbox(root)
+    await sandbox.remove("a")
+    with pytest.raises(AgentrailError):
+        await sandbox.remove("link/kept")
+    with pytest.raises(AgentrailError):
+        await sandbox.receive("link/new", pieces(b"x"))
+    await sandbox.remove("link")
+    assert (names(root), names(outside)) == ([], ["kept"])
+
+
+async def test_a_composite_sandbox_removes_no_prefix_and_tells_who_cannot_receive() -> None:
+    class Plain(MemorySandbox):
+        receive = remove = None  # type: ignore[assignment]
+
+    sandbox = CompositeSandbox({"in/deep": MemorySandbox(), "plain": Plain()}, MemorySandbox())
+    with pytest.raises(FileFailed, match="belong to other sandboxes"):
+        await sandbox.remove("in")
+    with pytest.raises(FileFailed, match="it is a folder"):
+        await sandbox.receive("in", pieces(b"x"))
+    with pytest.raises(FileFailed, match="no `receive`"):
+        await sandbox.receive("plain/a", pieces(b"x"))
