@@ -16,6 +16,7 @@ from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice
 from agentrail.host.access.identity import Authenticator
 from agentrail.host.access.local_token import LocalToken
+from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.answering.host_calls import HostCalls
 from agentrail.host.answering.listing_calls import ListingCalls
@@ -171,9 +172,10 @@ class Host:
     ) -> Application:
         limits, supervisor = self._limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
-        talking = TalkCalls(sessions, self._rows, turns, frames, nursery)
+        streams = ClientStreams(authenticator, limits)
+        talking = TalkCalls(sessions, self._rows, turns, frames, streams, nursery)
         life, deciding = SessionCalls(sessions, supervisor), SteeringCalls(sessions)
-        looking = ViewCalls(sessions, frames, authenticator)
+        looking = ViewCalls(sessions, frames, streams)
 
         async def journal() -> None:
             await supervisor.stored(limit=1)
@@ -204,7 +206,7 @@ class Host:
             "page": about.page,
             "openapi": about.openapi,
         }
-        return Application(functions, authenticator, limits, looking.end_streams)
+        return Application(functions, authenticator, limits, streams.end_sessions)
 
     def _tell(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])

@@ -27,10 +27,11 @@ from agentrail.errors import (
     UsageError,
 )
 from agentrail.host.answering.call_request import NO_STORE, CallRequest
+from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import Turns
-from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, problem_answer
+from agentrail.host.http11.http_messages import HttpResponse, problem_answer
 from agentrail.host.plugins.hook_answers import NO_BODY
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
@@ -47,16 +48,13 @@ from agentrail.wire.bodies import ChatBody, PromptBody, SteerBody
 from agentrail.wire.calls import JSON
 from agentrail.wire.problems import INTERNAL, problem_of
 from agentrail.wire.public_ids import SessionName, new_name
-from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, REPLY, frame
+from agentrail.wire.sse_frames import HEARTBEAT, PROBLEM, REPLY, frame
 from agentrail.wire.views import AcceptedView, ReplyView, to_json, view
 
 log = logging.getLogger("agentrail.host")
 
 HELD: Final = 202
 """Status of the answer to a request whose turn waits for a person."""
-
-STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
-"""Headers of a stream of events; the last one keeps a proxy from holding it back."""
 
 WAITING: Final = 64
 """Frames that may wait for a client before its request waits for it."""
@@ -92,12 +90,19 @@ class TalkCalls:
     """Carries out the calls `chat`, `stream` and `prompt`."""
 
     def __init__(
-        self, sessions: HostedSessions, rows: HostPluginRow, turns: Turns, frames: EventFrames, nursery: trio.Nursery
+        self,
+        sessions: HostedSessions,
+        rows: HostPluginRow,
+        turns: Turns,
+        frames: EventFrames,
+        streams: ClientStreams,
+        nursery: trio.Nursery,
     ) -> None:
         self._sessions = sessions
         self._rows = rows
         self._turns = turns
         self._frames = frames
+        self._streams = streams
         self._nursery = nursery
 
     async def chat(self, exchange: CallRequest) -> HttpResponse:
@@ -106,7 +111,9 @@ class TalkCalls:
 
     async def stream(self, exchange: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with its events up to the end of its turn."""
-        return await self._lived(exchange, "stream", await exchange.body(ChatBody), self._stream)
+        body = await exchange.body(ChatBody)
+        self._streams.check(exchange.who.tenant)
+        return await self._lived(exchange, "stream", body, self._stream)
 
     async def prompt(self, exchange: CallRequest) -> HttpResponse:
         """Prompt a session, and answer when the prompt is in its journal."""
@@ -209,7 +216,7 @@ class TalkCalls:
             asked = await self._asked(session, talk)
             # The turn goes on when the client has gone, so a task of the host follows it, and not the connection's.
             send, receive = trio.open_memory_channel[bytes](WAITING)  # noqa: TID251
-            talk.reply(HttpResponse(200, STREAMED, partial(_relay, receive)))
+            talk.reply(self._streams.turn(talk.exchange, receive))
             async with send:
                 await self._follow(talk, asked, Following(self._frames, events, send, asked, seen))
 
@@ -327,14 +334,6 @@ class Following:
         if isinstance(event, PromptReceived) and event.ref == ref:
             self._turn = envelope.turn
         return envelope.turn == self._turn or (isinstance(event, PromptQueued | PromptDropped) and event.ref == ref)
-
-
-async def _relay(receive: trio.MemoryReceiveChannel[bytes], send: Send) -> None:
-    """Send what comes over a channel; closing it tells the request that the client has gone."""
-    async with receive:
-        await send(HEARTBEAT)  # the head goes out with the first bytes
-        async for piece in receive:
-            await send(piece)
 
 
 def _handled(answer: HandledResponse) -> HttpResponse:

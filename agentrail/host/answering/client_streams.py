@@ -1,0 +1,105 @@
+"""`ClientStreams`: the open streams of events, counted by tenant; one ends when its key is withdrawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import trio
+
+from agentrail.errors import AgentrailError, TooManyStreams
+from agentrail.host.access.identity import Authenticator
+from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.problems import problem_of
+from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
+
+STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
+"""Headers of a stream of events; the last one keeps a proxy from holding it back."""
+
+
+class ClientStreams:
+    """Opens streams of events for clients, and keeps them within the limit of their tenants."""
+
+    def __init__(self, authenticator: Authenticator, limits: HostLimits) -> None:
+        self._authenticator = authenticator
+        self._most = limits.streams
+        self._of_tenant: Counter[str] = Counter()
+        self._endless: set[trio.CancelScope] = set()
+        self._over = False
+
+    def check(self, tenant: str) -> None:
+        """Raise `TooManyStreams` if *tenant* may not open one more stream."""
+        if self._of_tenant[tenant] >= self._most:
+            raise TooManyStreams(self._most)
+
+    def turn(self, exchange: CallRequest, frames: trio.MemoryReceiveChannel[bytes]) -> HttpResponse:
+        """Return the answer with the *frames* of a turn; it ends with the turn.
+
+        Closing *frames* tells the request that the client has gone.
+        """
+        return HttpResponse(200, STREAMED, partial(self._send_turn, exchange, frames))
+
+    def session(self, exchange: CallRequest, write: Streaming) -> HttpResponse:
+        """Return the answer with the stream of a session, which *write* sends; the end of the host ends it."""
+        return HttpResponse(200, STREAMED, partial(self._send_endless, exchange, write))
+
+    def end_sessions(self) -> None:
+        """End the streams of sessions: the host is closing. Their clients go on with another connection."""
+        self._over = True
+        for scope in self._endless:
+            scope.cancel()
+
+    async def _send_turn(self, exchange: CallRequest, frames: trio.MemoryReceiveChannel[bytes], send: Send) -> None:
+        async def relay(send: Send) -> None:
+            async for each in frames:
+                await send(each)
+
+        async with frames:
+            await self._send(exchange, relay, trio.CancelScope(), send)
+
+    async def _send_endless(self, exchange: CallRequest, write: Streaming, send: Send) -> None:
+        scope = trio.CancelScope()
+        self._endless.add(scope)
+        if self._over:
+            scope.cancel()
+        try:
+            await self._send(exchange, write, scope, send)
+        finally:
+            self._endless.remove(scope)
+
+    async def _send(self, exchange: CallRequest, write: Streaming, scope: trio.CancelScope, send: Send) -> None:
+        checked = trio.current_time()
+
+        async def send_if_known(data: bytes) -> None:
+            nonlocal checked
+            if trio.current_time() - checked >= exchange.limits.heartbeat_seconds:
+                await self._authenticator.identify(exchange.request.headers)  # the key may be withdrawn
+                checked = trio.current_time()
+            await send(data)
+
+        try:
+            with self._counted(exchange.who.tenant), scope:
+                await send(HEARTBEAT)  # the head goes out with the first bytes
+                await write(send_if_known)
+        except AgentrailError as error:
+            await send(frame(PROBLEM, problem_of(error, exchange.call.attempt, exchange.who.tenant).content))
+
+    @contextmanager
+    def _counted(self, tenant: str) -> Generator[None]:
+        """Count a stream of *tenant* as long as it is open.
+
+        Raise `TooManyStreams` if others were opened since `check`: the heads of their answers were still under way.
+        """
+        self.check(tenant)
+        self._of_tenant[tenant] += 1
+        try:
+            yield
+        finally:
+            self._of_tenant[tenant] -= 1
+            if not self._of_tenant[tenant]:
+                del self._of_tenant[tenant]

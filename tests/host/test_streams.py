@@ -1,0 +1,105 @@
+"""Streams of clients: how many a tenant may have open, and when one ends before its turn or session does."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail.host.access.api_keys import ApiKeys, KeyFile
+from agentrail.testing import stall
+from agentrail.wire.limits import HostLimits
+from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted
+from tests.host.test_host import until
+
+EVENTS = "/v1/sessions/trip/events"
+
+
+async def refused(desk: Desk, user: str = "ann") -> tuple[int, str, str | None]:
+    """Ask for one more stream of a user's session; return why it is refused."""
+    found = await desk.clients[user].get(EVENTS)
+    return found.status_code, found.json()["type"], found.headers.get("retry-after")
+
+
+async def freed(desk: Desk) -> None:
+    """Wait until the host has seen that a client has gone."""
+    with trio.fail_after(20):
+        while (await desk.ann.head(EVENTS)).status_code == FULL[0]:  # noqa: ASYNC110 - by HTTP
+            await trio.sleep(0.05)
+
+
+FULL = (429, "urn:agentrail:problem:too-many-streams", "5")
+
+
+@pytest.mark.parametrize("most", [1, 3])
+async def test_a_tenant_has_so_many_streams_and_no_more(most: int) -> None:
+    async with open_desk(scripted("one"), limits=HostLimits(streams=most)) as desk, AsyncExitStack() as stack:
+        for user in ("ann", "bob", "eve"):
+            await desk.clients[user].post("/v1/sessions", json={"session": "trip"})
+        for _ in range(most - 1):
+            await stack.enter_async_context(listening(desk, "GET", EVENTS))
+        async with listening(desk, "GET", EVENTS) as last:
+            assert last.status == 200
+            await last.until(lambda text: text == ":\n\n")
+            assert await refused(desk) == FULL
+            assert await refused(desk, "bob") == FULL  # another user of the tenant
+            told = await desk.ann.post("/v1/stream", json={"message": "hi", "session": "trip"})
+            assert told.json()["type"] == FULL[1]
+            assert (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"] == []
+            async with listening(desk, "GET", EVENTS, user="eve") as foreign:
+                assert foreign.status == 200
+        await freed(desk)
+        async with listening(desk, "GET", EVENTS) as another:
+            assert another.status == 200
+
+
+async def test_the_stream_of_a_turn_counts_until_its_client_goes() -> None:
+    async with open_desk(scripted(stall(after=1)), limits=HostLimits(streams=1)) as desk:
+        async with listening(desk, "POST", "/v1/stream", message="stay") as listener:
+            await listener.until(lambda text: "AgentStart" in text)
+            assert await refused(desk) == FULL
+        await freed(desk)
+        assert (await desk.ann.get("/v1/sessions/trip")).json()["status"]["turn_open"] is True
+        assert (await desk.ann.post("/v1/sessions/trip/abort", json={})).status_code == 204
+
+
+async def test_of_streams_that_are_opened_at_once_no_more_stay_than_may() -> None:
+    most, tries = 2, 8
+    async with open_desk(scripted("one"), limits=HostLimits(streams=most)) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        stayed, told, done = list[str](), list[str](), trio.Event()
+
+        async def listen() -> None:
+            async with listening(desk, "GET", EVENTS) as listener:
+                await listener.until(bool)
+                (stayed if listener.text == ":\n\n" else told).append(listener.text)
+                if len(stayed) + len(told) == tries:
+                    done.set()
+                await done.wait()
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(tries):
+                nursery.start_soon(listen)
+        assert (len(stayed), len(told)) == (most, tries - most)
+        assert all("too-many-streams" in text for text in told)
+
+
+async def test_a_key_that_is_withdrawn_ends_the_stream_of_a_turn_and_not_the_turn(tmp_path: Path) -> None:
+    file = KeyFile(tmp_path / "keys")
+    for row, _ in MADE.values():
+        file.add(row)
+    limits = HostLimits(heartbeat_seconds=0.2)
+    async with open_desk(scripted(stall(after=1)), keys=ApiKeys(file.path), limits=limits) as desk:
+        async with listening(desk, "POST", "/v1/stream", message="stay") as listener:
+            await listener.until(lambda text: "AgentStart" in text)
+            file.withdraw(MADE["ann"][0].id)
+            last = frames(await listener.until(lambda text: "event: problem" in text))[-1]
+            assert '"status":401' in last["data"]
+            await listener.until(lambda _: False)
+            assert listener.over
+        boss = desk.clients["boss"]
+        assert (await boss.get("/v1/sessions/ann.trip")).json()["status"]["turn_open"] is True
+        assert (await boss.post("/v1/sessions/ann.trip/abort", json={})).status_code == 204
+        await until(lambda: not desk.serving.supervisor.session("h.acme.ann.trip").status().turn_open)
