@@ -1,0 +1,126 @@
+"""A host without sockets, and the requests that it gets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+from urllib.parse import unquote
+
+import trio
+from attrs import frozen
+
+from agentrail.host.access.identity import Authenticator
+from agentrail.host.application import Application
+from agentrail.host.host_server import Host, Opened
+from agentrail.host.http11.http_messages import Body, Headers, HttpRequest
+
+BODY_LIMIT: Final = 1024 * 1024
+
+Hear = Callable[[bytes], None]
+"""Is given each piece of a streamed answer."""
+
+
+@frozen
+class Asked:
+    """A request, as a client makes it."""
+
+    method: str
+    target: str
+    headers: Headers = ()
+    body: bytes = b""
+
+
+@frozen
+class Answer:
+    """The answer to a request: its content is empty if it was streamed."""
+
+    status: int
+    headers: Headers
+    content: bytes
+
+
+class GivenBody(Body):
+    """A body that is there already."""
+
+    __slots__ = ("_content", "_length")
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._length = len(content)
+
+    @property
+    def length(self) -> int:
+        return self._length
+
+    @property
+    def limit(self) -> int:
+        return BODY_LIMIT
+
+    async def chunk(self) -> bytes:
+        await trio.lowlevel.checkpoint()
+        content, self._content = self._content, b""
+        return content
+
+
+async def ask(application: Application, asked: Asked, hear: Hear) -> Answer:
+    """Make a request. Pieces of a streamed answer go to *hear*, until it is over."""
+    path, _, query = asked.target.partition("?")
+    request = HttpRequest(asked.method, unquote(path), query, asked.headers, "127.0.0.1", GivenBody(asked.body))
+    response = await application.answer(request)
+    if isinstance(response.content, bytes):
+        return Answer(response.status, response.headers, response.content)
+
+    async def send(piece: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        hear(piece)
+
+    await response.content(send)
+    return Answer(response.status, response.headers, b"")
+
+
+@asynccontextmanager
+async def opened(host: Host, authenticator: Authenticator) -> AsyncGenerator[Opened, None]:
+    """Open *host*; its requests end with this."""
+    failed: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        try:
+            async with host.opened(nursery, authenticator) as found:
+                try:
+                    yield found
+                finally:
+                    found.application.close()
+        except BaseException as error:  # noqa: BLE001 - raised again below, without the group of the nursery
+            failed = error
+        nursery.cancel_scope.cancel()
+    if failed is not None:
+        raise failed
+
+
+class CutAfter(trio.abc.Instrument):
+    """Cancels a scope after some steps of the task that makes it: at any await of what it does."""
+
+    def __init__(self, scope: trio.CancelScope, steps: int) -> None:
+        self._scope = scope
+        self._left = steps
+        self._task = trio.lowlevel.current_task()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        if task is self._task:
+            self._left -= 1
+            if self._left < 0:
+                self._scope.cancel()
+
+
+@contextmanager
+def cut_after(scope: trio.CancelScope, steps: int | None) -> Generator[None]:
+    """Cancel *scope* after so many *steps* of this task, if it has not left this by then; `None`: never."""
+    if steps is None:
+        yield
+        return
+    instrument = CutAfter(scope, steps)
+    trio.lowlevel.add_instrument(instrument)
+    try:
+        yield
+    finally:
+        trio.lowlevel.remove_instrument(instrument)

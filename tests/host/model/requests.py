@@ -1,0 +1,121 @@
+"""What a request for each call of a host looks like, for the session that somebody says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Final
+from urllib.parse import quote
+
+from attrs import frozen
+
+from agentrail.wire.routes import HostRoute
+from tests.host.model.in_process import Asked
+from tests.host.model.people import Person
+
+NAMES: Final = ("s1", "s1x", "s", "trip")
+"""Names of sessions, some of which begin as others do."""
+
+GONE: Final = "gone-for-good"
+"""Name that no session has."""
+
+
+@frozen
+class Making:
+    """What a request is made of."""
+
+    draw: Random
+    person: Person
+    """Who makes it, if the key is theirs."""
+    said: str
+    """The id of the session, as it is said."""
+    mark: str
+    """A text that is found again wherever it comes to."""
+    refs: tuple[str, ...]
+    """Ids of held calls and questions."""
+    words: tuple[str, ...]
+    """What messages say, beside the mark."""
+
+    def text(self) -> str:
+        return f"{self.mark} {self.draw.choice(self.words)}"
+
+    def ref(self) -> str:
+        return self.draw.choice((*self.refs, "a1"))
+
+
+Body = dict[str, object]
+NO_BODY: Final[Callable[[Making], Body | None]] = lambda _: None  # noqa: E731
+
+
+def _talk(make: Making) -> Body:
+    session: Body = {} if make.said == "" else {"session": make.said}
+    return {"message": make.text(), **session}
+
+
+def _open(make: Making) -> Body:
+    return {"session": make.draw.choice((*NAMES, make.said or None)), "title": make.mark, "labels": ["red"]}
+
+
+def _fork(make: Making) -> Body:
+    bodies: tuple[Body, ...] = ({}, {"session": make.draw.choice(NAMES)}, {"at": 1})
+    return make.draw.choice(bodies)
+
+
+def _plugins(make: Making) -> Body:
+    return {"do": "detach", "plugin": make.draw.choice(("HumanApproval", "other"))}
+
+
+BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
+    "chat": _talk,
+    "stream": _talk,
+    "open_session": _open,
+    "prompt": lambda make: {"message": make.text()},
+    "steer": lambda make: {"text": make.text(), "when": make.draw.choice(("gap", "now"))},
+    "abort": lambda make: {"reason": make.mark, "clear_queue": make.draw.random() < 0.5},
+    "approve": lambda make: {"approval": make.ref(), "args": {"text": make.mark}},
+    "reject": lambda make: {"approval": make.ref(), "reason": make.mark},
+    "respond": lambda make: {"ref": make.ref(), "answer": make.mark},
+    "switch_model": lambda _: {"model": "demo"},
+    "change_tools": lambda _: {"do": "detach", "tools": ["other"]},
+    "change_plugins": _plugins,
+    "compact": lambda make: {"reason": make.mark},
+    "fork": _fork,
+    **dict.fromkeys(
+        (
+            "list_sessions", "show_session", "delete_session", "events", "messages", "approvals", "tree", "commands",
+            "health", "ready", "metrics", "page", "openapi", "upload",
+        ),
+        NO_BODY,
+    ),
+}  # fmt: skip
+"""The body of a request, by call; there must be one for each route."""
+
+QUERIES: Final[dict[str, tuple[str, ...]]] = {
+    "list_sessions": ("", "owner=*", "owner=ann", "limit=2", "owner=*&limit=1", "after=ann.s1", "label=red"),
+    "delete_session": ("", "", "redact"),
+    "events": ("since=0", "since=0", "", "since=2", "types=PromptReceived,AgentEnd&since=0"),
+    "messages": ("", "limit=1", "after=1"),
+    "approvals": ("", "limit=1"),
+    "upload": ("name=a.txt", "name=..%2Fa.txt"),
+}
+
+PRETENDED: Final = (("x-tenant", "acme"), ("x-user", "ann"), ("x-forwarded-user", "ann"), ("cookie", "tenant=acme"))
+"""Headers that say who sends a request, which nobody may believe."""
+
+
+def made(route: HostRoute, make: Making, key: str) -> Asked:
+    """Return a request for *route*."""
+    call = route.call
+    body = BODIES[call.name](make)
+    content = b"" if body is None else json.dumps(body).encode()
+    if call.takes != "application/json":
+        content = make.mark.encode()
+    query = make.draw.choice(QUERIES.get(call.name, ("",)))
+    headers = [("content-type", call.takes), *PRETENDED]
+    if key:
+        headers.append(("authorization", f"Bearer {key}"))
+    if call.command and make.draw.random() < 0.3:
+        headers.append(("idempotency-key", f"k{make.draw.randrange(4)}"))
+    target = route.path.replace("{id}", quote(make.said or NAMES[0], safe=""))
+    return Asked(route.method, f"{target}?{query}" if query else target, tuple(headers), content)

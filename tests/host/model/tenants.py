@@ -1,0 +1,407 @@
+"""A model of who owns what, played against a host: people ask for any session by any route, and are cut off anywhere.
+
+After each request the model says what may have come of it. Whatever a person is shown is looked through for marks,
+which tell who has written it and to whose session.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from random import Random
+from typing import Final
+
+import trio
+import trio.testing
+from attrs import define, field, frozen
+
+from agentrail.app.supervisor import Supervisor
+from agentrail.codec.values import write
+from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.host_server import Host
+from agentrail.host.profiles import Profile
+from agentrail.journals import MemoryJournal
+from agentrail.wire.calls import HostCall
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.routes import ROUTES, HostRoute
+from tests.host.model.agent import MARK, agent, mark
+from tests.host.model.in_process import Answer, Asked, Hear, ask, cut_after, opened
+from tests.host.model.people import LINES, PEOPLE, READ, Outcome, Person, Place, meant, outcome, place_of, wrong_keys
+from tests.host.model.requests import GONE, NAMES, Making, made
+
+LISTED: Final[dict[str, Callable[[str, str], bool]]] = {
+    "": lambda user, owner: user == owner,
+    "owner=*": lambda _, __: True,
+    "owner=ann": lambda _, owner: owner == "ann",
+}
+"""Of a list with this query, whether it has the sessions of an owner."""
+PROBLEM: Final = "urn:agentrail:problem:"
+STATUS: Final = {"no key": 401, "no scope": 403, "missing": 404}
+OPENING: Final = frozenset({"chat", "stream", "open_session", "fork"})
+"""Calls that may make a session."""
+DRAWN: Final = tuple(route for route in ROUTES for _ in range(4 if route.call.name in OPENING | {"prompt"} else 1))
+"""All routes, those by which sessions come and talk more often."""
+ANYWHERE: Final = frozenset({"approvals", "tree", "metrics"})
+"""Calls that show what is of the whole tenant."""
+INTERNAL: Final = re.compile(rb"(?<![\w.])h\.(?:acme|acm|acme_2eann|_c3_a9vil|h)\.[\w-]+\.(?![\w.-]+:[aq])")
+"""An id of a session as it is in the journal, which no client sees."""
+LONGEST: Final = 30.0
+"""Seconds after which a request is given up: it waits for a decision."""
+SETTLED: Final = 3.0
+"""Seconds in which all turns come to their end, or wait for a person."""
+MOST_STREAMS: Final = 6
+
+Ask = Callable[[Asked, Hear], Awaitable[Answer]]
+
+
+class ForeignError(AssertionError):
+    """Somebody has read, written or heard something that is not theirs, or could tell that it is there."""
+
+
+@contextmanager
+def rule(name: str) -> Generator[None]:
+    """Name the rule that is broken if what is inside fails."""
+    try:
+        yield
+    except AssertionError as error:
+        raise ForeignError(name, *error.args) from error
+
+
+@frozen
+class Mark:
+    """Who has written a text, by which call, and to which session if that is known."""
+
+    person: Person
+    call: HostCall
+
+
+@define
+class Tenants:
+    """The people, what they have done, and the sessions that there are."""
+
+    draw: Random
+    ask: Ask
+    supervisor: Supervisor
+    nursery: trio.Nursery
+    in_virtual_time: bool = True
+    """Whether turns may take long, and requests are cut off and made beside others."""
+    marks: list[Mark] = field(factory=list)
+    there: dict[str, None] = field(factory=dict)
+    streams: list[trio.CancelScope] = field(factory=list)
+    done: Counter[str] = field(factory=Counter)
+    """How often each call was carried out."""
+    told: Counter[Outcome] = field(factory=Counter)
+    """How often each outcome was expected."""
+
+    async def play(self, count: int) -> None:
+        """Make *count* requests."""
+        for _ in range(count):
+            what = self.draw.random()
+            if what < 0.05 and self.in_virtual_time:
+                async with trio.open_nursery() as nursery:
+                    for _ in range(self.draw.randint(2, 3)):
+                        nursery.start_soon(self.one, self.draw.random() < 0.3, True)
+                await self.settle()
+                await self.look(None, set())
+            else:
+                await self.one(cut=what < 0.2 and self.in_virtual_time, beside=False)
+        await self.settle()
+        await self.look(None, set())
+        with rule("foreign write"):
+            self.check_writes()
+        for scope in self.streams:
+            scope.cancel()
+
+    async def settle(self) -> None:
+        """Let turns come to their end."""
+        if self.in_virtual_time:
+            await trio.sleep(SETTLED)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return ("", "", "", "slow", "pay", "ask", "child") if self.in_virtual_time else ("", "child")
+
+    # One request
+
+    async def one(self, cut: bool, beside: bool) -> None:
+        """Make a request, and check what came of it. *cut*: it is cut off; *beside*: others are made meanwhile."""
+        route = self.draw.choice(DRAWN)
+        person, key = self.who()
+        said = self.say(person) if route.about_session or self.draw.random() < 0.8 else ""
+        place = self.place(route, person, said)
+        owner = self.draw.choice(PEOPLE) if person is None else person
+        make = Making(self.draw, owner, said, self.mark(owner, route.call), self.refs(), self.words)
+        asked = made(route, make, key)
+        is_settled = not beside and self.draw.random() < 0.4
+        if is_settled:
+            await self.settle()
+        is_there = place is not None and place.internal in self.known()
+        expected = outcome(person, route.call, place, is_there=is_there)
+        if expected == "missing" and self.opens(route, owner, place):
+            expected = "may"
+        before = self.written() if is_settled else None
+        found = await self.made(route, owner, asked, cut=cut)
+        if found is not None:
+            self.done[route.call.name] += found.status < 400 or b"unknown-route" in found.content
+        if found is not None and not beside:
+            self.check(route, owner, asked, expected, found, before)
+            if expected == "missing" and GONE not in asked.target:
+                await self.check_twin(route, owner, make, key, found)
+        if not beside and (cut or route.call.name in OPENING or route.call.name == "delete_session"):
+            if found is None:
+                await self.settle()
+            await self.look(route.call, self.reachable(owner, place) if expected == "may" else set())
+        elif not beside and found is None:
+            await self.settle()
+        self.told[expected] += 1
+
+    async def made(self, route: HostRoute, person: Person, asked: Asked, *, cut: bool) -> Answer | None:
+        """Make a request; return its answer, or `None` if it was cut off or goes on."""
+        hear = self.hearing(route.call, person, asked)
+        if route.call.name == "events":
+            return await self.listened(asked, hear)
+        with trio.move_on_after(LONGEST) as limit, cut_after(limit, self.draw.randrange(25) if cut else None):
+            found = await self.ask(asked, hear)
+            hear(found.content)
+            return found
+        return None
+
+    async def listened(self, asked: Asked, hear: Hear) -> Answer | None:
+        """Open a stream of events, which goes on beside what follows; return an answer that is none."""
+        heard, scope, over = list[Answer](), trio.CancelScope(), trio.Event()
+
+        def first(piece: bytes) -> None:
+            over.set()
+            self.done["events"] += 1
+            hear(piece)
+
+        async def listen() -> None:
+            try:
+                with scope:
+                    heard.append(await self.ask(asked, first))
+            finally:
+                over.set()
+
+        self.nursery.start_soon(listen)
+        await over.wait()
+        if heard:
+            return heard[0]
+        self.streams.append(scope)
+        if len(self.streams) > MOST_STREAMS:
+            self.streams.pop(0).cancel()
+        return None
+
+    # What is drawn
+
+    def who(self) -> tuple[Person | None, str]:
+        """Draw who makes a request, and the key that it bears: a wrong one now and then."""
+        person = self.draw.choice(PEOPLE)
+        if self.draw.random() < 0.08:
+            return None, self.draw.choice(wrong_keys(person, self.draw.choice(PEOPLE)))
+        return person, person.key
+
+    def say(self, person: Person | None) -> str:
+        """Draw the id of a session, as *person* may say it: of their tenant, of those that are there, or of any."""
+        draw, there = self.draw, self.known()
+        if person is not None and draw.random() < 0.5:
+            there = [id_ for id_ in there if place_of(id_).tenant == person.tenant]
+        if there and draw.random() < 0.75:
+            place = place_of(draw.choice(there))
+        else:
+            person = draw.choice(PEOPLE)
+            place = Place(person.tenant, person.user, draw.choice(NAMES))
+        kind = draw.random()
+        if kind < 0.7:
+            return place.visible
+        internal = place.internal
+        return draw.choice(
+            (
+                place.name,
+                place.name,
+                internal,
+                internal[2:],
+                f"{place.visible}.",
+                place.visible.upper(),
+                f"*.{place.name}",
+            )
+        )
+
+    def place(self, route: HostRoute, person: Person | None, said: str) -> Place | None:
+        """Return the session that a request is about; `None`: it is about none, or nobody makes it."""
+        if person is None or not said or not (route.about_session or route.call.name in {"chat", "stream"}):
+            return None
+        return meant(person, said) or Place(person.tenant, "s1", f"{GONE}-{said}")
+
+    def opens(self, route: HostRoute, person: Person, place: Place | None) -> bool:
+        """Whether a request for a session that is not there opens it: that of a person who talks to their own."""
+        is_own = place is not None and (place.tenant, place.user) == (person.tenant, person.user)
+        return is_own and route.call.name in {"chat", "stream"}
+
+    def mark(self, person: Person, call: HostCall) -> str:
+        self.marks.append(Mark(person, call))
+        return mark(len(self.marks) - 1)
+
+    def refs(self) -> tuple[str, ...]:
+        """Return the ids of what waits for a decision in all sessions."""
+        return tuple(held.id for session in self.supervisor.sessions() for held in session.status().held)
+
+    # What there is
+
+    def known(self) -> list[str]:
+        """Return the ids of all sessions that there are, as the journal has them; in the order in which they came."""
+        return list(dict.fromkeys([*self.there, *[session.id for session in self.supervisor.sessions()]]))
+
+    def written(self) -> dict[str, int] | None:
+        """Return how much is written of each session; `None` while turns are open, which write by themselves."""
+        sessions = self.supervisor.sessions()
+        if any(session.status().phase not in {"idle", "ended"} for session in sessions):
+            return None
+        return {session.id: session.inspect().seq for session in sessions}
+
+    def reachable(self, person: Person, place: Place | None) -> set[tuple[str, str]]:
+        """Return the owners whose sessions may come or go by a request."""
+        return {(person.tenant, person.user), *([] if place is None else [(place.tenant, place.user)])}
+
+    async def look(self, call: HostCall | None, owners: set[tuple[str, str]]) -> None:
+        """Look which sessions there are: one has come or gone only by a *call*, and is of one of the *owners*."""
+        stored = await self.supervisor.stored(limit=1000)
+        now = {each.session_id for each in stored}
+        with rule("foreign session"):
+            for id_ in now ^ self.there.keys():
+                place = place_of(id_)
+                assert place.is_child or call is None or (place.tenant, place.user) in owners, (id_, call, owners)
+            for each in stored:
+                place = place_of(each.session_id)
+                if not place.is_child:
+                    assert (each.about.tenant, each.about.owner) == (place.tenant, place.user)
+        self.there = dict.fromkeys([*[id_ for id_ in self.known() if id_ in now], *sorted(now)])
+
+    # What is checked
+
+    def check(
+        self,
+        route: HostRoute,
+        owner: Person,
+        asked: Asked,
+        expected: Outcome,
+        found: Answer,
+        before: dict[str, int] | None,
+    ) -> None:
+        """Check an answer, and that nothing was written *before* by who may not."""
+        with rule("answer"):
+            assert found.status != 500, (asked, found)
+            if expected == "may":
+                kind = json.loads(found.content).get("type") if found.status in {401, 403, 404} else ""
+                assert kind not in {f"{PROBLEM}{each}" for each in ("not-authenticated", "scope-missing")} or (
+                    route.call.name == "list_sessions" and "owner=" in asked.target
+                ), (asked, found)
+                if route.call.name == "list_sessions" and found.status == 200 and before is not None:
+                    self.check_list(asked, owner, found)
+                return
+            assert found.status == STATUS[expected], (expected, asked, found)
+        after = self.written()
+        if before is not None and after is not None:
+            with rule("foreign write"):
+                assert {id_: after.get(id_, seq) for id_, seq in before.items()} == before, (asked, before, after)
+
+    def check_list(self, asked: Asked, person: Person, found: Answer) -> None:
+        """Check that a whole list has the sessions that it is about, and no other."""
+        wanted = LISTED.get(asked.target.partition("?")[2])
+        if wanted is None:
+            return
+        places = [place_of(id_) for id_ in self.known()]
+        own = [each for each in places if each.tenant == person.tenant and wanted(person.user, each.user)]
+        children = {each.visible for each in own if each.is_child}  # they are listed if anything is written of them
+        listed = {each["session"] for each in json.loads(found.content)["items"]}
+        assert listed - children == {each.visible for each in own} - children, (asked, listed, own)
+
+    async def check_twin(self, route: HostRoute, person: Person, make: Making, key: str, found: Answer) -> None:
+        """Ask for a session that is not there, in the same words; the answers must be equal."""
+        owner, dot, _ = make.said.partition(".")
+        if not dot or (owner in READ and READ[owner] == person.user):
+            return
+        twin = Making(Random(1), person, f"{owner}.{GONE}", make.mark, make.refs, self.words)
+        other = await self.made(route, person, made(route, twin, key), cut=False)
+        same = made(route, Making(Random(1), person, make.said, make.mark, make.refs, self.words), key)
+        again = await self.made(route, person, same, cut=False)
+        with rule("equal answers"):
+            assert again is not None
+            assert other is not None
+            if b"unknown-route" not in again.content:
+                assert other == again, (other, again)
+                assert again.status == found.status
+
+    def hearing(self, call: HostCall, person: Person, asked: Asked) -> Hear:
+        """Return the function that looks at what *person* is shown."""
+        echoed = INTERNAL.search(asked.target.encode() + asked.body) is not None
+
+        def hear(piece: bytes) -> None:
+            with rule("id of the journal"):
+                assert echoed or not INTERNAL.search(piece), (asked, piece)
+            self.see(call, person, piece)
+
+        return hear
+
+    def see(self, call: HostCall, person: Person, content: bytes) -> None:
+        """Check that *person* may see what they are shown: each mark in it was written to a session of theirs."""
+        with rule("foreign read"):
+            for found in MARK.finditer(content):
+                by = self.marks[int(found[1])]
+                assert self.may_see(call, person, by), (person, call.name, by, content)
+
+    def may_see(self, call: HostCall, person: Person, by: Mark) -> bool:
+        """Whether a text of somebody may be in a session that *person* may look at by *call*."""
+        writer = by.person
+        if call.name in ANYWHERE:
+            return writer.tenant == person.tenant
+        return person.may(call, writer.tenant, writer.user) or writer.may(by.call, person.tenant, person.user)
+
+    def check_writes(self) -> None:
+        """Check that in each session there is only what those have written who may."""
+        for session in self.supervisor.sessions():
+            place = place_of(session.id)
+            for found in MARK.finditer(b"".join(map(write, session.messages()))):
+                by = self.marks[int(found[1])]
+                assert by.person.may(by.call, place.tenant, place.user), (session.id, by)
+
+
+def limits() -> HostLimits:
+    """Return limits that no tenant meets."""
+    return HostLimits(requests_per_second=1e9, burst=10**9)
+
+
+def played(seed: int, count: int) -> tuple[Tenants, ...]:
+    """Play *count* requests in virtual time against two hosts, one after the other, with one journal."""
+    draw, journal = Random(seed), MemoryJournal()
+    clock = trio.testing.MockClock(autojump_threshold=0)
+
+    async def both() -> tuple[Tenants, ...]:
+        first = await _one_host(draw, journal, count // 2, [])
+        return first, await _one_host(draw, journal, count - count // 2, first.marks)
+
+    try:
+        return trio.run(both, clock=clock)
+    except* ForeignError as group:
+        raise _first(group) from None
+
+
+async def _one_host(draw: Random, journal: MemoryJournal, count: int, marks: list[Mark]) -> Tenants:
+    host = Host([Profile("desk", agent())], journal=journal, limits=limits())
+    async with opened(host, ApiKeys(lines=LINES)) as found, trio.open_nursery() as nursery:
+        world = Tenants(draw, partial(ask, found.application), found.supervisor, nursery, marks=marks)
+        world.there = {each.session_id: None for each in await found.supervisor.stored(limit=1000)}
+        await world.play(count)
+        nursery.cancel_scope.cancel()
+    return world
+
+
+def _first(group: BaseExceptionGroup[ForeignError]) -> ForeignError:
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, ForeignError)
+    return found

@@ -1,0 +1,64 @@
+"""Nobody reads, writes or hears what is another's, and nobody can tell whether it is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Final
+
+import httpx
+import trio
+
+from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.host_server import Host
+from agentrail.host.profiles import Profile
+from agentrail.wire.routes import ROUTES
+from tests.host.model.agent import agent
+from tests.host.model.in_process import Answer, Asked, Hear
+from tests.host.model.people import LINES
+from tests.host.model.requests import BODIES
+from tests.host.model.tenants import Tenants, limits, played
+from tests.profiles import CAMPAIGN
+
+REQUESTS: Final = 1_000_000 if CAMPAIGN else 20_000
+OVER_SOCKETS: Final = 20_000 if CAMPAIGN else 400
+A_WORLD: Final = 200
+"""Requests to the sessions of one journal."""
+
+
+def test_each_route_has_its_requests() -> None:
+    assert set(BODIES) == {route.call.name for route in ROUTES}
+
+
+def test_nobody_sees_or_changes_what_is_anothers() -> None:
+    done, told = Counter[str](), Counter[str]()
+    for seed in range(REQUESTS // A_WORLD):
+        for world in played(seed, A_WORLD):
+            done += world.done
+            told += world.told
+    assert set(done) == set(BODIES)
+    assert set(told) == {"may", "missing", "no key", "no scope"}
+
+
+async def test_nobody_sees_or_changes_what_is_anothers_over_sockets() -> None:
+    host = Host([Profile("desk", agent())], authenticator=ApiKeys(lines=LINES), limits=limits())
+    async with (
+        host.serving() as serving,
+        httpx.AsyncClient(base_url=serving.url, timeout=60, trust_env=False) as client,
+    ):
+
+        async def ask(asked: Asked, hear: Hear) -> Answer:
+            head = [(name.encode(), value.encode()) for name, value in asked.headers]
+            async with client.stream(asked.method, asked.target, headers=head, content=asked.body) as response:
+                headers = tuple((name, value) for name, value in response.headers.items() if name != "date")
+                if response.headers.get("content-type") != "text/event-stream":
+                    return Answer(response.status_code, headers, await response.aread())
+                async for piece in response.aiter_bytes():
+                    hear(piece)
+                return Answer(response.status_code, headers, b"")
+
+        async with trio.open_nursery() as nursery:
+            world = Tenants(Random(1), ask, serving.supervisor, nursery, in_virtual_time=False)
+            await world.play(OVER_SOCKETS)
+            nursery.cancel_scope.cancel()
+    assert set(world.told) == {"may", "missing", "no key", "no scope"}
