@@ -165,6 +165,20 @@ class WrongContent(UsageError):
         super().__init__(_cut(media_type))
 
 
+class UnknownCommand(UsageError):
+    """A message looks like a command, and the host has none of this name."""
+
+    wording = "there is no command {0!r} here; {1}, or begin with a space to send the message as it is"
+
+    def __init__(self, command: str, advice: str) -> None:
+        super().__init__(_cut(command), advice)
+
+    @classmethod
+    def among(cls, command: str, known: Iterable[str]) -> UnknownCommand:
+        """Return an error that names the nearest of the *known* commands, or all."""
+        return cls(command, meant(command, known, "there are"))
+
+
 class NotAuthenticated(RefusedError):
     """The request does not say by a valid key who sends it."""
 

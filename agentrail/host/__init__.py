@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentrail.host.host_server import Host as Host
     from agentrail.host.host_server import Serving as Serving
     from agentrail.host.plugins.host_plugin import HostPlugin as HostPlugin
-    from agentrail.host.plugins.host_plugin import PluginTasks as PluginTasks
+    from agentrail.host.plugins.host_plugin import PluginHost as PluginHost
     from agentrail.host.plugins.plugin_values import Addition as Addition
     from agentrail.host.plugins.plugin_values import AfterToolCall as AfterToolCall
     from agentrail.host.plugins.plugin_values import Allow as Allow
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from agentrail.host.profiles import Profile as Profile
     from agentrail.host.profiles import ProfileOf as ProfileOf
     from agentrail.host.profiles import Profiles as Profiles
+    from agentrail.host.shipped.command_table import Invocation as Invocation
+    from agentrail.host.shipped.command_table import SlashCommand as SlashCommand
+    from agentrail.host.shipped.request_log import RequestLog as RequestLog
+    from agentrail.host.shipped.slash_commands import SlashCommands as SlashCommands
     from agentrail.wire.limits import HostLimits as HostLimits
 
 _HOMES = {
@@ -50,14 +54,18 @@ _HOMES = {
     "Identity": "agentrail.host.access.identity",
     "RequestKind": "agentrail.host.plugins.plugin_values",
     "OnPluginError": "agentrail.host.plugins.rows",
-    "PluginTasks": "agentrail.host.plugins.host_plugin",
+    "PluginHost": "agentrail.host.plugins.host_plugin",
     "Profile": "agentrail.host.profiles",
     "Profiles": "agentrail.host.profiles",
     "Request": "agentrail.host.plugins.plugin_values",
     "RequestContext": "agentrail.host.plugins.plugin_values",
     "RequestEnd": "agentrail.host.plugins.plugin_values",
     "ProfileOf": "agentrail.host.profiles",
+    "RequestLog": "agentrail.host.shipped.request_log",
     "Serving": "agentrail.host.host_server",
+    "SlashCommand": "agentrail.host.shipped.command_table",
+    "SlashCommands": "agentrail.host.shipped.slash_commands",
+    "Invocation": "agentrail.host.shipped.command_table",
     "bearer": "agentrail.host.access.identity",
 }
 

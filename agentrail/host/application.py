@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
 from agentrail.host.access.identity import Authenticator, Identity
 from agentrail.host.access.request_rates import Rates
-from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.answering.call_request import CallRequest, CarryOut
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, problem_answer
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import problem_of
 from agentrail.wire.routes import match
-
-CarryOut: TypeAlias = Callable[[CallRequest], Awaitable[HttpResponse]]
 
 NOBODY: Final = Identity("", "")
 ATTEMPT: Final = "answer the request"

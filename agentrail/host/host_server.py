@@ -16,15 +16,17 @@ from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice
 from agentrail.host.access.identity import Authenticator
 from agentrail.host.access.local_token import LocalToken
+from agentrail.host.answering.call_request import CarryOut
 from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.answering.host_calls import HostCalls
 from agentrail.host.answering.listing_calls import ListingCalls
+from agentrail.host.answering.plugin_calls import PluginCalls
 from agentrail.host.answering.session_calls import SessionCalls
 from agentrail.host.answering.steering_calls import SteeringCalls
 from agentrail.host.answering.talk_calls import TalkCalls
 from agentrail.host.answering.view_calls import ViewCalls
-from agentrail.host.application import Application, CarryOut
+from agentrail.host.application import Application
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
@@ -206,6 +208,7 @@ class Host:
             "page": about.page,
             "openapi": about.openapi,
         }
+        self._rows.carry_out = PluginCalls(functions, limits).carry_out
         return Application(functions, authenticator, limits, streams.end_sessions)
 
     def _tell(self, url: str) -> None:

@@ -26,8 +26,13 @@ ADMIN: Final = "admin"
 
 def check_scope(call: HostCall, who: Identity) -> None:
     """Raise `ScopeMissing` if *who* may not do *call*, neither with own sessions nor with those of others."""
-    if call.scope is not None and not who.scopes & {call.scope, call.others, ADMIN}:
+    if call.scope is not None and not may(call, who):
         raise ScopeMissing(call.name, call.scope)
+
+
+def may(call: HostCall, who: Identity) -> bool:
+    """Whether *who* may do *call*, which needs a scope, with own sessions or with those of others."""
+    return bool(who.scopes & {call.scope, call.others, ADMIN})
 
 
 def check_owner(call: HostCall, who: Identity, name: SessionName) -> None:

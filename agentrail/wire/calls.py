@@ -86,6 +86,7 @@ _OPENING: Final[Errors] = (
 )
 _TALK: Final[Errors] = (
     errors.PluginFailed,
+    errors.UnknownCommand,
     errors.UnknownFile,
     errors.FileFailed,
     errors.BadMessage,

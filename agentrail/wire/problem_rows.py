@@ -85,6 +85,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.SessionNotStored: _NO_SESSION,
     errors.SessionForgotten: _NO_SESSION,
     errors.UnknownAgent: Row(404),
+    errors.UnknownCommand: Row(404),
     errors.UnknownApproval: Row(404, "`GET /v1/approvals` lists what waits for a decision; another may have decided"),
     errors.UnknownTool: Row(404, "`GET /v1/sessions/{id}` lists the tools of the session"),
     errors.UnknownPlugin: Row(404, "`GET /v1/sessions/{id}` lists the plugins of the session"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from typing import Final, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 from attrs import frozen
 
@@ -20,6 +21,7 @@ from agentrail.wire.views import View, to_json
 T = TypeVar("T")
 
 NO_STORE: Final = ("cache-control", "no-store")
+OF_JSON: Final[Headers] = (("content-type", JSON), NO_STORE)
 
 
 @frozen
@@ -72,6 +74,11 @@ class CallRequest:
         return HttpResponse(self.call.status, (NO_STORE,))
 
 
+CarryOut: TypeAlias = Callable[[CallRequest], Awaitable[HttpResponse]]
+"""Carries out one call of the table."""
+
+
 def json_answer(status: int, content: bytes, headers: Headers = ()) -> HttpResponse:
-    """Return an answer with JSON as its content, which no cache may keep."""
-    return HttpResponse(status, (("content-type", JSON), NO_STORE, *headers), content)
+    """Return an answer with JSON as its content, which no cache may keep, unless *headers* say otherwise."""
+    given = {name for name, _ in headers}
+    return HttpResponse(status, (*[each for each in OF_JSON if each[0] not in given], *headers), content)

@@ -27,6 +27,7 @@ from agentrail.host.plugins.plugin_values import (
     RequestEnd,
 )
 from agentrail.values.foreign import number, plain_text, seconds, shown
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value
 
@@ -36,11 +37,20 @@ DEADLINE: Final = 10.0
 Nothing: TypeAlias = Awaitable[None] | None
 
 
-class PluginTasks(Protocol):
+class PluginHost(Protocol):
     """Interface: the host, as `start` of a plugin gets it."""
 
     def start_task(self, function: Callable[..., Awaitable[object]], *args: object) -> None:
         """Run the async *function* beside the host, until it returns or the plugin was stopped."""
+        ...
+
+    async def call(self, name: str, request: Request, body: JsonObject = EMPTY) -> HandledResponse:
+        """Carry out the call *name* of the host, such as `compact`, for whoever makes *request*, about its session.
+
+        They need the scope that the call needs. An error is an answer too: its body is the problem document. Raise
+        `BrokenPlugin` for a call that there is not, that talks to an agent or that is answered by a stream, and before
+        the host serves.
+        """
         ...
 
 
@@ -65,7 +75,7 @@ class HostPlugin:
         super().__init_subclass__(**options)
         _check_class(cls)
 
-    def start(self, host: PluginTasks) -> Nothing:
+    def start(self, host: PluginHost) -> Nothing:
         """Called when the host starts."""
 
     def stop(self) -> Nothing:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, Generic, TypeAlias, TypeVar, cast
 
 import trio
 
@@ -16,6 +16,7 @@ from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, check_plugi
 from agentrail.host.plugins.plugin_values import Attachment, HandledResponse, Request, RequestContext, RequestEnd
 from agentrail.runtime.shared.sanitize import Contained, traced
 from agentrail.values.foreign import described
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value
 
@@ -25,6 +26,9 @@ T = TypeVar("T")
 
 OnPluginError = Callable[[str, str, BaseException], Awaitable[None] | None]
 """Called with the plugin's name, the hook and the error; it may be async."""
+
+CarryOutFor: TypeAlias = Callable[[str, Request, JsonObject], Awaitable[HandledResponse | None]]
+"""Carries out a call by its name for a plugin; returns `None` if plugins cannot make it."""
 
 TASK: Final = "task"
 """Name of the hook that `OnPluginError` is told for a task that a plugin has started."""
@@ -50,13 +54,13 @@ def log_plugin_error(plugin: str, hook: str, error: BaseException) -> None:
 
 
 class Tasks:
-    """The tasks of one plugin: they end when it was stopped."""
+    """The host for one plugin: its tasks, which end when it was stopped, and its calls."""
 
-    __slots__ = ("_nursery", "_plugin", "_report", "_scope", "over")
+    __slots__ = ("_nursery", "_plugin", "_row", "_scope", "over")
 
-    def __init__(self, plugin: str, report: Callable[[str, str, BaseException], Awaitable[None]]) -> None:
+    def __init__(self, plugin: str, row: HostPluginRow) -> None:
         self._plugin = plugin
-        self._report = report
+        self._row = row
         self._nursery: trio.Nursery | None = None
         # Shielded: if the host is cancelled, tasks end after the plugin's `stop`, as they do otherwise.
         # tests/host/plugins/test_tasks.py::test_a_task_ends_after_stop_even_if_the_host_is_cancelled
@@ -86,7 +90,16 @@ class Tasks:
         with Contained(errors.append):
             await function()
         for error in errors:
-            await self._report(self._plugin, TASK, error)
+            await self._row.report(self._plugin, TASK, error)
+
+    async def call(self, name: str, request: Request, body: JsonObject = EMPTY) -> HandledResponse:
+        """Carry out the call *name* of the host for whoever makes *request*, about its session."""
+        if self._row.carry_out is None:
+            raise BrokenPlugin(self._plugin, name, "the host does not serve yet")
+        found = await self._row.carry_out(name, request, body)
+        if found is None:
+            raise BrokenPlugin(self._plugin, name, "plugins cannot make this call")
+        return found
 
     async def end(self) -> None:
         """Cancel the tasks, and wait until all have ended."""
@@ -123,6 +136,8 @@ class HostPluginRow:
         check_plugins(plugins)
         self.plugins: tuple[HostPlugin, ...] = tuple(sorted(plugins, key=lambda plugin: -plugin.priority))
         self._on_plugin_error = on_plugin_error or log_plugin_error
+        self.carry_out: CarryOutFor | None = None
+        """Carries out calls for plugins: there when the host serves."""
 
     def having(self, hook: str) -> tuple[HostPlugin, ...]:
         """Return the plugins that define *hook*, in order."""
@@ -201,7 +216,7 @@ class HostPluginRow:
 
     @asynccontextmanager
     async def _running(self, plugin: HostPlugin, nursery: trio.Nursery) -> AsyncGenerator[None, None]:
-        tasks = Tasks(name_of(plugin), self.report)
+        tasks = Tasks(name_of(plugin), self)
         try:
             await nursery.start(tasks.keep)
             if has(plugin, "start"):

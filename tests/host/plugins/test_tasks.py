@@ -4,7 +4,9 @@ import pytest
 import trio
 
 from agentrail.errors import BrokenPlugin
-from agentrail.host.plugins.host_plugin import HostPlugin, PluginTasks
+from agentrail.host.access.identity import Identity
+from agentrail.host.plugins.host_plugin import HostPlugin, PluginHost
+from agentrail.host.plugins.plugin_values import Request, RequestContext
 from tests.host.plugins.probes import Broken, row
 
 
@@ -13,9 +15,9 @@ class Service(HostPlugin):
 
     def __init__(self, log: list[object]) -> None:
         self.log = log
-        self.host: PluginTasks | None = None
+        self.host: PluginHost | None = None
 
-    def start(self, host: PluginTasks) -> None:
+    def start(self, host: PluginHost) -> None:
         self.host = host
         host.start_task(self.tick, 1)
 
@@ -70,7 +72,7 @@ async def test_tasks_of_a_plugin_that_does_not_start_end_with_the_attempt(autoju
     log = list[object]()
 
     class Fails(Service):
-        async def start(self, host: PluginTasks) -> None:  # type: ignore[override]
+        async def start(self, host: PluginHost) -> None:  # type: ignore[override]
             super().start(host)
             await trio.sleep(1.5)
             raise Broken
@@ -91,3 +93,14 @@ async def test_no_task_can_be_started_when_the_plugin_was_stopped() -> None:
     assert service.host is not None
     with pytest.raises(BrokenPlugin, match="it starts a task, but it has been stopped"):
         service.host.start_task(service.tick, 1)
+
+
+async def test_no_call_can_be_made_before_the_host_serves() -> None:
+    service = Service([])
+    ordered, _ = row([service])
+    who = Identity("acme", "ann")
+    context = RequestContext("chat", "acme", "ann", "ann.trip", "desk", "r-1")
+    async with ordered.running():
+        assert service.host is not None
+        with pytest.raises(BrokenPlugin, match="the host does not serve yet"):
+            await service.host.call("compact", Request("", (), (), "chat", who, context))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 
 QUOTED = "\ue000\\d+\ue001"
 """Matches the mark that stands in place of a quotation."""
@@ -57,40 +56,18 @@ SLOTS: Mapping[str, str] = {
 The name of its group, without `_` at the end, is the slot that is filled: `{dir}` and `{file}` both fill `path`.
 """
 
-_AS_WRITTEN = str.maketrans({"’": "'", "\u0131": "i", "\u0130": "i"})  # what a pattern matches too, and folding leaves
 
-
-def plain(sentence: str) -> str:
-    """Return *sentence* with its letters as templates write them, for `may_match`."""
-    return sentence.translate(_AS_WRITTEN).casefold()
-
-
-def may_match(template: str, written: str) -> bool:
-    """Whether a sentence, given as `plain` returns it, has the words without which *template* does not match it.
-
-    Nothing is compiled to know this. So few templates ever are: all of them would take longer than an answer.
-    """
-    return all(any(word in written for word in words) for words in _demanded(template))
-
-
-@cache
-def _demanded(template: str) -> tuple[tuple[str, ...], ...]:
-    elements = (element for element in template.split() if not element.startswith(("{", "[")))
-    return tuple(tuple(plain(element).split("|")) for element in elements)
-
-
-@cache
 def pattern_of(template: str) -> re.Pattern[str]:
     """Compile *template* to a regular expression; it matches a whole sentence with one space put in front."""
     return re.compile("".join(map(_element, template.split())), re.IGNORECASE | re.DOTALL)
 
 
-def match(template: str, sentence: str) -> Mapping[str, str] | None:
-    """Return the slots that *sentence* fills in *template*, or `None` if it does not match.
+def match(pattern: re.Pattern[str], sentence: str) -> Mapping[str, str] | None:
+    """Return the slots that *sentence* fills in a template's *pattern*, or `None` if it does not match.
 
     Quotations in *sentence* are already replaced by marks.
     """
-    found = pattern_of(template).fullmatch(f" {sentence}")
+    found = pattern.fullmatch(f" {sentence}")
     if found is None:
         return None
     return {name.rstrip("_"): slot for name, slot in found.groupdict().items() if slot is not None}

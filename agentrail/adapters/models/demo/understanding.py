@@ -8,7 +8,7 @@ from itertools import islice
 
 from agentrail.adapters.models.demo.phrasings.all_phrasings import PHRASINGS
 from agentrail.adapters.models.demo.quotes import Masked, mask
-from agentrail.adapters.models.demo.templates import match, may_match, plain
+from agentrail.adapters.models.demo.templates import match
 from agentrail.adapters.models.demo.tool_kinds import ToolKind
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.value import Value
@@ -144,10 +144,9 @@ def _bare(piece: str) -> str:
 def _understand(masked: Masked, piece: str) -> DemoStep:
     bare = _bare(piece)
     text = masked.whole(piece).strip()
-    written = plain(bare)
     for kind, phrasings in PHRASINGS.items():
         for phrasing in phrasings:
-            found = match(phrasing.template, bare) if may_match(phrasing.template, written) else None
+            found = match(phrasing.pattern, bare)
             if found is not None:
                 slots = {name: masked.inside(slot) for name, slot in found.items()}
                 return DemoStep(text, kind, freeze_object(_tidy(slots)))

@@ -1,0 +1,1 @@
+"""Host plugins that come with agentrail."""
