@@ -31,6 +31,12 @@ STOP_WITHIN: Final = 40.0
 KINDS: Final = (Host, Profile, SessionSpec)
 """What a file may have, in the order in which it is looked for."""
 
+MANY: Final = {
+    "--name": "a name under which clients reach the host, besides the address, such as `agents.example.com`",
+    "--origin": "the origin of pages that may use the host, such as `https://example.com`",
+}
+"""Options that may be given more than once."""
+
 KEYS: Final = "keys"
 
 
@@ -45,6 +51,8 @@ class ServeOptions:
     unix: Path | None
     journal: Path | None
     keys: Path | None
+    names: tuple[str, ...]
+    origins: tuple[str, ...]
 
 
 class NothingToServeError(Exception):
@@ -67,7 +75,9 @@ def main(argv: Sequence[str]) -> int:
 
 async def _serve(host: Host, said: str, options: ServeOptions) -> int:
     try:
-        async with host.serving(options.port, options.host, unix=options.unix) as serving:
+        async with host.serving(
+            options.port, options.host, unix=options.unix, hosts=options.names, origins=options.origins
+        ) as serving:
             print(f"agentrail serves {said} at {serving.entry}\nCtrl-C ends it.", flush=True)
             await trio.sleep_forever()
     except AgentrailError as error:  # here, because a nursery would put it into a group
@@ -94,12 +104,24 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
     parser.add_argument("--unix", type=Path, metavar="PATH", help="a unix socket, in place of a port")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
+    for option, about in MANY.items():
+        parser.add_argument(option, action="append", default=[], metavar=option[2:].upper(), help=f"{about}; repeat it")
     given = parser.parse_args(argv)
     text, _, name = (given.file or "").partition(":")
     if text and not Path(text).is_file():
         parser.error(f"there is no file {text!r}")
     file = Path(text) if text else None
-    return ServeOptions(file, name, given.host, given.port, given.unix, given.journal, given.keys)
+    return ServeOptions(
+        file,
+        name,
+        given.host,
+        given.port,
+        given.unix,
+        given.journal,
+        given.keys,
+        tuple(given.name),
+        tuple(given.origin),
+    )
 
 
 def found(options: ServeOptions) -> tuple[Host, str]:
@@ -141,6 +163,15 @@ def _called(named: tuple[str, object]) -> tuple[str, object]:
 
 def _as_host(name: str, found: object, options: ServeOptions) -> Host:
     if isinstance(found, Host):
+        for option, given, written in (
+            ("--keys", options.keys, "authenticator=ApiKeys"),
+            ("--journal", options.journal, "journal=SqliteJournal"),
+        ):
+            if given is not None:
+                problem = (
+                    f"cannot serve the Host `{name}` with {option}: give it `{written}({str(given)!r})` in the file"
+                )
+                raise NothingToServeError(problem)
         return found
     return _host(found if isinstance(found, Profile) else Profile(name, cast("SessionSpec", found)), options)
 

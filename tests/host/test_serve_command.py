@@ -19,8 +19,7 @@ FILES = {
     "a host": (
         """
 from agentrail import SessionSpec
-from agentrail.host.host_server import Host
-from agentrail.host.profiles import Profile
+from agentrail.host import Host, Profile
 other = SessionSpec(model='demo')
 desk = Host([Profile('desk', other)])
 """,
@@ -74,6 +73,15 @@ async def test_without_a_file_the_demo_agent_is_served(tmp_path: Path) -> None:
     assert (json.loads(answer), status) == ({"items": [], "next": None}, 0)
 
 
+async def test_names_of_the_host_and_origins_of_pages_are_options(tmp_path: Path) -> None:
+    arguments = ["--name", "agents.example", "--origin", "https://pages.example"]
+    sent = ("--include", "-H", "Host: agents.example", "-H", "Origin: https://pages.example")
+    _, answer, _ = await served(arguments, tmp_path, "/v1/sessions", *sent)
+    head, _, body = answer.partition("\r\n\r\n")
+    assert "access-control-allow-origin: https://pages.example" in head.lower().splitlines()
+    assert json.loads(body) == {"items": [], "next": None}
+
+
 ANYWHERE = "0.0.0.0"  # noqa: S104 - it is refused
 
 BAD = {
@@ -82,6 +90,10 @@ BAD = {
     "another name": (["spec.py:other"], "it has no `other` that is a Host, Profile or SessionSpec"),
     "broken": (["broken.py"], "cannot serve broken.py: it raised ZeroDivisionError: division by zero"),
     "elsewhere": (["spec.py", "--host", ANYWHERE], "or give the host an `authenticator`"),
+    "no name": (["spec.py", "--name", "a b"], "hosts='a b' is not a choice"),
+    "no origin": (["spec.py", "--origin", "pages.example"], "origins='pages.example' is not a choice"),
+    "keys for a host": (["host.py", "--keys", "keys"], "give it `authenticator=ApiKeys('keys')`"),
+    "a journal for a host": (["host.py", "--journal", "kept.db"], "give it `journal=SqliteJournal('kept.db')`"),
     "bad keys": (["spec.py", "--keys", "empty.py"], "cannot take the keys of empty.py: line 1 has 3 fields"),
 }
 
@@ -90,6 +102,7 @@ BAD = {
 async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n", encoding="utf-8")
     (tmp_path / "spec.py").write_text(FILES["a specification"][0], encoding="utf-8")
+    (tmp_path / "host.py").write_text(FILES["a host"][0], encoding="utf-8")
     (tmp_path / "broken.py").write_text("1 / 0\n", encoding="utf-8")
     done = await trio.run_process([*AGENTRAIL, *arguments], cwd=tmp_path, capture_stderr=True, check=False)
     assert done.returncode == 2
