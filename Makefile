@@ -62,6 +62,9 @@ sandbox-tools: ## install what confines commands (bubblewrap), with the system's
 counting-tools: ## install what counts instructions (valgrind), with the system's package manager
 	@command -v valgrind >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q valgrind || { apt-get update -q && apt-get install -y -q valgrind; }; }
 
+browser-tools: ## install the browser that tests drive (chromium), with the system's package manager
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q chromium || { apt-get update -q && apt-get install -y -q chromium; }; }
+
 mcp-servers: build/mcp/.installed ## install the MCP servers from npm that tests talk to
 
 model-servers: build/models/.installed ## install the imitations of providers from npm that tests talk to
@@ -157,5 +160,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run wheel sandbox-tools counting-tools mcp-servers model-servers sdk-streams test properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams test properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright

@@ -1,0 +1,161 @@
+"""The browser client in Debian's chromium, which Playwright drives; the host is a process of its own."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+from tests.docs.sources import ROOT
+
+CLIENT: Final = ROOT / "docs" / "examples" / "browser"
+CHROMIUM: Final = Path("/usr/bin/chromium")
+FLAGS: Final = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SECONDS: Final = 20
+"""How long a step may take, however busy the machine is."""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves the files of the client, and logs nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """No-op: the tests look at the browser."""
+
+
+@contextmanager
+def static_site() -> Generator[str]:
+    """Serve the files of the client, and yield their origin."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(CLIENT)))
+    with server, _running(server.serve_forever):
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@contextmanager
+def _running(function: Callable[[], object]) -> Generator[None]:
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    yield
+    thread.join(SECONDS)
+
+
+@contextmanager
+def host_process(file: Path, folder: Path, *arguments: str) -> Generator[tuple[str, str]]:
+    """Serve *file* by `agentrail serve` in *folder*, and yield the port and the token; SIGTERM ends it."""
+    command = [sys.executable, "-m", "agentrail", "serve", str(file), "--port", "0", *arguments]
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(  # noqa: S603 - ours
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=log
+        ) as process,
+    ):
+        assert process.stdout is not None
+        said = process.stdout.readline().decode()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/#token=(\S+)", said)
+        assert found is not None, said
+        try:
+            yield found[1], found[2]
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == 0
+
+
+class Wire:
+    """A line between the browser and the host that can be cut."""
+
+    def __init__(self, port: int) -> None:
+        self._to = "127.0.0.1", port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open: set[socket.socket] = set()
+        self.is_cut = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return "http://{}:{}".format(*self._listener.getsockname())
+
+    def cut(self) -> None:
+        """Close all connections, and refuse further ones."""
+        self.is_cut = True
+        for each in tuple(self._open):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        self.is_cut = False
+
+    def close(self) -> None:
+        self.cut()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                if self.is_cut:
+                    near.close()
+                    continue
+                far = socket.create_connection(self._to)
+                self._open |= {near, far}
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := source.recv(65536):
+                target.sendall(piece)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            self._open.discard(each)
+        source.close()
+
+
+@frozen
+class Desk:
+    """The client, a host for it, and the browser that opens both."""
+
+    browser: Browser
+    site: str
+    token: str
+    wire: Wire
+
+    @contextmanager
+    def tab(self) -> Generator[Page]:
+        """Open the client as a new person would, by the address with the token, and begin a session.
+
+        Whatever the page throws, logs as an error or is refused by its policy fails the test.
+        """
+        with self.browser.new_context() as context:
+            wrong: list[str] = []
+            context.on("weberror", lambda found: wrong.append(str(found.error)))
+            context.on("console", lambda found: wrong.append(found.text) if found.type == "error" else None)
+            page = context.new_page()
+            page.set_default_timeout(SECONDS * 1000)
+            page.goto(f"{self.site}/#host={self.wire.address}&token={self.token}")
+            page.click("#new")
+            page.wait_for_selector("#text:enabled")
+            yield page
+            assert [each for each in wrong if "net::ERR" not in each] == []

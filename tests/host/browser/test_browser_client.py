@@ -1,0 +1,201 @@
+"""The browser client: talk, steer, abort, approve, reload in mid-stream, two tabs, a lost connection, hostile text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.host.browser.browsing import CHROMIUM, CLIENT, FLAGS, Desk, Wire, host_process, static_site
+from tests.host.browser.scenes import HOSTILE, TRANSFER
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM.exists() or find_spec("playwright") is None,
+    reason="the browser client is not tested: run `make browser-tools` first",
+)
+
+SCENES: Final = Path(__file__).with_name("scenes.py")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Generator[Desk]:
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it need not be installed
+
+    folder = tmp_path_factory.mktemp("host")
+    with static_site() as site, host_process(SCENES, folder, "--origin", site) as (port, token):
+        wire = Wire(int(port))
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            yield Desk(browser, site, token, wire)
+            browser.close()
+        wire.close()
+
+
+@pytest.fixture
+def page(desk: Desk) -> Generator[Page]:
+    with desk.tab() as page:
+        yield page
+
+
+def say(page: Page, text: str, button: str = "#send") -> None:
+    page.fill("#text", text)
+    page.click(button)
+
+
+def lines(page: Page) -> list[str]:
+    return page.locator("#transcript li").all_text_contents()
+
+
+def wait_for(page: Page, *texts: str) -> None:
+    """Wait until the transcript has exactly these lines."""
+    _until(
+        page,
+        "lines => JSON.stringify([...document.querySelectorAll('#transcript li')].map(one => one.textContent))"
+        " === JSON.stringify(lines)",
+        list(texts),
+    )
+
+
+def wait_state(page: Page, text: str) -> None:
+    _until(page, "text => document.querySelector('#state').textContent === text", text)
+
+
+def _until(page: Page, condition: str, wanted: str | list[str]) -> None:
+    from playwright.sync_api import TimeoutError as TooLate  # noqa: PLC0415 - it need not be installed
+
+    try:
+        page.wait_for_function(condition, arg=wanted)
+    except TooLate:
+        found = lines(page) if isinstance(wanted, list) else page.locator("#state").inner_text()
+        assert found == wanted, "and nothing more happens"
+        raise
+
+
+OVER: Final = "The turn is over: end."
+PAUSED: Final = ("wait", "one two three")
+"""The lines of a response that has begun and does not end."""
+
+
+def test_a_person_talks(page: Page) -> None:
+    say(page, "hello")
+    wait_for(page, "hello", "You said: hello")
+    wait_state(page, OVER)
+    say(page, "and again")
+    wait_for(page, "hello", "You said: hello", "and again", "You said: and again")
+
+
+def test_the_token_leaves_the_address(page: Page, desk: Desk) -> None:
+    assert desk.token not in page.url
+    assert page.context.cookies() == []
+
+
+def test_a_person_steers(page: Page) -> None:
+    say(page, "wait")
+    wait_for(page, *PAUSED)
+    say(page, "another thing", "#steer")
+    wait_for(page, *PAUSED, "steered (queued): another thing", "You said: another thing")
+
+
+def test_a_person_aborts(page: Page) -> None:
+    say(page, "wait")
+    wait_for(page, *PAUSED)
+    page.click("#abort")
+    wait_state(page, "The turn was aborted.")
+    say(page, "hello")
+    wait_for(page, *PAUSED, "hello", "You said: hello")
+
+
+def test_what_is_approved_is_shown_byte_for_byte_and_is_what_runs(page: Page) -> None:
+    say(page, "pay")
+    shown = page.locator("#held pre").inner_text()
+    assert shown == compact(TRANSFER).replace("\u202e", "\\u202e").replace("\u200b", "\\u200b").replace(
+        "\U000e0041", "\\udb40\\udc41"
+    )
+    page.click("text=Approve")
+    wait_state(page, OVER)
+    approved, called, result, end = lines(page)[1:]
+    assert (approved, called, end) == ("transfer: approved", f"transfer {shown}", "Sent.")
+    assert same(json.loads(result.removeprefix("transfer: ")), json.loads(shown))
+    assert page.locator("#held *").count() == 0
+
+
+def compact(found: object) -> str:
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def same(one: object, other: object) -> bool:
+    return compact(one) == compact(other)
+
+
+def test_a_person_rejects(page: Page) -> None:
+    say(page, "pay")
+    page.click("text=Reject")
+    wait_state(page, OVER)
+    assert "transfer: rejected" in lines(page)
+
+
+def test_a_reload_in_mid_stream_shows_all_again_and_goes_on(page: Page) -> None:
+    say(page, "hello")
+    wait_state(page, OVER)
+    say(page, "wait")
+    before = ("hello", "You said: hello", *PAUSED)
+    wait_for(page, *before)
+    page.reload()
+    wait_for(page, *before)
+    say(page, "go on", "#steer")
+    wait_for(page, *before, "steered (queued): go on", "You said: go on")
+
+
+def test_a_connection_that_is_lost_is_made_again_and_no_event_is_missed_or_comes_twice(page: Page, desk: Desk) -> None:
+    say(page, "wait")
+    wait_for(page, *PAUSED)
+    desk.wire.cut()
+    wait_state(page, "The connection is lost; it is made again …")
+    say(page, "go on", "#steer")  # it is sent when there is a connection
+    desk.wire.mend()
+    wait_for(page, *PAUSED, "steered (queued): go on", "You said: go on")
+
+
+def test_two_tabs_show_the_same(page: Page, desk: Desk) -> None:
+    other = page.context.new_page()
+    other.goto(f"{desk.site}/#host={desk.wire.address}&token={desk.token}")
+    name = page.url.partition("session=")[2]
+    other.click(f"#sessions button:text-is('{name}')")
+    say(page, "pay")
+    for tab in (page, other):
+        tab.wait_for_selector("#held .call")
+    other.click("text=Approve")
+    for tab in (page, other):
+        wait_state(tab, OVER)
+        assert tab.locator("#held *").count() == 0
+    assert lines(page) == lines(other)
+
+
+def test_hostile_text_stays_text(page: Page) -> None:
+    say(page, "attack")
+    wait_state(page, OVER)
+    wait_for(page, "attack", HOSTILE, "read_page {}", f"read_page: {HOSTILE}", "I have read it.")
+    say(page, HOSTILE)
+    wait_for(page, *lines(page)[:5], HOSTILE, f"You said: {HOSTILE}")
+    assert page.title() == "agentrail"
+    assert page.locator("#transcript :not(li)").count() == 0
+
+
+def test_a_token_that_is_not_taken_is_told(desk: Desk) -> None:
+    with desk.browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{desk.site}/#host={desk.wire.address}&token=wrong")
+        page.locator("#state", has_text="the token is not the one that was printed").wait_for()
+
+
+def test_the_client_is_small() -> None:
+    sources = {each.name: each.read_text("utf-8") for each in CLIENT.iterdir()}
+    assert sorted(sources) == ["client.js", "index.html", "page.css", "page.js"]
+    assert sum(len(text.splitlines()) for text in sources.values()) <= 300
