@@ -472,6 +472,7 @@ async def test_each_call_of_the_table_answers_or_is_not_there() -> None:
         page = await desk.ann.get("/")
         assert page.headers["content-type"] == "text/html; charset=utf-8"
         assert "/openapi.json" in page.text
+        assert page.headers["content-security-policy"].startswith("default-src 'none'; base-uri 'none';")
 
 
 async def test_a_stream_of_a_session_that_is_deleted_ends_with_the_problem() -> None:

@@ -8,10 +8,11 @@ from typing import Final
 import trio
 
 from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.answering.host_page import HOST_PAGE
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.http11.static_content import StaticContent
 from agentrail.runtime.shared.sanitize import Contained
-from agentrail.wire.calls import HTML, JSON
+from agentrail.wire.calls import JSON
 from agentrail.wire.openapi import openapi_json
 from agentrail.wire.views import CheckView, HealthView, ReadyView
 
@@ -20,20 +21,6 @@ NOT_READY: Final = 503
 Check = Callable[[], Awaitable[object]]
 """A check raises if something is not as it should be."""
 
-PAGE: Final = b"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>agentrail</title>
-<h1>agentrail</h1>
-<p>A host for LLM agents runs here.</p>
-<p>Programs talk to it over HTTP: <a href="/openapi.json"><code>/openapi.json</code></a> describes each call.
-A request bears a key of the host: <code>Authorization: Bearer KEY</code>. For example:</p>
-<pre>curl -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
-     -d '{"message": "Hello"}' http://THIS-HOST/v1/chat</pre>
-</html>
-"""
-
 
 class HostCalls:
     """Carries out the calls about the host itself."""
@@ -41,7 +28,6 @@ class HostCalls:
     def __init__(self, checks: Mapping[str, Check], seconds: float) -> None:
         self._checks = checks
         self._seconds = seconds
-        self._page = StaticContent(PAGE, HTML)
         self._document = StaticContent(openapi_json(), JSON)
 
     async def health(self, exchange: CallRequest) -> HttpResponse:
@@ -66,7 +52,7 @@ class HostCalls:
     async def page(self, exchange: CallRequest) -> HttpResponse:
         """Show the page of the host."""
         await trio.lowlevel.checkpoint()
-        return self._page.answer(exchange.request)
+        return HOST_PAGE.answer(exchange.request)
 
     async def openapi(self, exchange: CallRequest) -> HttpResponse:
         """Show the OpenAPI document."""

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from attrs import field, frozen
 
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
+from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse
 
 
 @frozen
@@ -17,6 +17,8 @@ class StaticContent:
     content: bytes = field(repr=False)
     media_type: str
     """With its charset, if it is text: `text/html; charset=utf-8`."""
+    headers: Headers = ()
+    """Further headers of the answer."""
     etag: str = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -29,7 +31,7 @@ class StaticContent:
         if self.is_known(request.header("if-none-match")):
             return HttpResponse(304, headers)
         more = (("content-type", self.media_type), ("x-content-type-options", "nosniff"))
-        return HttpResponse(200, headers + more, self.content)
+        return HttpResponse(200, headers + more + self.headers, self.content)
 
     def is_known(self, tags: str | None) -> bool:
         """Whether *tags*, a value of `If-None-Match`, has the tag of this content."""

@@ -195,6 +195,22 @@ def test_a_token_that_is_not_taken_is_told(desk: Desk) -> None:
         page.locator("#state", has_text="the token is not the one that was printed").wait_for()
 
 
+def test_the_page_of_the_host_says_what_runs_there_and_loads_nothing(desk: Desk) -> None:
+    with desk.browser.new_context() as context:
+        loaded: list[str] = []
+        wrong: list[str] = []
+        page = context.new_page()
+        page.on("request", lambda request: loaded.append(request.url))
+        page.on("console", lambda found: wrong.append(found.text))
+        page.goto(f"{desk.wire.address}/#token={desk.token}")
+        assert page.locator("h1 + p").inner_text().startswith("A host for LLM agents runs here.")
+        width = page.evaluate("() => getComputedStyle(document.body).maxWidth")
+        assert width == "736px", "its style is what its policy allows"
+        assert ([url.partition("#")[0] for url in loaded], wrong) == ([f"{desk.wire.address}/"], [])
+        page.click("text=/openapi.json")
+        assert json.loads(page.inner_text("pre"))["openapi"] == "3.1.0"
+
+
 def test_the_client_is_small() -> None:
     sources = {each.name: each.read_text("utf-8") for each in CLIENT.iterdir()}
     assert sorted(sources) == ["client.js", "index.html", "page.css", "page.js"]
