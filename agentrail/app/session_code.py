@@ -12,7 +12,8 @@ from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import NO_PRICES, SessionSpec, Specs, SpecWanted, answer_form, check_spec
 from agentrail.core.vocabulary.commands import SwitchModelSent
-from agentrail.core.vocabulary.state import Spare, State
+from agentrail.core.vocabulary.options import Spare
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, SpecMissing, ToolExists, WrongType
 from agentrail.hooks.attachments import refuse_twins, refuse_unknown_tools, unkeyed
 from agentrail.hooks.contract import ASYNC, indirect

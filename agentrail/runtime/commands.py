@@ -55,7 +55,7 @@ from agentrail.runtime.inbox.replies import Asker, Outcome, Reply, Waiters
 from agentrail.runtime.inbox.replies import outcome_of as outcome_of
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.ids import new_id as new_id
-from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.runtime.shared.sanitize import kept_parts as kept_parts
 from agentrail.runtime.shared.sanitize import kept_text
 from agentrail.runtime.status import Monitor as Monitor
@@ -97,7 +97,7 @@ OVERHEAD = 64
 """How many bytes a message in the mailbox counts in addition to its content."""
 
 
-def letter(given: AnyInput, command: str | None, slot: Slot[Answer], by: str = "") -> Letter:
+def letter(given: AnyInput, command: str | None, slot: Slot[Answer], caller: Caller = NOBODY) -> Letter:
     """Return the mailbox letter for *given*; raise `BadMessage` or `BadChoice` if a field cannot be stored."""
     if command is not None:
         kept_text(command, "the command id")
@@ -113,7 +113,13 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer], by: str = "
     elif isinstance(given, ApproveSent) and given.args is not None:
         size += weight(given.args)
     digest = b"" if command is None else digest_of(given)
-    return Letter(given, command=command, digest=digest, slot=slot, size=size, by=by)
+    return Letter(given, command=command, digest=digest, slot=slot, size=size, caller=caller)
+
+
+def caller(who: object, request: object, four_eyes: object) -> Caller:
+    """Return who gives commands; raise `WrongType` or `BadChoice` if an argument is of no use."""
+    check_flag("four_eyes", four_eyes)
+    return Caller(name_of("who", who), name_of("request", request), bool(four_eyes))
 
 
 def check_flag(name: str, found: object) -> None:

@@ -10,7 +10,7 @@ from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets
-from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import Json, JsonObject, freeze_object
@@ -54,13 +54,13 @@ T = TypeVar("T")
 class SessionHandle:
     """Handle of one session. A command returns when it is accepted and journaled, or raises why it was refused."""
 
-    __slots__ = ("_as_tool", "_by", "_choose", "_session")
+    __slots__ = ("_as_tool", "_caller", "_choose", "_session")
 
-    def __init__(self, session: Session, as_tool: AsTool, choose: Choose, by: str = "") -> None:
+    def __init__(self, session: Session, as_tool: AsTool, choose: Choose, caller: Caller = NOBODY) -> None:
         self._session = session
         self._as_tool = as_tool
         self._choose = choose
-        self._by = by
+        self._caller = caller
 
     @in_brackets
     def __repr__(self) -> str:
@@ -71,9 +71,9 @@ class SessionHandle:
         """The session's id."""
         return self._session.session_id
 
-    def by(self, who: str) -> SessionHandle:
-        """Return a handle whose commands say who gave them: in the records, and in the envelopes of their events."""
-        return SessionHandle(self._session, self._as_tool, self._choose, commands.name_of("who", who))
+    def by(self, who: str, request: str = "", *, four_eyes: bool = False) -> SessionHandle:
+        """Return a handle whose commands say who gave them, by which request; for *four_eyes* see `OwnDecision`."""
+        return SessionHandle(self._session, self._as_tool, self._choose, commands.caller(who, request, four_eyes))
 
     # Talking
 
@@ -221,7 +221,7 @@ class SessionHandle:
         session = self._session
         source = commands.source_of(tools, session.sources.names, replace=replace)
         if source is not None:
-            await session.join_source(source, command, self._by)
+            await session.join_source(source, command, self._caller)
             return
         names, closed = commands.told_apart(detach, session.state.tools, session.sources.names)
         made = tuple(self._as_tool(tool) for tool in tools)
@@ -387,7 +387,7 @@ class SessionHandle:
             find = self._session.shared.model if self._session.sleeps else self._session.performer.model
             commands.refuse_untaken(given.parts, self._session.state.model, find)
         slot: Slot[Answer] = Slot()
-        letter = commands.letter(given, command, slot, self._by)
+        letter = commands.letter(given, command, slot, self._caller)
         if read is not None:
             letter.watch = self._session.waiters.keeps(read, lambda: self._session.state)
         return letter, slot

@@ -9,8 +9,8 @@ import pytest
 from agentrail.core.vocabulary.commands import DONE, SwitchModelSent
 from agentrail.core.vocabulary.effects import SetTimer, StartRequest
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, StreamStalled
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Phase, Spare
+from agentrail.core.vocabulary.options import Options, Spare
+from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeRequest, Hook

@@ -9,7 +9,7 @@ from agentrail.core.machine.tool_results import give_error, hold_timer, put
 from agentrail.core.machine.tool_runs import take_answer
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
-from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval, WrongDecision
+from agentrail.errors import BadArguments, NoFamily, OwnDecision, ToolChanged, UnknownApproval, WrongDecision
 from agentrail.hooks.ruling import START, Gathered
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
@@ -33,6 +33,11 @@ def _not_held(w: StepDraft, approval_id: str, call: str) -> UnknownApproval:
     return UnknownApproval.among(approval_id, held_calls(w))
 
 
+def _has_asked(w: StepDraft) -> bool:
+    """Whether the caller of this step has asked for the open turn."""
+    return w.by in w.s.asked_by
+
+
 def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
     """Handle `approve`: let a held call run, with exactly the arguments approved."""
     s = w.s
@@ -41,6 +46,9 @@ def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
         w.refuse(_not_held(w, sent.approval_id, "approve"))
         return
     call, hold = found
+    if sent.four_eyes and _has_asked(w):
+        w.refuse(OwnDecision(sent.approval_id))
+        return
     attached = s.tools.get(call.name)
     if attached is None or attached.revision != call.revision:
         w.refuse(ToolChanged(sent.approval_id, call.name))
@@ -116,6 +124,9 @@ def on_reject(w: StepDraft, sent: commands.RejectSent) -> None:
         w.refuse(_not_held(w, sent.approval_id, "reject"))
         return
     call, hold = found
+    if sent.four_eyes and _has_asked(w):
+        w.refuse(OwnDecision(sent.approval_id))
+        return
     w.answer = commands.DONE
     resolve(w, call, hold, "rejected", "tool_rejected", goes_on=sent.auto_resume, reason=sent.reason)
     _refused(w, call, hold, "rejected by the user" + (f": {sent.reason}" if sent.reason else ""))

@@ -9,7 +9,8 @@ from agentrail.core.system_prompt import memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.measure import Altered
-from agentrail.core.vocabulary.state import Draft, Due, Spare, Steering, Turn
+from agentrail.core.vocabulary.options import Spare
+from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, Due, Steering, Turn
 from agentrail.core.vocabulary.tool_calls import CallList, Doubt
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
@@ -54,6 +55,7 @@ class StepDraft:
         "meter",
         "partial",
         "random",
+        "request",
         "response",
         "rulings",
         "s",
@@ -64,12 +66,20 @@ class StepDraft:
     )
 
     def __init__(
-        self, draft: Draft, judge: Judge, at: int, random: float, partial: Partial = NOTHING_YET, by: str = ""
+        self,
+        draft: Draft,
+        judge: Judge,
+        at: int,
+        random: float,
+        partial: Partial = NOTHING_YET,
+        by: str = "",
+        request: str = "",
     ) -> None:
         self.s = draft
         self.judge = judge
         self.at = at
         self.by = by
+        self.request = request
         self.random = random
         self.effects: list[AnyEffect] = []
         self.events: list[Envelope] = []
@@ -87,13 +97,20 @@ class StepDraft:
 
     # Saying and asking
 
-    def emit(self, *events: Event) -> None:
-        """Emit *events*; each gets the next sequence number."""
+    @property
+    def asked(self) -> AskedBy:
+        """Who gives the command of this step, and by which request."""
+        return AskedBy((self.by,) if self.by else (), self.request) if self.by or self.request else NOBODY_ASKED
+
+    def emit(self, *events: Event, by: str = "") -> None:
+        """Emit *events*; each gets the next sequence number. *by* is who caused them, if not the caller of the step."""
         s = self.s
         turn = s.turns if s.turn is not None else 0
         for event in events:
             s.seq += 1
-            self.events.append(_envelope(s.session_id, s.seq, 0, self.at, turn, s.round, event, s.setup.path, self.by))
+            self.events.append(
+                _envelope(s.session_id, s.seq, 0, self.at, turn, s.round, event, s.setup.path, by or self.by)
+            )
 
     def ask(self, effect: AnyEffect) -> None:
         """Ask the runtime to carry out *effect*."""

@@ -17,7 +17,7 @@ from agentrail.core.prompt_prefix import altered_form
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
-from agentrail.core.vocabulary.state import IDLE, RUNNING, Prompt, Turn
+from agentrail.core.vocabulary.state import IDLE, NOBODY_ASKED, RUNNING, AskedBy, Prompt, Turn
 from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotStorable, UnknownPrompt
 from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.moments import BeforePrompt, Hook, SessionStart
@@ -93,10 +93,10 @@ def on_prompt(w: StepDraft, sent: commands.PromptSent) -> None:
         w.emit(PromptDropped(prompt.ref, prompt.text))
         w.refuse(errors.PromptWasDropped(prompt.ref, "the queue was cleared by an abort"))
         return
-    accept(w, sent.parts, sent.returns)
+    accept(w, sent.parts, sent.returns, AskedBy(sent.asked_by) if sent.asked_by else w.asked)
 
 
-def accept(w: StepDraft, parts: tuple[Part, ...], returns: JsonObject = EMPTY) -> None:
+def accept(w: StepDraft, parts: tuple[Part, ...], returns: JsonObject = EMPTY, asked: AskedBy = NOBODY_ASKED) -> None:
     """Accept a text of the user in any phase: start a turn with it if the session is idle, else queue it."""
     s = w.s
     limit = s.setup.options.max_prompt_queue
@@ -104,7 +104,7 @@ def accept(w: StepDraft, parts: tuple[Part, ...], returns: JsonObject = EMPTY) -
     if not free and len(s.queue) >= limit:
         w.refuse(QueueFull(limit))
         return
-    prompt = Prompt(w.make_id("p"), parts, returns)
+    prompt = Prompt(w.make_id("p"), parts, returns, asked)
     s.queue = (*s.queue, prompt)
     if free:
         w.answer = commands.Accepted(prompt.ref, "started")
@@ -168,7 +168,7 @@ def settle(w: StepDraft, _: str) -> None:
 def _steering_to_queue(w: StepDraft) -> None:
     """Put steering texts that no request will carry any more at the front of the prompt queue."""
     s = w.s
-    s.queue = (*(Prompt(text.ref, (Text(text.text),)) for text in s.steering), *s.queue)
+    s.queue = (*(Prompt(text.ref, (Text(text.text),), asked=text.asked) for text in s.steering), *s.queue)
     s.steering = ()
 
 
@@ -190,7 +190,9 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
         return
     s.turns += 1
     s.deafness = ()
-    s.turn = Turn(taken.ref, w.at, len(s.history), s.usage, s.model, s.model_options, spares=s.spares)
+    s.turn = Turn(
+        taken.ref, w.at, len(s.history), s.usage, s.model, s.model_options, spares=s.spares, asked=taken.asked
+    )
     if taken.returns:
         w.note(altered_form(s.returns))
         s.turn = s.turn.but(returns=taken.returns)
@@ -198,7 +200,9 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
     gathered = ruling.gathered
     if gathered.said is not None:
         taken = taken.but(parts=with_text(taken.parts, gathered.said))
-    w.emit(_received_event(taken.ref, taken.text, gathered.replaced_by), _start_event(taken.ref))
+    by = taken.asked.by[0] if taken.asked.by else ""
+    w.emit(_received_event(taken.ref, taken.text, gathered.replaced_by), by=by)
+    w.emit(_start_event(taken.ref))
     w.say(_user_message(taken.parts))
     texts = gathered.texts
     if texts:

@@ -21,7 +21,7 @@ def on_steer(w: StepDraft, sent: commands.SteerSent) -> None:
     """Take a steering text and ask the plugins about it; with no turn open it is a prompt."""
     s = w.s
     if s.phase is Phase.IDLE:
-        accept(w, (Text(sent.text),))
+        accept(w, (Text(sent.text),), asked=w.asked)
         return
     w.partial = sent.partial  # kept if this step aborts the turn, also for a text that is refused
     ref = w.make_id("s")
@@ -30,7 +30,7 @@ def on_steer(w: StepDraft, sent: commands.SteerSent) -> None:
         w.emit(SteeringReceived(ref, sent.text, "rejected_full"))
         w.refuse(SteeringQueueFull(limit))
         return
-    w.steered = Steering(ref, sent.text)
+    w.steered = Steering(ref, sent.text, w.asked)
     w.steer_now = sent.when == "now"
     w.answer = commands.Accepted(ref, "queued", len(s.steering) + 1)
     w.next("before_steering", ref)
@@ -90,5 +90,9 @@ def merge_steering(w: StepDraft) -> None:
     s = w.s
     waiting, s.steering = s.steering, ()
     if waiting:
+        turn = s.turn
+        others = tuple(dict.fromkeys(who for text in waiting for who in text.asked.by))
+        if turn is not None and not {*others} <= {*turn.asked.by}:
+            s.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *others)))))
         w.say(UserMessage((Text("\n\n".join(text.text for text in waiting)),), Origin.STEERING))
         w.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))

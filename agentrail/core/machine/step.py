@@ -109,7 +109,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
         raise IllegalInput(state.phase.value, type(given).__name__, rule.why)
     if state.phase is ENDED:
         return Step(state)
-    w = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial, arrival.by)
+    w = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial, arrival.by, arrival.request)
     if arrival.broken:
         w.emit(*arrival.broken)
     HANDLERS[type(given)](w, given)

@@ -207,7 +207,7 @@ def _carry_out(w: StepDraft, call: Call, effect: ToolEffect) -> Ok | None:
             return ok("the context will be compacted before the next request")
         case AskPerson(question=question, options=options):
             ref = w.make_id(f"{w.s.session_id}:q")
-            put(w, call.but(status=CallStatus.ASKING, question=Question(ref, question, options)))
+            put(w, call.but(status=CallStatus.ASKING, question=Question(ref, question, options, w.at)))
             w.emit(AskUser(ref, call.call_id, question, options, w.s.setup.path))
             return None
 

@@ -8,15 +8,16 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from agentrail.core.vocabulary.measure import Altered, Compaction, Measured, Request
+from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import (
     NO_TOOLS,
+    AskedBy,
     Attached,
     Due,
     Phase,
     PluginChange,
     Prompt,
     Setup,
-    Spare,
     Steering,
     Subagent,
     Suspension,
@@ -139,6 +140,7 @@ class ChangedTurn(Value):
     returns: JsonObject | UnsetType = UNSET
     misfits: int | UnsetType = UNSET
     fits: bool | UnsetType = UNSET
+    asked: AskedBy | UnsetType = UNSET
 
 
 NO_TURN: Final = Turn("", 0, 0, NOTHING_USED, "", EMPTY)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, Literal, Self, TypeAlias
 
 from agentrail.core.vocabulary.errors_as_data import data_of, made_of
-from agentrail.core.vocabulary.state import Spare
+from agentrail.core.vocabulary.options import Spare
 from agentrail.errors import AgentrailError
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.values.content import Part
@@ -71,6 +71,8 @@ class PromptSent(Value, tag_field=TAG):
     """Whether an abort with `clear_queue` came while the prompt was still in the mailbox; it is then dropped."""
     returns: JsonObject = EMPTY
     """The JSON Schema of an object that the turn's answer must fit; if empty, the session's own holds."""
+    asked_by: tuple[str, ...] = ()
+    """For the prompt of a sub-agent: who asked for the turn of its parent."""
 
 
 class SteerSent(Value, tag_field=TAG):
@@ -137,6 +139,8 @@ class ApproveSent(Value, tag_field=TAG):
     """Whether later calls of the same tool and command family need no approval."""
     auto_resume: bool = True
     """Whether the person wants the next request once all calls have results; if no decision does, the turn ends."""
+    four_eyes: bool = False
+    """Whether it is refused if the person has asked for the turn of the call."""
 
 
 class RejectSent(Value, tag_field=TAG):
@@ -148,6 +152,8 @@ class RejectSent(Value, tag_field=TAG):
     """Why the person rejects the call, for the model."""
     auto_resume: bool = False
     """Whether the person wants the next request once all calls have results; if no decision does, the turn ends."""
+    four_eyes: bool = False
+    """Whether it is refused if the person has asked for the turn of the call."""
 
 
 class RespondSent(Value, tag_field=TAG):

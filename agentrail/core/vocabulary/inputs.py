@@ -322,3 +322,5 @@ class Arrival(Value):
     """Who gave the command, in the words of the caller (`SessionHandle.by`); empty if nobody said so."""
     broken: tuple[PluginError, ...] = ()
     """Plugins whose `screen` failed for a text of the input."""
+    request: str = ""
+    """Id of the request by which the command was given, in the words of the caller; empty if none was given."""

@@ -1,8 +1,9 @@
-"""Numbers and choices with which a session runs, each with its default."""
+"""Numbers and choices with which a session runs, each with its default; and fallback models."""
 
 from __future__ import annotations
 
-from agentrail.values.value import Authored
+from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.value import Authored, Value
 
 
 class Options(Authored, kw_only=True):
@@ -78,3 +79,12 @@ class Options(Authored, kw_only=True):
     """Idle seconds after which a session frees its memory until its next message; `None`: never."""
     shutdown: float = 5.0
     """Seconds the session may take to stop before it is cancelled."""
+
+
+class Spare(Value):
+    """A fallback model, used when the models before it in the list fail."""
+
+    model: str
+    """Name of the model."""
+    options: JsonObject = EMPTY
+    """Options for the model's provider."""

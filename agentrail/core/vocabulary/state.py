@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.measure import Altered, Compaction, Measured, Request, Shown
-from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.options import Options, Spare
 from agentrail.core.vocabulary.tool_calls import DONE, WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.attachments import AttachedPlugin
@@ -74,6 +74,18 @@ class Setup(Value):
     """The identity layer of the system prompt."""
 
 
+class AskedBy(Value):
+    """Who asked for something, and by which request."""
+
+    by: tuple[str, ...] = ()
+    """Who asked, in the words of the callers (`SessionHandle.by`); empty if nobody said so."""
+    request: str = ""
+    """Id of the request by which it was asked for, in the words of the caller; empty if none was given."""
+
+
+NOBODY_ASKED: Final = AskedBy()
+
+
 class Prompt(Value):
     """An accepted prompt."""
 
@@ -83,6 +95,8 @@ class Prompt(Value):
     """Text and images of the prompt."""
     returns: JsonObject = EMPTY
     """The JSON Schema of an object that the turn's answer must fit; if empty, the session's own holds."""
+    asked: AskedBy = NOBODY_ASKED
+    """Who asked for its turn."""
 
     @property
     def text(self) -> str:
@@ -97,15 +111,8 @@ class Steering(Value):
     """Id under which events speak of the text."""
     text: str
     """The text for the model."""
-
-
-class Spare(Value):
-    """A fallback model, used when the models before it in the list fail."""
-
-    model: str
-    """Name of the model."""
-    options: JsonObject = EMPTY
-    """Options for the model's provider."""
+    asked: AskedBy = NOBODY_ASKED
+    """Who steered."""
 
 
 class Turn(Value):
@@ -159,6 +166,8 @@ class Turn(Value):
     """How many answers of the turn did not fit the schema."""
     fits: bool = False
     """Whether the response of this round is an answer that fits the schema."""
+    asked: AskedBy = NOBODY_ASKED
+    """Who asked for the turn: who began it, and whose steering texts it has taken."""
 
 
 class Suspension(Value):
@@ -319,6 +328,11 @@ class State(Draftable):
     def returns(self) -> JsonObject:
         """The JSON Schema that the answer of the open turn must fit; empty if it is text, or no turn is open."""
         return EMPTY if self.turn is None else self.turn.returns or self.setup.returns
+
+    @property
+    def asked_by(self) -> tuple[str, ...]:
+        """Who asked for the open turn, in the words of the callers; nobody if none is open."""
+        return () if self.turn is None else self.turn.asked.by
 
     @property
     def using(self) -> tuple[str, JsonObject]:

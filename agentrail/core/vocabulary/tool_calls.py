@@ -69,6 +69,8 @@ class Question(Value):
     """Text of the question."""
     options: tuple[str, ...]
     """Answers to choose from; empty if the answer is free text."""
+    asked_at: int = 0
+    """When it was asked, in milliseconds since 1970; 0 in records of earlier versions."""
 
 
 class Call(Value):

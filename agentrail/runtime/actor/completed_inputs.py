@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.machine.endings import TURN_TIMER
-from agentrail.core.vocabulary.commands import AbortSent, SteerSent, StopSent
+from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, RejectSent, SteerSent, StopSent
 from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,
@@ -27,9 +27,23 @@ from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 
 COMPLETED: Final = frozenset(
-    {AbortSent, ElsewhereUsed, HooksWereSlow, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired}
+    {
+        AbortSent,
+        ApproveSent,
+        ElsewhereUsed,
+        HooksWereSlow,
+        RejectSent,
+        SteerSent,
+        StopSent,
+        StreamStalled,
+        SubagentReported,
+        TimerFired,
+    }
 )
-"""Inputs that get facts when they are handled: the partial response, or events and usage that gathered meanwhile."""
+"""Inputs that get facts when they are handled: the partial response, or events and usage that gathered meanwhile.
+
+Decisions get whether their caller may decide about what they have asked for.
+"""
 
 SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, StreamCut, StreamEnded, StreamStalled})
 """Inputs whose arrival gets no partial response: they carry it as a field, or come before there is one."""
@@ -41,6 +55,8 @@ def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties
     if isinstance(given, SubagentReported):
         letter.given = ties.gathered(given)
         return letter.given
+    if isinstance(given, ApproveSent | RejectSent):
+        return given.but(four_eyes=True) if letter.caller.four_eyes else given
     if isinstance(given, ElsewhereUsed):
         return ties.latest(given)
     if isinstance(given, HooksWereSlow):

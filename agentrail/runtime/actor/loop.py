@@ -28,7 +28,7 @@ from agentrail.runtime.actor.tool_sources import RunningSource
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
-from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.values.events.life import AbortPending
 
 LATE_COMMIT = 0.05
@@ -179,7 +179,8 @@ class Session(Parts):
             given = completed(letter, performer, self.mailbox, self.ties, self._slow)
         if letter.prepare is not None:
             letter.prepare()
-        arrival = inputs.Arrival(given, self._touched, shared.random.random(), by=letter.by)
+        who, request, _ = letter.caller
+        arrival = inputs.Arrival(given, self._touched, shared.random.random(), by=who, request=request)
         began = time.perf_counter()
         crumb = shared.watchdog.begin(self.session_id, type(given).__name__, began)
         try:
@@ -262,12 +263,14 @@ class Session(Parts):
         for late in self.performer.late.release():
             self.performer.start_call(late)
 
-    async def join_source(self, source: ToolSource, command: str | None, by: str = "") -> None:
+    async def join_source(self, source: ToolSource, command: str | None, caller: Caller = NOBODY) -> None:
         """Start one more source of tools; return when it has offered tools, or raise why it could not."""
         if command is not None and await self._answers.known(command, digest_of(ChangeToolsSent(source=source.name))):
             return
         parts = (self.shared, self.code, self.mailbox, lambda: self.state)
-        await self.sources.join(RunningSource(source, *parts, joins=True, command=command, by=by), self.shared.nursery)
+        await self.sources.join(
+            RunningSource(source, *parts, joins=True, command=command, caller=caller), self.shared.nursery
+        )
 
     # Sleep
 

@@ -241,10 +241,11 @@ log = logging.getLogger("agentrail.task")
 class Run:
     """One sub-agent at work, as its parent knows it: a task that starts, prompts and stops the child session."""
 
-    __slots__ = ("_ended", "answer", "comes_back", "link", "prompt", "recipe", "scope", "task")
+    __slots__ = ("_ended", "answer", "asked_by", "comes_back", "link", "prompt", "recipe", "scope", "task")
 
-    def __init__(self, task: Task, prompt: str, recipe: Recipe, link: Link) -> None:
+    def __init__(self, task: Task, prompt: str, recipe: Recipe, link: Link, asked_by: tuple[str, ...] = ()) -> None:
         self.task = task
+        self.asked_by = asked_by
         self.prompt = prompt
         self.recipe = recipe
         self.link = link

@@ -19,7 +19,7 @@ from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
-from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.tools.declaring import check_declared
 from agentrail.values.foreign import described
@@ -43,7 +43,7 @@ class RunningSource:
     """
 
     __slots__ = (
-        "_by",
+        "_caller",
         "_code",
         "_command",
         "_failures",
@@ -72,10 +72,10 @@ class RunningSource:
         *,
         joins: bool = False,
         command: str | None = None,
-        by: str = "",
+        caller: Caller = NOBODY,
     ) -> None:
         self._joins = joins
-        self._command, self._by = command, by
+        self._command, self._caller = command, caller
         self._offered: tuple[Sequence[Tool], Sequence[str]] | None = None
         self.closing = False
         self.failure: AgentrailError | None = None
@@ -183,9 +183,11 @@ class RunningSource:
 
     async def _ask(self, given: ChangeToolsSent, prepare: Callable[[], None]) -> Answer:
         slot: Slot[Answer] = Slot()
-        command, by, self._command, self._by = self._command, self._by, None, ""
+        command, caller, self._command, self._caller = self._command, self._caller, None, NOBODY
         digest = b"" if command is None else digest_of(given)
-        self._mailbox.post_result(Letter(given, command=command, digest=digest, slot=slot, prepare=prepare, by=by))
+        self._mailbox.post_result(
+            Letter(given, command=command, digest=digest, slot=slot, prepare=prepare, caller=caller)
+        )
         # Shielded: a cancelled caller has to wait until it is known whether the tools were changed. If the session
         # ends, the slot is settled too:
         # tests/runtime/test_replaced_sources.py::test_a_caller_may_give_up_while_the_session_is_suspended

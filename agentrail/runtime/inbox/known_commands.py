@@ -12,10 +12,12 @@ from typing import Final
 from agentrail.core.vocabulary.commands import (
     AbortSent,
     Answer,
+    ApproveSent,
     AttachPluginSent,
     ChangeToolsSent,
     PromptSent,
     Refused,
+    RejectSent,
     SteerSent,
     StopSent,
     UpdatePluginSent,
@@ -41,6 +43,8 @@ def _bare(given: AnyInput) -> AnyInput:
         return given.but(cleared=False)
     if isinstance(given, AbortSent):
         return given.but(partial=NOTHING_YET, dropped=())
+    if isinstance(given, ApproveSent | RejectSent):
+        return given.but(four_eyes=False)
     if isinstance(given, SteerSent | StopSent):
         return given.but(partial=NOTHING_YET)
     if isinstance(given, ChangeToolsSent):

@@ -8,14 +8,14 @@ from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, ToolRaised, ToolReturned, ToolStopped
 from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets, listed, some
-from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 
 
 class Letter:
     """An input in the mailbox, with the slots of the callers that wait for its answer."""
 
     __slots__ = (
-        "by",
+        "caller",
         "command",
         "digest",
         "given",
@@ -37,9 +37,9 @@ class Letter:
         slot: Slot[Answer] | None = None,
         prepare: Callable[[], None] | None = None,
         size: int = 0,
-        by: str = "",
+        caller: Caller = NOBODY,
     ) -> None:
-        self.given, self.by = given, by
+        self.given, self.caller = given, caller
         self.command, self.digest = command, digest
         self.slots: list[Slot[Answer]] = [] if slot is None else [slot]
         self.prepare, self.size = prepare, size

@@ -117,7 +117,8 @@ class Mailbox:
             serving = self._serving(letter)
             if serving is not None:
                 serving.slots += letter.slots
-                serving.by = serving.by or letter.by
+                if not serving.caller.who:
+                    serving.caller = letter.caller
                 return serving
             bounded = letter.command is not None or isinstance(letter.given, ActorCommand)
             if bounded and len(self._control) >= MAX_MESSAGES:

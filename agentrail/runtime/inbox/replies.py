@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from agentrail.core.answers import UNFIT, read_answer
 from agentrail.core.vocabulary.state import State
-from agentrail.core.vocabulary.tool_calls import Call
+from agentrail.core.vocabulary.tool_calls import Call, Question
 from agentrail.errors import AgentrailError, AnswerUnfit, PromptWasDropped, PromptWasRejected, TurnAborted
 from agentrail.ports.journal import Record
 from agentrail.runtime.shared.reply_slot import Slot
@@ -46,6 +46,10 @@ class HeldCall(Value):
     """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
     path: tuple[str, ...] = ()
     """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
+    since: int = 0
+    """Since when it waits, in milliseconds since 1970; 0 for a question in records of earlier versions."""
+    asked_by: tuple[str, ...] = ()
+    """Who asked for the turn of the call, as the callers said (`SessionHandle.by`); empty if nobody said so."""
 
 
 class Reply(Value):
@@ -85,12 +89,16 @@ ReadRecords: TypeAlias = Callable[[int, int], Awaitable[Sequence[Record]]]
 Outcome: TypeAlias = Reply | AgentrailError
 
 
+NOTHING_ASKED: Final = Question("", "", ())
+"""The question of a call that waits for an answer and has none."""
+
+
 def held_calls(state: State) -> tuple[HeldCall, ...]:
     """Return the calls of a session that wait for a person."""
-    return tuple(_held_call(call, state.setup.path) for call in state.waiting_calls)
+    return tuple(_held_call(call, state.setup.path, state.asked_by) for call in state.waiting_calls)
 
 
-def _held_call(call: Call, path: tuple[str, ...]) -> HeldCall:
+def _held_call(call: Call, path: tuple[str, ...], asked_by: tuple[str, ...]) -> HeldCall:
     if call.hold is not None:
         hold = call.hold
         return HeldCall(
@@ -103,14 +111,22 @@ def _held_call(call: Call, path: tuple[str, ...]) -> HeldCall:
             expires_at=hold.expires_at,
             family=hold.family,
             path=path,
+            since=hold.requested_at,
+            asked_by=asked_by,
         )
-    ref, text, options = ("", "", ()) if call.question is None else _asked(call)
-    return HeldCall(ref, "question", call.call_id, call.name, call.args, text, options, path=path)
-
-
-def _asked(call: Call) -> tuple[str, str, tuple[str, ...]]:
-    question = call.question
-    return ("", "", ()) if question is None else (question.ref, question.question, question.options)
+    asked = call.question or NOTHING_ASKED
+    return HeldCall(
+        asked.ref,
+        "question",
+        call.call_id,
+        call.name,
+        call.args,
+        asked.question,
+        asked.options,
+        path=path,
+        since=asked.asked_at,
+        asked_by=asked_by,
+    )
 
 
 class Asker(NamedTuple):

@@ -1,8 +1,11 @@
-"""`Slot`: holds one answer for one waiting task. Settling it never raises or blocks, even if the task is gone."""
+"""`Slot`, which holds one answer for one waiting task, and `Caller`, who gives the command.
+
+To settle a slot never raises or blocks, even if the task is gone.
+"""
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import trio
 
@@ -52,3 +55,17 @@ class Slot(Generic[T]):
     def _leave(self, _: object) -> trio.lowlevel.Abort:
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+class Caller(NamedTuple):
+    """Who gives the commands of a handle, in the words of the program: see `SessionHandle.by`."""
+
+    who: str = ""
+    """Who it is; empty if nobody said so."""
+    request: str = ""
+    """Id of the request that the commands come from; empty if none was given."""
+    four_eyes: bool = False
+    """Whether decisions about held calls of turns that they asked for are refused."""
+
+
+NOBODY: Final = Caller()

@@ -200,7 +200,7 @@ class Family:
                 continue
             description, prompt = asked
             task = Task(known.child, known.agent, description, known.call_id, known.background)
-            run = Run(task, prompt, recipe, Link(task, self._parent.mailbox.post))
+            run = Run(task, prompt, recipe, Link(task, self._parent.mailbox.post), state.asked_by)
             run.link.back(known)
             run.link.base = state.usage.plus(state.elsewhere).minus(known.used)
             run.comes_back = True
@@ -250,7 +250,8 @@ class Family:
         if problem is not None:
             return err(problem)
         link = Link(task, self._parent.mailbox.post)
-        return self._launch(Run(task, prompt, self._parent.code.agents[task.agent], link))
+        parent = self._parent
+        return self._launch(Run(task, prompt, parent.code.agents[task.agent], link, parent.state.asked_by))
 
     def _launch(self, run: Run) -> Run:
         self._runs[run.task.child] = run
@@ -303,7 +304,9 @@ class Family:
         if outcome is None:
             if session is None:
                 session = await patiently(partial(self._resume, self._node, self._parent, run.link))
-            outcome = await (run.link.outcome() if was_asked else self._ask(session, run.link, run.prompt))
+            outcome = await (
+                run.link.outcome() if was_asked else self._ask(session, run.link, run.prompt, run.asked_by)
+            )
         return _answered(run.recipe, outcome)
 
     async def _begun(self, run: Run) -> Session | None:
@@ -339,10 +342,10 @@ class Family:
             run.link.settle(outcome)
         return asked, (outcome or SessionNotAlive(child, "it has no answer")) if ended else None
 
-    async def _ask(self, session: Session, link: Link, text: str) -> Outcome:
+    async def _ask(self, session: Session, link: Link, text: str, asked_by: tuple[str, ...]) -> Outcome:
         """Prompt a sub-agent, and return how the turn ended; it may wait for a person several times before."""
         slot: Slot[Answer] = Slot()
-        asked = letter(PromptSent((Text(text),)), None, slot)
+        asked = letter(PromptSent((Text(text),), asked_by=asked_by), None, slot)
         asked.watch = link.expect
         await session.mailbox.post_user(asked)
         answer = await slot.wait()

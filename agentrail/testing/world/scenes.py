@@ -7,8 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Spare
+from agentrail.core.vocabulary.options import Options, Spare
 from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.plugin import MATRIX, Attachable, Keyed
 from agentrail.testing.breaking_probes import (

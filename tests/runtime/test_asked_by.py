@@ -1,0 +1,141 @@
+"""Who asked for a turn: the state knows it, and with four eyes they do not decide about its calls."""
+
+from typing import Final
+
+import pytest
+import trio
+
+from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
+from agentrail.adapters.journals.auditing import audit
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.core.vocabulary.state import AskedBy
+from agentrail.errors import BadChoice, OwnDecision
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.events import AgentEnd, PromptReceived
+from tests.runtime.families import agent, task
+
+ANN: Final = "ann"
+
+
+@tool
+async def pay(to: str) -> str:
+    """Pay."""
+    return f"paid {to}"
+
+
+def paying(to: str = "eve") -> Element:
+    return say(calls=[call("pay", {"to": to})])
+
+
+def payer(*script: Element) -> SessionSpec:
+    return SessionSpec(
+        model=ScriptedModel(list(script)),
+        tools=[pay],
+        plugins=[HumanApproval(tools=["pay"])],
+        on_prompt_while_held="queue",
+        name="payer",
+    )
+
+
+async def held(session: SessionHandle, text: str) -> str:
+    """Prompt a session, and return the id of the call that is then held."""
+    (one,) = (await session.ask(text)).held
+    return one.id
+
+
+async def test_a_prompt_that_waited_says_whose_it_is_when_its_turn_begins() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(payer(paying(), "done", "more"), "s")
+        waits = await held(session.by(ANN, "r1"), "first")
+        turn = session.inspect().turn
+        assert turn is not None
+        assert (turn.asked, session.inspect().asked_by) == (AskedBy((ANN,), "r1"), (ANN,))
+        await session.by("bob", "r2").prompt("second")
+        assert [prompt.asked for prompt in session.inspect().queue] == [AskedBy(("bob",), "r2")]
+        async with session.subscribe(since=0, types=[PromptReceived, AgentEnd]) as events:
+            await session.by("boss").approve(waits)
+            heard = [(type(each.event).__name__, each.by) for each in [await anext(events) for _ in range(4)]]
+    assert heard == [("PromptReceived", ANN), ("AgentEnd", ""), ("PromptReceived", "bob"), ("AgentEnd", "")]
+    assert await audit(journal, "s") == ()
+
+
+async def test_who_steers_a_turn_has_asked_for_it_too() -> None:
+    running = trio.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        running.set()
+        await trio.sleep_forever()
+        return ""
+
+    journal = MemoryJournal(encode=True)
+    spec = payer(say(calls=[call("wait", {})]), paying(), "done")
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec.but(tools=[pay, wait]), "s")
+        command = "c"
+        await session.by(ANN).prompt("go on", command=command)
+        await running.wait()
+        await session.by("eve").steer("pay eve")
+        (one,) = (await session.by(ANN).ask("go on", command=command)).held
+        assert (one.asked_by, one.since > 0) == ((ANN, "eve"), True)
+        for who in (ANN, "eve"):
+            with pytest.raises(OwnDecision):
+                await session.by(who, four_eyes=True).approve(one.id)
+        await session.by("bob", four_eyes=True).approve(one.id)
+    assert await audit(journal, "s") == ()
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+async def test_with_four_eyes_nobody_decides_about_what_they_asked_for(decision: str) -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(payer(paying(), "done"), "s")
+        waits = await held(session.by(ANN), "pay")
+        with pytest.raises(OwnDecision, match=f"`{waits}` waits because of your own prompt"):
+            await getattr(session.by(ANN, four_eyes=True), decision)(waits)
+        assert [one.id for one in session.status().held] == [waits]
+        bob = session.by("bob", four_eyes=True)
+        await getattr(bob, decision)(waits, command="c")
+        assert session.status().held == ()
+        await getattr(session.by("bob"), decision)(waits, command="c")  # the same command, and the same answer
+
+
+async def test_without_four_eyes_they_may() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(payer(paying(), "done"), "s")
+        await session.by(ANN).approve(await held(session.by(ANN), "pay"))
+
+
+async def test_it_holds_after_a_restart() -> None:
+    journal = MemoryJournal(encode=True)
+    model = ScriptedModel([paying(), "done"])
+    async with open_supervisor(journal=journal) as supervisor:
+        waits = await held((await supervisor.spawn(payer().but(model=model), "s")).by(ANN, "r1"), "pay")
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s", payer().but(model=model))
+        assert [one.asked_by for one in session.status().held] == [(ANN,)]
+        with pytest.raises(OwnDecision):
+            await session.by(ANN, four_eyes=True).approve(waits)
+        await session.by("bob", four_eyes=True).approve(waits)
+
+
+async def test_it_holds_for_calls_of_subagents() -> None:
+    helper = agent([paying(), "done"], tools=[pay], plugins=[HumanApproval(["pay"])])
+    parent = SessionSpec(model=ScriptedModel([task("helper"), "well"]), agents={"helper": helper})
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(parent, "s")
+        (one,) = (await session.by(ANN).ask("pay")).held
+        assert (one.path[0], one.asked_by) == ("s", (ANN,))
+        with pytest.raises(OwnDecision):
+            await session.by(ANN, four_eyes=True).reject(one.id)
+        await session.by("bob", four_eyes=True).approve(one.id)
+
+
+async def test_whether_four_eyes_are_wanted_is_yes_or_no() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(payer("well"), "s")
+        with pytest.raises(BadChoice, match="four_eyes"):
+            session.by(ANN, four_eyes="yes")  # type: ignore[arg-type]
