@@ -24,6 +24,9 @@ FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_s
   tests/adapters/models/test_typed_answers.py tests/adapters/models/test_unpacking.py tests/cli/test_many_runs.py tests/mcp \
   tests/host/http11 tests/host/plugins tests/host/test_lives.py tests/host/test_tenants.py tests/plugins/test_shell_lines.py tests/recovery tests/runtime tests/sandboxes tests/testing/test_laws.py tests/testing/test_pairs.py \
   tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/wire
+# The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
+HOST := tests/host tests/wire
+AT_ONCE := --numprocesses 4 --dist worksteal
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 
@@ -32,8 +35,11 @@ NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextpr
 run: .venv/core ## start agentrail
 	$(BIN)/agentrail chat
 
-test: .venv/test ## run the tests
-	$(PY) -m pytest tests --numprocesses 4 --dist worksteal
+test: .venv/test ## run the tests, without those in LEFT_OUT=
+	$(PY) -m pytest tests $(LEFT_OUT:%=--ignore=%) $(AT_ONCE)
+
+host: .venv/test ## run the tests of the host alone, those in a browser included
+	$(PY) -m pytest $(HOST) $(AT_ONCE)
 
 properties: .venv/test ## run the property tests, the same examples each time
 	$(PY) -m pytest property_tests --numprocesses 2 --dist worksteal
@@ -160,5 +166,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams test properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams test host properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright
