@@ -36,6 +36,7 @@ from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.plugins.host_plugin import HostPlugin, name_of
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable, SpecsOfProfiles
+from agentrail.host.sheltered_tasks import sheltered
 from agentrail.ports.journal import Journal
 from agentrail.runtime.shared.clock import Clock
 from agentrail.wire.limits import DEFAULTS, HostLimits
@@ -67,6 +68,8 @@ class Opened:
     """Answers its requests."""
     supervisor: Supervisor
     """The supervisor of its sessions."""
+    turns: Turns
+    """The turns of its sessions."""
     frames: EventFrames
     """The frames of all its streams of events."""
 
@@ -88,7 +91,7 @@ class Host:
         self._rows = HostPluginRow(plugins, on_plugin_error)
         self._authenticator = authenticator
         self._journal = journal
-        self._limits = limits
+        self.limits = limits
 
     @asynccontextmanager
     async def serving(
@@ -116,53 +119,45 @@ class Host:
             origins=frozenset(origins),
         )
         address: Address = Tcp(host, port) if unix is None else UnixSocket(unix)
-        failure: BaseException | None = None
-        async with trio.open_nursery() as nursery:  # noqa: TID251 - the requests of the host end with it
-            # Taken out of the nursery, which would wrap it in a group. A cancellation is raised again below.
-            try:
-                async with self._serving(nursery, policy, address, authenticator, fragment) as serving:
-                    yield serving
-            except BaseException as error:  # noqa: BLE001, ASYNC103 - raised again below
-                failure = error
-            nursery.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
-
-    @asynccontextmanager
-    async def _serving(
-        self,
-        nursery: trio.Nursery,
-        policy: SitePolicy,
-        address: Address,
-        authenticator: Authenticator,
-        fragment: str,
-    ) -> AsyncGenerator[Serving, None]:
-        async with self.opened(nursery, authenticator) as opened:
+        async with self.opened(authenticator) as opened, sheltered() as nursery:
             application = opened.application
-            server = HttpServer(screened(policy, application.answer), Clock().now_ms, self._limits)
+            server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits)
             (listening,) = await nursery.start(server.serve, (address,))
             self._tell(listening.url)
             try:
                 yield Serving(listening.url, listening.url + fragment, opened.supervisor)
             finally:
                 application.close()
-                with trio.CancelScope(shield=True):  # requests end also if the host is cancelled
-                    await server.drain(self._limits.drain_seconds)
+                await self._end(server, opened.turns)
+
+    async def _end(self, server: HttpServer, turns: Turns) -> None:
+        """Stop accepting, and let requests and turns end within the time that they have."""
+        within = self.limits.drain_seconds
+        log.info("the host accepts no more requests; open turns have %g s to end", within)
+        until = trio.current_time() + within
+        # Shielded: a host that is cancelled lets its turns end too. It bounds its own time.
+        # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
+        with trio.CancelScope(shield=True):
+            await server.drain(within)
+            with trio.move_on_at(until):
+                await turns.wait_rest()
 
     @asynccontextmanager
-    async def opened(self, nursery: trio.Nursery, authenticator: Authenticator) -> AsyncGenerator[Opened, None]:
+    async def opened(self, authenticator: Authenticator) -> AsyncGenerator[Opened, None]:
         """Start the plugins and the supervisor, and answer requests until the `async with` is left.
 
-        No server listens. The *nursery* is for the tasks of requests: cancel it after this.
+        No server listens. At the end, sessions are parked, then requests end that have not ended yet, then plugins
+        stop.
         """
-        turns = Turns(self._rows, nursery)
-        specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
-        supervising = open_supervisor(journal=self._journal or MemoryJournal(), specs=SpecsOfProfiles(specs.returning))
-        async with self._rows.running(), supervising as supervisor:
-            specs.serve(supervisor)
-            frames = EventFrames(self._limits)
-            application = self._application(specs, turns, nursery, authenticator, frames)
-            yield Opened(application, supervisor, frames)
+        async with self._rows.running(), sheltered() as nursery:
+            turns = Turns(self._rows, nursery)
+            specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
+            journal = self._journal or MemoryJournal()
+            async with open_supervisor(journal=journal, specs=SpecsOfProfiles(specs.returning)) as supervisor:
+                specs.serve(supervisor)
+                frames = EventFrames(self.limits)
+                application = self._application(specs, turns, nursery, authenticator, frames)
+                yield Opened(application, supervisor, turns, frames)
 
     def _application(
         self,
@@ -172,7 +167,7 @@ class Host:
         authenticator: Authenticator,
         frames: EventFrames,
     ) -> Application:
-        limits, supervisor = self._limits, specs.supervisor
+        limits, supervisor = self.limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
         streams = ClientStreams(authenticator, limits)
         talking = TalkCalls(sessions, self._rows, turns, frames, streams, nursery)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import trio
 
-from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.plugins.rows import HostPluginRow
@@ -23,9 +23,11 @@ log = logging.getLogger("agentrail.host")
 class SessionTurns:
     """The turns of one session: the requests that began them, by the ids of their prompts."""
 
-    __slots__ = ("_changed", "_contexts", "_dropped", "_over", "_sending", "agent")
+    __slots__ = ("_changed", "_contexts", "_dropped", "_over", "_sending", "agent", "session")
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, session: SessionHandle) -> None:
+        state = session.inspect()
+        self.session = session
         self.agent = state.setup.spec
         pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
         self._over = min(map(_number, pending)) - 1 if pending else state.serial
@@ -71,6 +73,19 @@ class SessionTurns:
             await self._changed.wait()
         return self._contexts.get(ref)
 
+    async def wait_rest(self) -> None:
+        """Wait until plugins have heard that the turn which is open now is over, or it waits for a person."""
+        turn = self.session.inspect().turn
+        if turn is None:
+            return
+        async with self.session.subscribe() as events:
+            while (state := self.session.inspect()).turn is not None and state.turn.ref == turn.ref:
+                if state.waits:
+                    return
+                await anext(events)
+        while _number(turn.ref) > self._over:
+            await self._changed.wait()
+
     async def wait_ended(self, ref: str) -> None:
         """Wait until plugins have heard that the turn of the prompt *ref* is over."""
         while ref in self._contexts:
@@ -84,6 +99,7 @@ class SessionTurns:
     def closed(self) -> None:
         """Forget all prompts: the session has ended."""
         self._contexts.clear()
+        self._over = sys.maxsize
         self._change()
 
     def _change(self) -> None:
@@ -109,40 +125,53 @@ class Turns:
         self._sessions: dict[str, SessionTurns] = {}
 
     def of(self, session: SessionHandle) -> SessionTurns:
-        """Return the turns of *session*; from now on, plugins hear when one is over."""
+        """Return the turns of *session*, the handle that its supervisor has; from now on, plugins hear of their ends.
+
+        A session that was deleted may still be listened to when another one of its name has begun.
+        """
         found = self._sessions.get(session.id)
-        if found is None:
-            found = self._sessions[session.id] = SessionTurns(session.inspect())
-            self._nursery.start_soon(self._listen, session, found)
+        if found is None or found.session is not session:
+            found = self._sessions[session.id] = SessionTurns(session)
+            self._nursery.start_soon(self._listen, found)
         return found
 
-    async def context(self, session_id: str, ref: str) -> RequestContext:
-        """Return the context of the turn of the prompt *ref*: of its request, or one of the kind `none`."""
-        turns = self._sessions.get(session_id)
-        found = None if turns is None else await turns.context(ref)
-        return found or no_request(session_id, "" if turns is None else turns.agent)
+    async def wait_rest(self) -> None:
+        """Wait until no session has the turn that it has open now, except those whose turns wait for a person."""
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - one task for each session, and then none
+            for turns in self._sessions.values():
+                nursery.start_soon(_rest_or_end, turns)
 
     def current(self, session: SessionHandle) -> RequestContext:
         """Return the context of the open turn of *session*."""
         turns, turn = self._sessions.get(session.id), session.inspect().turn
-        found = None if turns is None or turn is None else turns.current(turn.ref)
+        is_known = turns is not None and turns.session is session
+        found = turns.current(turn.ref) if turns and turn and is_known else None
         return found or no_request(session.id, session.inspect().setup.spec)
 
-    async def _listen(self, session: SessionHandle, turns: SessionTurns) -> None:
+    async def _listen(self, turns: SessionTurns) -> None:
+        session = turns.session
         try:
             async with session.subscribe(types=HEARD) as events:
                 async for envelope in events:
                     event = envelope.event
                     if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None:
-                        await self._rows.turn_persisted(await self.context(session.id, event.ref))
+                        context = await turns.context(event.ref) or no_request(session.id, turns.agent)
+                        await self._rows.turn_persisted(context)
                         turns.ended(event.ref)
                     elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
                         turns.dropped(event.ref)
         except AgentrailError as error:  # its records cannot be read: callers get the error from their own calls
             log.warning("the host no longer hears of the turns of `%s`: %s", session.id, error)
         finally:
-            del self._sessions[session.id]
+            if self._sessions.get(session.id) is turns:
+                del self._sessions[session.id]
             turns.closed()
+
+
+async def _rest_or_end(turns: SessionTurns) -> None:
+    """Wait for the rest of a session's open turn, or for the end of the session."""
+    with suppress(AgentrailError, StopAsyncIteration):
+        await turns.wait_rest()
 
 
 def no_request(session_id: str, agent: str) -> RequestContext:

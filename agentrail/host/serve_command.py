@@ -25,8 +25,8 @@ from agentrail.wire.calls import SCOPES
 
 WRONG_USAGE: Final = 2
 PORT: Final = 8765
-STOP_WITHIN: Final = 40.0
-"""The most seconds that the program may take to end: the time in which requests end, and some."""
+PARKING: Final = 10.0
+"""The most seconds from the end of the last turn to that of the program: sessions are parked, and plugins stopped."""
 
 KINDS: Final = (Host, Profile, SessionSpec)
 """What a file may have, in the order in which it is looked for."""
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
     try:
         host, said = found(options)
-        return process.run(partial(_serve, host, said, options), stop_within=STOP_WITHIN) or 0
+        return process.run(partial(_serve, host, said, options), stop_within=host.limits.drain_seconds + PARKING) or 0
     except (AgentrailError, NothingToServeError) as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE

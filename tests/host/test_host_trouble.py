@@ -240,7 +240,7 @@ def test_frames_that_are_kept_have_a_limit_in_bytes() -> None:
 async def test_a_prompt_that_is_dropped_before_its_id_is_known_has_no_end_to_wait_for() -> None:
     async with open_desk(scripted("one")) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
-        turns = SessionTurns(desk.serving.supervisor.session("h.acme.ann.trip").inspect())
+        turns = SessionTurns(desk.serving.supervisor.session("h.acme.ann.trip"))
         context = RequestContext("chat", "acme", "ann", "ann.trip", "desk", "r-1")
         with turns.sending(context), turns.sending(context):
             turns.dropped("p1")
@@ -271,3 +271,34 @@ async def test_sessions_that_are_opened_at_once_are_counted() -> None:
                 nursery.start_soon(open_one)
         assert sorted(found) == [201] * most + [429] * (tries - most)
         assert len((await desk.ann.get("/v1/sessions")).json()["items"]) == most
+
+
+class SlowToHear(HostPlugin):
+    """Hears of the first turn that is persisted until it is let go."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.let_go = trio.Event()
+
+    async def on_turn_persisted(self, context: RequestContext) -> None:
+        self.heard.append(f"{context.kind} persisted")
+        if self.heard.count("chat persisted") == 1 and context.kind == "chat":
+            await self.let_go.wait()
+
+    def on_request_end(self, context: RequestEnd) -> None:
+        self.heard.append(f"{context.kind} {context.outcome}")
+
+
+async def test_the_turns_of_a_session_are_not_those_of_a_deleted_one_of_its_name() -> None:
+    slow = SlowToHear()
+    async with open_desk(scripted("one", "two"), [slow]) as desk:
+        eve = desk.clients["eve"]
+        await eve.post("/v1/sessions", json={"session": "trip"})
+        await eve.post("/v1/sessions/trip/prompt", json={"message": "hi"})
+        await until(lambda: "chat persisted" in slow.heard)
+        assert (await eve.delete("/v1/sessions/trip")).status_code == 200
+        await eve.post("/v1/sessions", json={"session": "trip"})
+        assert (await eve.post("/v1/stream", json={"message": "hi", "session": "trip"})).status_code == 200
+        await until(lambda: "stream finished" in slow.heard)
+        slow.let_go.set()
+    assert slow.heard[-2:] == ["stream persisted", "stream finished"]

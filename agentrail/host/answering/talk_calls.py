@@ -30,7 +30,7 @@ from agentrail.host.answering.call_request import NO_STORE, CallRequest
 from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.hosted_turns import Turns
+from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer
 from agentrail.host.plugins.hook_answers import NO_BODY
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
@@ -78,6 +78,7 @@ class PromptAsked:
     """A prompt that is in the journal of its session."""
 
     session: SessionHandle
+    turns: SessionTurns
     words: tuple[Part, ...]
     command: str
     accepted: Accepted
@@ -257,21 +258,20 @@ class TalkCalls:
         with turns.sending(talk.context):
             accepted = await session.prompt_nowait(words, command=command)
             turns.began(accepted.ref, talk.context)
-        return PromptAsked(session, words, command, accepted)
+        return PromptAsked(session, turns, words, command, accepted)
 
     async def _replied(self, asked: PromptAsked, talk: Talk) -> Reply:
         """Return the end of the turn, after plugins have heard of it, or what waits for a person."""
-        turns = self._turns.of(asked.session)
         try:
             found = await asked.session.ask(asked.words, command=asked.command)
         except AgentrailError:
-            await turns.wait_ended(asked.accepted.ref)  # noqa: ASYNC120 - who cancels it wants no error
+            await asked.turns.wait_ended(asked.accepted.ref)  # noqa: ASYNC120 - who cancels it wants no error
             raise
         talk.life.usage = found.usage
         if found.held:
             talk.life.outcome = "held"
         else:
-            await turns.wait_ended(asked.accepted.ref)
+            await asked.turns.wait_ended(asked.accepted.ref)
         return found
 
 

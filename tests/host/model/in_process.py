@@ -82,19 +82,11 @@ async def ask(application: Application, asked: Asked, hear: Hear) -> Answer:
 @asynccontextmanager
 async def opened(host: Host, authenticator: Authenticator) -> AsyncGenerator[Opened, None]:
     """Open *host*; its requests end with this."""
-    failed: BaseException | None = None
-    async with trio.open_nursery() as nursery:
+    async with host.opened(authenticator) as found:
         try:
-            async with host.opened(nursery, authenticator) as found:
-                try:
-                    yield found
-                finally:
-                    found.application.close()
-        except BaseException as error:  # noqa: BLE001 - raised again below, without the group of the nursery
-            failed = error
-        nursery.cancel_scope.cancel()
-    if failed is not None:
-        raise failed
+            yield found
+        finally:
+            found.application.close()
 
 
 class CutAfter(trio.abc.Instrument):

@@ -1,0 +1,37 @@
+"""`sheltered`: a nursery whose tasks go on when the code around it is cancelled, until it has cleaned up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import trio
+
+
+@asynccontextmanager
+async def sheltered() -> AsyncGenerator[trio.Nursery, None]:
+    """Open a nursery for the time of the `async with`; leaving it cancels what still runs there, and waits for it.
+
+    A cancellation from outside reaches the code in the `async with` alone: what it does on its way out, such as
+    waiting for open turns, may need the tasks. An exception of that code is raised as it is, not in a group.
+    """
+    failure: BaseException | None = None
+    async with trio.open_nursery() as around:  # noqa: TID251 - it ends with the code in it
+        nursery, scope = await around.start(_held)
+        try:
+            yield nursery
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below; the nursery would put it into a group
+            failure = error
+        scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _held(task_status: trio.TaskStatus[tuple[trio.Nursery, trio.CancelScope]]) -> None:
+    """Body of the task in which the nursery is open."""
+    # Shielded: with the first SIGTERM the whole program is cancelled, and turns are to finish all the same.
+    # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
+    with trio.CancelScope(shield=True) as scope:
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - as above
+            task_status.started((nursery, scope))
+            await trio.sleep_forever()
