@@ -194,7 +194,7 @@ def test_a_package_of_others_names_is_imported_without_them(package: str) -> Non
 
 
 def _blocks() -> list[tuple[str, str]]:
-    """Return the blocks of Python that a reader of the documents sees, each with its place."""
+    """Return the Python that a reader of the documents sees, each block and example with its place."""
     pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
     return [
         (f"{page.relative_to(ROOT)}:{text[: found.start()].count(chr(10)) + 1}", found.group(1))
@@ -202,7 +202,7 @@ def _blocks() -> list[tuple[str, str]]:
         if page.name not in {"design.md", "contributing.md"}
         for text in [page.read_text("utf-8")]
         for found in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    ]
+    ] + [(path.name, path.read_text("utf-8")) for path in sorted(ROOT.glob("docs/examples/*.py"))]
 
 
 def test_examples_import_from_public_packages_alone() -> None:

@@ -75,7 +75,13 @@ class Opened:
 
 
 class Host:
-    """Serves agents: profiles say which, plugins what else happens, an authenticator to whom."""
+    """Serves agents: profiles say which, plugins what else happens, an authenticator to whom.
+
+    *profiles* are a list, the first of which serves requests that name no agent, or a function that finds the profile
+    of a request. *on_plugin_error* is called with a plugin's name, the hook and the error; without it, a warning is
+    logged. Without an *authenticator*, a token is made at each start, for this machine alone. Without a *journal*,
+    sessions are gone when the host ends.
+    """
 
     def __init__(
         self,

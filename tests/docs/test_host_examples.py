@@ -1,0 +1,153 @@
+"""The examples of the host do what they say, and the commands of its guide too."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from subprocess import PIPE
+from typing import Final
+
+import httpx
+import pytest
+import trio
+
+from agentrail.adapters.python_file import load
+from agentrail.host import Attachment
+from agentrail.host.serve_command import main, parsed
+from agentrail.testing import ScriptedModel
+from agentrail.values.stream import ModelRequest
+from tests.docs.pages import blocks_of
+from tests.docs.sources import ROOT
+from tests.host.hosted import KEYS, LINES, open_desk, scripted
+
+EXAMPLES: Final = ROOT / "docs" / "examples"
+GUIDE: Final = ROOT / "docs" / "guide" / "serving.md"
+
+
+def _logged(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
+    return [json.loads(record.getMessage()) for record in caplog.records if record.name == "observability"]
+
+
+async def test_observability_does_what_its_first_line_says(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "observability")
+    plugin = load(EXAMPLES / "observability.py").Observability(seconds=0.005)
+    model = ScriptedModel(["one"])
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    async with open_desk(scripted().but(model=model), [plugin]) as desk:
+        pong = await desk.ann.post("/v1/chat", json={"message": "/ping"})
+        assert (pong.status_code, pong.json()) == (200, {"text": "pong"})
+        answer = await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        assert answer.json()["text"] == "one"
+        with trio.fail_after(20):
+            while not any(line["event"] == "heartbeat" for line in _logged(caplog)):  # noqa: ASYNC110 - it waits for a log
+                await trio.sleep(0.005)
+    beats = _logged(caplog).count({"event": "heartbeat"})
+    await trio.sleep(0.02)
+    assert _logged(caplog).count({"event": "heartbeat"}) == beats, "a task of a plugin ends with the host"
+    told = [line for line in _logged(caplog) if line["event"] != "heartbeat"]
+    assert [(line["event"], line.get("outcome")) for line in told] == [
+        ("request_start", None),
+        ("request_end", "intercepted"),
+        ("request_start", None),
+        ("turn_persisted", None),
+        ("request_end", "finished"),
+    ]
+    assert {(line["tenant"], line["user"]) for line in told} == {("acme", "ann")}
+    (request,) = model.requests
+    assert isinstance(request, ModelRequest)
+    assert f"[System note: Today is {day}. Tenant: acme]" in repr(request)
+    files = [Attachment("a.png", "image/png", "/files/a.png", 3), Attachment("b", "text/plain", "/files/b", 1)]
+    assert plugin.attachment_handler(files) == "Uploaded files:\n- a.png (image/png, 3 KB)\n- b (text/plain, 1 KB)"
+
+
+async def test_each_tenant_has_its_own_agent_also_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_KEYS", str(tmp_path / "keys.txt"))
+    monkeypatch.setenv("DESK_JOURNAL", str(tmp_path / "desk.db"))
+    (tmp_path / "keys.txt").write_text(LINES, encoding="utf-8")
+    (tmp_path / "keys.txt").chmod(0o600)
+    for began in (True, False):
+        async with load(EXAMPLES / "tenants.py").host.serving() as serving:
+            tools: dict[str, list[str]] = {}
+            for user in ("ann", "eve"):
+                headers = {"authorization": f"Bearer {KEYS[user]}"}
+                async with httpx.AsyncClient(base_url=serving.url, headers=headers, trust_env=False) as client:
+                    if began:
+                        await client.post("/v1/sessions", json={"session": "trip"})
+                    assert (await client.get("/v1/sessions/trip/messages")).status_code == 200
+                    tools[user] = (await client.get("/v1/sessions/trip")).json()["tools"]
+            assert tools == {"ann": ["read_file", "write_file"], "eve": ["read_file"]}
+
+
+# The guide
+
+
+def _commands() -> list[str]:
+    return [block.text.strip() for block in blocks_of(GUIDE) if block.language == "sh"]
+
+
+async def test_the_commands_of_the_guide_do_what_it_says(tmp_path: Path) -> None:
+    app = next(block.text for block in blocks_of(GUIDE) if block.language == "python")
+    (tmp_path / "app.py").write_text(app, encoding="utf-8")
+    serve, export, *rest = _commands()
+    chat, stream, approve, events = [command for command in rest if command.startswith("curl")]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {"PATH": path, "HOME": str(tmp_path)}
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            started = partial(trio.run_process, cwd=tmp_path, env=environment, stdout=PIPE, check=False)
+            process: trio.Process = await nursery.start(started, shlex.split(f"{serve} --port 0"))
+            host, key = re.search(r"(http://\S+)/#token=(\S+)", await _read(process, "Ctrl-C")).groups()  # type: ignore[union-attr]
+            assert re.fullmatch(r"export HOST=http://127\.0\.0\.1:8765 KEY=\S+", export)
+            environment |= {"HOST": host, "KEY": key}
+
+            async def said(command: str, until: str = "") -> str:
+                child: trio.Process = await nursery.start(started, ["sh", "-c", f"exec {command}"])
+                text = await _read(child, until)
+                child.terminate()
+                return text
+
+            reply = json.loads(await said(chat))
+            assert (reply["session"], reply["stop_reason"]) == ("you.first", "end")
+            frames = (await said(stream)).strip().split("\n\n")
+            assert frames[-1].startswith("event: reply\n")
+            (held,) = json.loads(frames[-1].partition("data: ")[2])["held"]
+            assert (held["tool"], held["args"]) == ("write_file", {"path": "a.txt", "content": "hello"})
+            assert await said(approve.replace('"ID"', json.dumps(held["id"]))) == ""
+            assert "wrote a.txt" in await said(events, "wrote a.txt")
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+
+
+async def _read(process: trio.Process, until: str) -> str:
+    """Read what *process* prints, until it has printed *until* or is over."""
+    assert process.stdout is not None
+    text = b""
+    while not (until and until.encode() in text) and (piece := await process.stdout.receive_some()):
+        text += piece
+    return text.decode()
+
+
+def test_the_other_commands_of_the_guide_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app.py").touch()
+    others = [line for command in _commands()[2:] for line in command.splitlines() if line.startswith("agentrail")]
+    for line in others:
+        arguments = shlex.split(line)[2:]
+        if arguments[0] == "keys":
+            assert main(arguments) == 0
+            assert capsys.readouterr().out.startswith("ak_")
+        else:
+            assert parsed(arguments).file == Path("app.py")
+    assert len(others) == 4
