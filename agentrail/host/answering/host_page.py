@@ -10,7 +10,7 @@ from agentrail.host.http11.http_messages import Headers
 from agentrail.host.http11.static_content import StaticContent
 from agentrail.wire.calls import HTML
 
-_STYLE: Final = "body{max-width:46rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 sans-serif}pre{overflow:auto}"
+_STYLE: Final = "body{max-width:52rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 sans-serif}pre{overflow:auto}"
 
 _PAGE: Final = f"""<!doctype html>
 <html lang="en">

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import httpx
 import pytest
 
 from tests.host.browser.browsing import CHROMIUM, CLIENT, FLAGS, Desk, Wire, host_process, static_site
@@ -188,6 +189,29 @@ def test_hostile_text_stays_text(page: Page) -> None:
     assert page.locator("#transcript :not(li)").count() == 0
 
 
+def test_a_hostile_title_stays_text(desk: Desk) -> None:
+    headers = {"authorization": f"Bearer {desk.token}"}
+    with httpx.Client(base_url=desk.wire.address, headers=headers, trust_env=False) as client:
+        opened = client.post("/v1/sessions", json={"session": "hostile", "title": HOSTILE})
+        assert opened.status_code == 201
+    with desk.tab() as page:
+        assert HOSTILE in page.locator("#sessions button").all_text_contents()
+        assert page.locator("#sessions :not(li):not(button)").count() == 0
+
+
+INSERT: Final = """() => {
+  try { document.body.insertAdjacentHTML('beforeend', '<b>x</b>') } catch (error) { return error.name }
+}"""
+
+
+def test_the_policy_of_the_page_refuses_text_as_html(desk: Desk) -> None:
+    with desk.browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{desk.site}/")
+        assert page.evaluate(INSERT) == "TypeError"
+        assert page.locator("b").count() == 0
+
+
 def test_a_token_that_is_not_taken_is_told(desk: Desk) -> None:
     with desk.browser.new_context() as context:
         page = context.new_page()
@@ -205,7 +229,7 @@ def test_the_page_of_the_host_says_what_runs_there_and_loads_nothing(desk: Desk)
         page.goto(f"{desk.wire.address}/#token={desk.token}")
         assert page.locator("h1 + p").inner_text().startswith("A host for LLM agents runs here.")
         width = page.evaluate("() => getComputedStyle(document.body).maxWidth")
-        assert width == "736px", "its style is what its policy allows"
+        assert width == "832px", "its style is what its policy allows"
         assert ([url.partition("#")[0] for url in loaded], wrong) == ([f"{desk.wire.address}/"], [])
         page.click("text=/openapi.json")
         assert json.loads(page.inner_text("pre"))["openapi"] == "3.1.0"
