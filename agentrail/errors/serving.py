@@ -268,13 +268,10 @@ class TooManyFiles(RefusedError):
 class FilesNotTaken(RefusedError):
     """The sessions of an agent take no files."""
 
-    wording = (
-        "its agent takes no files: {0}; have the operator give its `SessionSpec` a `sandbox`, such as "
-        "`LocalSandbox(folder)`"
-    )
+    wording = "its agent takes no files: {0}; {1}"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(problem, advice)
 
 
 class PluginFailed(OutsideError):

@@ -19,6 +19,7 @@ from agentrail.host.access.local_token import LocalToken
 from agentrail.host.answering.call_request import CarryOut
 from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
+from agentrail.host.answering.file_calls import FileCalls
 from agentrail.host.answering.host_calls import HostCalls
 from agentrail.host.answering.listing_calls import ListingCalls
 from agentrail.host.answering.plugin_calls import PluginCalls
@@ -37,6 +38,7 @@ from agentrail.host.plugins.host_plugin import HostPlugin, name_of
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable, SpecsOfProfiles
 from agentrail.host.sheltered_tasks import sheltered
+from agentrail.host.uploaded.session_files import SessionFiles
 from agentrail.ports.journal import Journal
 from agentrail.runtime.shared.clock import Clock
 from agentrail.wire.limits import DEFAULTS, HostLimits
@@ -176,8 +178,10 @@ class Host:
         limits, supervisor = self.limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
         streams = ClientStreams(authenticator, limits)
-        talking = TalkCalls(sessions, self._rows, turns, frames, streams, nursery)
-        life, deciding = SessionCalls(sessions, supervisor), SteeringCalls(sessions)
+        stored = SessionFiles(limits)
+        files = FileCalls(sessions, stored)
+        talking = TalkCalls(sessions, files, self._rows, turns, frames, streams, nursery)
+        life, deciding = SessionCalls(sessions, supervisor, stored), SteeringCalls(sessions)
         looking = ViewCalls(sessions, frames, streams)
 
         async def journal() -> None:
@@ -193,6 +197,7 @@ class Host:
             "show_session": life.show,
             "delete_session": life.delete,
             "fork": life.fork,
+            "upload": files.upload,
             "steer": talking.steer,
             "abort": deciding.abort,
             "approve": deciding.approve,

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, cast
 from weakref import WeakValueDictionary
 
 import trio
 
 from agentrail.app.supervisor import Supervisor
-from agentrail.errors import ScopeMissing, SessionAsleep, TooManySessions, UnknownSession
+from agentrail.errors import FilesNotTaken, ScopeMissing, SessionAsleep, TooManySessions, UnknownSession
 from agentrail.host.access.identity import Identity
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
 from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.uploaded.session_files import Storage
 from agentrail.ports.journal import SessionFilter, StoredSession
+from agentrail.ports.sandbox import Receiver
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.wire.calls import HostCall
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.public_ids import SessionName, named
 
+log = logging.getLogger("agentrail.host")
+
 ADMIN: Final = "admin"
+IS_SUBAGENT: Final = "it works for another agent"
+TELL_PARENT: Final = "upload them to the session of that agent"
+NO_SANDBOX: Final = "its `SessionSpec` has no `sandbox`"
+NO_RECEIVER: Final = "its sandbox has no `receive` and no `remove`"
+GIVE_SANDBOX: Final = "have the operator give it one, such as `LocalSandbox(folder)`"
 
 
 def check_scope(call: HostCall, who: Identity) -> None:
@@ -98,8 +109,34 @@ class HostedSessions:
         """Start a session with the past of *origin*, up to its record *at*."""
         async with self._room(name.tenant):
             handle = await self._supervisor.fork(origin.internal, at=at, id=name.internal)
+        self._specs.forked(origin.internal, name.internal)
         self._turns.of(handle)
         return handle
+
+    async def storage(self, name: SessionName) -> Storage:
+        """Return the sandbox of the session *name*, which is brought back if it is only stored.
+
+        Raise `FilesNotTaken` if it has none that takes files.
+        """
+        session = await self.running(name)
+        if "." in name.name:
+            raise FilesNotTaken(IS_SUBAGENT, TELL_PARENT)
+        sandbox = await self._specs.sandbox(name.internal, session.inspect().setup.spec)
+        storage = _storage(sandbox)
+        if storage is None:
+            raise FilesNotTaken(NO_SANDBOX if sandbox is None else NO_RECEIVER, GIVE_SANDBOX)
+        return storage
+
+    async def storage_to_erase(self, name: SessionName) -> Storage | None:
+        """Return the sandbox of the session *name*, which is not brought back; `None` if it has none with files."""
+        stored = await self.stored(name)
+        failed: list[BaseException] = []
+        with Contained(failed.append):
+            return _storage(await self._specs.sandbox(name.internal, stored.about.spec))
+        tell(
+            log, failed[0], "the uploaded files of `%s`, which is erased, stay: it has no specification", name.internal
+        )
+        return None
 
     async def stored(self, name: SessionName) -> StoredSession:
         """Return the summary of a stored session; raise `UnknownSession` if there is none."""
@@ -119,6 +156,7 @@ class HostedSessions:
             handle = await self._supervisor.spawn(
                 spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels
             )
+        self._specs.started(name.internal, spec)
         self._turns.of(handle)
         return handle
 
@@ -131,3 +169,8 @@ class HostedSessions:
             if len(found) >= most:
                 raise TooManySessions(most)
             yield
+
+
+def _storage(sandbox: object) -> Storage | None:
+    """Return *sandbox* if it takes files; else `None`."""
+    return cast("Storage", sandbox) if isinstance(sandbox, Receiver) else None

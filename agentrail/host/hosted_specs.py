@@ -15,6 +15,7 @@ from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.plugins.reaching import reaching
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.host.profiles import ProfileTable
+from agentrail.ports.sandbox import Sandbox
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.values.messages import Message
 
@@ -34,6 +35,8 @@ class HostedSpecs:
         self._nursery = nursery
         self._ready = trio.Event()
         self._awaited: set[str] = set()
+        self._sandboxes: dict[str, Sandbox | None] = {}  # of the sessions that run here
+        turns.when_gone.append(self._forget)
 
     def serve(self, supervisor: Supervisor) -> None:
         """Note the supervisor of the sessions, which is opened with this object's `returning`."""
@@ -54,10 +57,32 @@ class HostedSpecs:
             spec = await self.new(no_request(wanted.session_id, wanted.name))
         except UnknownAgent as gone:
             raise SpecMissing(wanted.session_id, wanted.name) from gone
+        self._sandboxes[wanted.session_id] = spec.sandbox
         if wanted.session_id not in self._awaited:  # `_listen` may ask for it once more
             self._awaited.add(wanted.session_id)
             self._nursery.start_soon(self._listen, wanted.session_id)
         return spec
+
+    def started(self, session_id: str, spec: SessionSpec) -> None:
+        """Note that a new session has this specification."""
+        self._sandboxes[session_id] = spec.sandbox
+
+    def forked(self, origin: str, session_id: str) -> None:
+        """Note that a new session has the specification of *origin*, unless one was built for it."""
+        if origin in self._sandboxes:
+            self._sandboxes.setdefault(session_id, self._sandboxes[origin])
+
+    async def sandbox(self, session_id: str, agent: str) -> Sandbox | None:
+        """Return the sandbox of a session of the profile *agent*; `None` if its specification gives none.
+
+        That of a session that does not run here is made anew. Raise `UnknownAgent` if its profile is gone.
+        """
+        if session_id in self._sandboxes:
+            return self._sandboxes[session_id]
+        return (await self.new(no_request(session_id, agent))).sandbox
+
+    def _forget(self, session_id: str) -> None:
+        self._sandboxes.pop(session_id, None)
 
     async def _listen(self, session_id: str) -> None:
         failed: list[BaseException] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -123,6 +123,8 @@ class Turns:
         self._rows = rows
         self._nursery = nursery
         self._sessions: dict[str, SessionTurns] = {}
+        self.when_gone: list[Callable[[str], None]] = []
+        """Called with the id of each session that no longer runs."""
 
     def of(self, session: SessionHandle) -> SessionTurns:
         """Return the turns of *session*, the handle that its supervisor has; from now on, plugins hear of their ends.
@@ -165,6 +167,8 @@ class Turns:
         finally:
             if self._sessions.get(session.id) is turns:
                 del self._sessions[session.id]
+                for tell in self.when_gone:
+                    tell(session.id)
             turns.closed()
 
 

@@ -13,6 +13,7 @@ from agentrail.errors import BadQuery, ScopeMissing, SessionExists, SessionStore
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, woken
 from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.uploaded.session_files import SessionFiles
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.wire.bodies import DeleteQuery, ForkBody, OpenBody, SessionsQuery
@@ -38,8 +39,9 @@ EVERYBODY: Final = "*"
 class SessionCalls:
     """Carries out the calls about the life of sessions."""
 
-    def __init__(self, sessions: HostedSessions, supervisor: Supervisor) -> None:
+    def __init__(self, sessions: HostedSessions, supervisor: Supervisor, files: SessionFiles) -> None:
         self._sessions = sessions
+        self._files = files
         self._supervisor = supervisor
 
     async def open(self, exchange: CallRequest) -> HttpResponse:
@@ -103,16 +105,18 @@ class SessionCalls:
         return exchange.given(view(ChildShown, _only(self._supervisor.tree(), exchange.who.tenant)))
 
     async def delete(self, exchange: CallRequest) -> HttpResponse:
-        """Erase a session, or blot out its texts."""
+        """Erase a session, or blot out its texts; its uploaded files are erased in both cases."""
         query = exchange.query(DeleteQuery)
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         await self._sessions.stored(name)
+        sandbox = await self._sessions.storage_to_erase(name)
         await self._sessions.parted(name)
         records = None
-        if query.redact:
-            records = await self._supervisor.redact(name.internal, by=exchange.who.user)
-        else:
-            await self._supervisor.delete(name.internal)
+        async with self._files.erased(name, sandbox):  # first: if that fails, the session is still there to be deleted
+            if query.redact:
+                records = await self._supervisor.redact(name.internal, by=exchange.who.user)
+            else:
+                await self._supervisor.delete(name.internal)
         return exchange.given(ErasedView(name.visible, records))
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from agentrail.core.vocabulary.commands import Accepted, When
 from agentrail.errors import (
@@ -22,13 +22,13 @@ from agentrail.errors import (
     SessionExists,
     SessionStored,
     TurnAborted,
-    UnknownFile,
     UnknownSession,
     UsageError,
 )
 from agentrail.host.answering.call_request import NO_STORE, CallRequest
 from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
+from agentrail.host.answering.file_calls import FileCalls
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer
@@ -66,6 +66,8 @@ class Talk:
 
     exchange: CallRequest
     body: ChatBody
+    words: tuple[Part, ...]
+    """What is said: the message, and before it what of its files goes to the model."""
     name: SessionName
     context: RequestContext
     life: RequestLife
@@ -93,6 +95,7 @@ class TalkCalls:
     def __init__(
         self,
         sessions: HostedSessions,
+        files: FileCalls,
         rows: HostPluginRow,
         turns: Turns,
         frames: EventFrames,
@@ -100,6 +103,7 @@ class TalkCalls:
         nursery: trio.Nursery,
     ) -> None:
         self._sessions = sessions
+        self._files = files
         self._rows = rows
         self._turns = turns
         self._frames = frames
@@ -132,8 +136,6 @@ class TalkCalls:
 
     async def _lived(self, exchange: CallRequest, kind: RequestKind, body: ChatBody, step: Step) -> HttpResponse:
         """Return the answer to a request; its life goes on in a task of the host."""
-        if body.files:
-            raise UnknownFile(body.files[0])
         name = self._name(exchange, body)
         context = exchange.context(kind, name.visible, body.agent)
         answer = Slot[HttpResponse]()
@@ -159,7 +161,7 @@ class TalkCalls:
         failed: list[BaseException] = []
         with Contained(failed.append):
             async with self._rows.request(context) as life:
-                talk = Talk(exchange, body, name, context, life, answer.settle)
+                talk = Talk(exchange, body, _words(body), name, context, life, answer.settle)
                 try:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
@@ -171,9 +173,10 @@ class TalkCalls:
         answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))  # no-op if there was an answer
 
     async def _carry_out(self, talk: Talk, step: Step) -> None:
+        files = await self._files.named(talk.exchange, talk.name, talk.body.files)
         asked = Request(
-            text_of(_words(talk.body)),
-            (),
+            text_of(talk.words),
+            files.attachments,
             talk.exchange.request.headers,
             talk.context.kind,
             talk.exchange.who,
@@ -184,7 +187,7 @@ class TalkCalls:
             talk.life.outcome = "intercepted"
             talk.reply(_handled(answer))
             return
-        await step(talk)
+        await step(evolve(talk, words=await files.message(talk.words, self._rows)))
 
     # What the calls differ in
 
@@ -203,7 +206,7 @@ class TalkCalls:
         turns = self._turns.of(session)
         with turns.sending(talk.context):
             accepted = await session.by(talk.exchange.who.user).steer(
-                text_of(_words(talk.body)), when=when, command=talk.exchange.command
+                text_of(talk.words), when=when, command=talk.exchange.command
             )
             if accepted.status == "started":
                 turns.began(accepted.ref, talk.context)
@@ -251,14 +254,13 @@ class TalkCalls:
 
     async def _asked(self, session: SessionHandle, talk: Talk) -> PromptAsked:
         """Prompt the session."""
-        words = _words(talk.body)
         command = talk.exchange.command or talk.context.request_id
         turns = self._turns.of(session)
         session = session.by(talk.exchange.who.user)
         with turns.sending(talk.context):
-            accepted = await session.prompt_nowait(words, command=command)
+            accepted = await session.prompt_nowait(talk.words, command=command)
             turns.began(accepted.ref, talk.context)
-        return PromptAsked(session, turns, words, command, accepted)
+        return PromptAsked(session, turns, talk.words, command, accepted)
 
     async def _replied(self, asked: PromptAsked, talk: Talk) -> Reply:
         """Return the end of the turn, after plugins have heard of it, or what waits for a person."""

@@ -1,0 +1,91 @@
+"""What an uploaded file is and is called: its media type, and a name of ours in place of the sender's."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import unicodedata
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.errors import WrongContent, WrongMedia
+
+PDF: Final = "application/pdf"
+UNKNOWN: Final = "application/octet-stream"
+
+_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = MappingProxyType(
+    {
+        "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+        "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+        "image/gif": re.compile(rb"GIF8[79]a"),
+        "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
+        PDF: re.compile(rb"%PDF-"),
+    }
+)
+"""How files that models are shown begin, by media type."""
+
+HEAD: Final = 16
+"""How many bytes of a file tell what it is."""
+
+SHOWN: Final = frozenset(_BEGINNINGS)
+"""Media types of the files that models are shown as parts of the message."""
+
+_SAYS_NOTHING: Final = frozenset({"", UNKNOWN, "application/x-www-form-urlencoded"})
+"""Media types that clients such as curl send if nobody tells them one."""
+_SAME: Final = {"image/jpg": "image/jpeg"}
+_MEDIA: Final = re.compile(r"(?!multipart/)[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}", re.ASCII)
+
+MOST_KEPT: Final = 60
+"""The most characters of the sender's name that are in a name of ours."""
+_LONGEST_ENDING: Final = 10
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_SEVERAL: Final = re.compile(r"[.-]{2,}")
+_OURS: Final = re.compile(rf"[0-9a-f]{{12}}-[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MOST_KEPT - 1}}}", re.ASCII)
+
+
+def said_media(header: str) -> str:
+    """Return the media type that the header `Content-Type` says, empty if none; raise `WrongMedia` if it says no one.
+
+    A form with parts is refused: the file would be somewhere in it.
+    """
+    said = header.partition(";")[0].strip().lower()
+    if said in _SAYS_NOTHING:
+        return ""
+    if not _MEDIA.fullmatch(said):
+        raise WrongMedia(said, UNKNOWN)
+    return _SAME.get(said, said)
+
+
+def media_of(said: str, head: bytes) -> str:
+    """Return the media type of a file that begins with *head*; raise `WrongContent` for a wrong one of `SHOWN`."""
+    found = shown_media(head)
+    if said in SHOWN and found != said:
+        raise WrongContent(said)
+    return said or found or UNKNOWN
+
+
+def shown_media(head: bytes) -> str | None:
+    """Return the media type, one of `SHOWN`, of a file that begins with *head*; `None` if it is of another."""
+    return next((media for media, beginning in _BEGINNINGS.items() if beginning.match(head)), None)
+
+
+def new_name(said: str) -> str:
+    """Return a new name for a file that its sender calls *said*: digits that nobody knows before, and letters of it."""
+    plain = unicodedata.normalize("NFKD", said).encode("ascii", "ignore").decode()
+    plain = _SEVERAL.sub("-", _FOREIGN.sub("-", plain))
+    plain = (f"file{plain}" if plain.startswith(".") else plain).strip(".-") or "file"
+    stem, dot, ending = plain.rpartition(".")
+    if stem and len(ending) <= _LONGEST_ENDING:
+        plain = f"{stem[: MOST_KEPT - len(dot) - len(ending)]}{dot}{ending}"
+    return f"{secrets.token_hex(6)}-{plain[:MOST_KEPT]}".rstrip(".-")
+
+
+def is_ours(name: str) -> bool:
+    """Whether `new_name` can have made *name*."""
+    return _OURS.fullmatch(name) is not None
+
+
+def readable(said: str) -> str:
+    """Return a sender's name without what cannot be seen or printed, such as the ends of lines."""
+    return "".join([char if char.isprintable() else "\ufffd" for char in said])

@@ -1,0 +1,76 @@
+"""`PromptFiles`: the files that are given with a prompt, and what of them goes into the message."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+
+from agentrail.host.plugins.plugin_values import Attachment
+from agentrail.host.plugins.rows import HostPluginRow
+from agentrail.host.uploaded.file_kinds import HEAD, PDF, SHOWN, shown_media
+from agentrail.host.uploaded.session_files import Storage, StoredFile
+from agentrail.ports.sandbox import KIB
+from agentrail.values.content import File, Image, Part, Text
+from agentrail.values.fitting import MAX_IMAGE, MAX_IMAGES
+
+MOST_IMAGE: Final = MAX_IMAGE // 4 * 3
+"""The most bytes of an image that a model is shown; providers accept no more."""
+
+MOST_SHOWN: Final = MAX_IMAGES // 4 * 3
+"""The most bytes of all images and PDFs of one message."""
+
+NOT_SHOWN: Final = "[`{name}` ({media}) cannot be shown to you: {why}. It is the file `{path}` of the sandbox.]"
+TOO_LARGE: Final = "it has {size} bytes, and {left} are the most here"
+CHANGED: Final = "its content is something else by now"
+
+
+@frozen
+class PromptFiles:
+    """The files of one prompt, in the sandbox of its session."""
+
+    sandbox: Storage | None
+    files: tuple[StoredFile, ...]
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The files as plugins of the host are told of them."""
+        return tuple(
+            [Attachment(each.note.name, each.note.media_type, each.path, -(-each.size // KIB)) for each in self.files]
+        )
+
+    async def message(self, words: Sequence[Part], rows: HostPluginRow) -> tuple[Part, ...]:
+        """Return the parts of the message: what plugins say of the files, images and PDFs, the user's *words*."""
+        if self.sandbox is None:
+            return tuple(words)
+        text = await rows.attachment_text(self.attachments)
+        parts: list[Part] = [Text(f"{text}\n\n")] if text else []
+        left = MOST_SHOWN
+        for file in self.files:
+            if file.note.media_type in SHOWN:
+                parts.append(await _part(self.sandbox, file, left))
+                left -= 0 if isinstance(parts[-1], Text) else file.size
+        return (*parts, *words)
+
+
+NO_FILES: Final = PromptFiles(None, ())
+
+
+async def _part(sandbox: Storage, file: StoredFile, left: int) -> Part:
+    """Return an image or a PDF as a part of the message; a text in its place if it cannot be one."""
+    media = file.note.media_type
+    most = left if media == PDF else min(left, MOST_IMAGE)
+    if file.size > most:
+        return _not_shown(file, TOO_LARGE.format(size=file.size, left=most))
+    content = (await sandbox.read(file.path, 0, most)).data
+    if len(content) != file.size or shown_media(content[:HEAD]) != media:  # tools of the session can change it
+        return _not_shown(file, CHANGED)
+    data = b64encode(content).decode()
+    return File(media, data, name=file.note.name) if media == PDF else Image(media, data)
+
+
+def _not_shown(file: StoredFile, why: str) -> Text:
+    said = NOT_SHOWN.format(name=file.note.name, media=file.note.media_type, why=why, path=file.path)
+    return Text(f"{said}\n\n")

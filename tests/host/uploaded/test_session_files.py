@@ -1,0 +1,177 @@
+"""Names and media types of uploaded files, whatever their senders say; and files whose note cannot be kept."""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import Final
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.adapters.sandboxes.paths import check_writable, parts_of
+from agentrail.errors import DiskFull, UnknownSession, WrongContent, WrongMedia
+from agentrail.host.http11.http_messages import Body
+from agentrail.host.uploaded.file_kinds import SHOWN, is_ours, media_of, new_name, readable, said_media, shown_media
+from agentrail.host.uploaded.session_files import FileNote, SessionFiles, StoredFile, folder_of
+from agentrail.ports.sandbox import Written
+from agentrail.sandboxes import MemorySandbox
+from agentrail.wire.limits import DEFAULTS
+from agentrail.wire.public_ids import SessionName
+
+TRIP: Final = SessionName("acme", "ann", "trip")
+HOSTILE: Final = (
+    "",
+    ".",
+    "..",
+    "../../etc/passwd",
+    "..\\..\\boot.ini",
+    "a\0b.png",
+    "x" * 100_000,
+    "x" * 300 + ".png",
+    "." * 300,
+    "CON",
+    "nul.txt",
+    ".git",
+    ".bashrc",
+    "notes",
+    "/etc/passwd",
+    "~root",
+    "a\r\nSet-Cookie: b",
+    "\u202egnp.exe",
+    "\uff0e\uff0e\u2215x",
+    "\u2101\u00bd",
+    "\ud800",
+    "漢字.png",
+    "-rf",
+    "$(reboot)",
+    "a.png.",
+    "a....png",
+    "\u0130.PNG",
+)
+OURS: Final = re.compile(r"[0-9a-f]{12}-[A-Za-z0-9_]([A-Za-z0-9_.-]{0,58}[A-Za-z0-9_])?", re.ASCII)
+
+
+SAID: Final = st.sampled_from(HOSTILE) | st.text() | st.text(string.punctuation + "aZ0\0\n", max_size=80)
+MEDIA: Final = st.sampled_from(
+    ("image/png", "IMAGE/PNG; q=1", "image/jpg", "multipart/form-data; boundary=x", "text", "", "*/*", "a/b/c", "\0/x")
+)
+
+
+@given(SAID)
+def test_a_name_of_ours_is_safe_whatever_the_sender_says(said: str) -> None:
+    name = new_name(said)
+    assert OURS.fullmatch(name)
+    assert is_ours(name)
+    path = f"{folder_of(TRIP.internal)}/{name}"
+    parts = parts_of(path)
+    assert len(parts) == len(("uploads", "digest", "name"))
+    check_writable(path, parts)
+    assert new_name(said) != name
+
+
+@given(st.sampled_from(HOSTILE) | st.text())
+def test_a_name_that_is_not_ours_is_no_path_if_it_counts_as_ours(given_name: str) -> None:
+    assert not is_ours(given_name) or OURS.fullmatch(given_name)
+
+
+@given(SAID)
+def test_a_name_that_plugins_and_models_get_is_printable_and_as_long(said: str) -> None:
+    found = readable(said)
+    assert found.isprintable()
+    assert len(found) == len(said)
+
+
+@given(MEDIA | st.text(), st.binary(max_size=20))
+def test_a_media_type_that_is_shown_is_that_of_the_content(said: str, head: bytes) -> None:
+    try:
+        found = media_of(said_media(said), head)
+    except (WrongMedia, WrongContent):
+        return
+    assert (found in SHOWN) == (shown_media(head) is not None and found == shown_media(head))
+    assert re.fullmatch(r"[!-~]+/[!-~]+", found)
+    assert not found.startswith("multipart/")
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Übersicht 2026.pdf", "Ubersicht-2026.pdf"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("漢字.png", "file.png"),
+        (".bashrc", "file.bashrc"),
+        ("CON", "CON"),
+        ("", "file"),
+        ("..", "file"),
+        ("x" * 300 + ".tar.gz", f"{'x' * 57}.gz"),
+        ("a." + "x" * 300, f"a.{'x' * 58}"),
+    ],
+)
+def test_what_can_be_kept_of_a_name_is_kept(said: str, kept: str) -> None:
+    assert new_name(said)[12:] == f"-{kept}"
+
+
+# Notes
+
+
+class Pieces(Body):
+    """A body that is there already."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._left = list(pieces)
+
+    @property
+    def length(self) -> int | None:
+        return None
+
+    @property
+    def limit(self) -> int:
+        return 0
+
+    async def chunk(self) -> bytes:
+        await trio.lowlevel.checkpoint()
+        return self._left.pop(0) if self._left else b""
+
+
+class NoNotes(MemorySandbox):
+    """A sandbox whose disk is full as soon as a file is there; or it waits for ever."""
+
+    hangs = False
+
+    async def write(self, path: str, data: bytes) -> Written:
+        if self.hangs:
+            await trio.sleep_forever()
+        raise DiskFull("write", path, f"no space for {len(data)} bytes")
+
+
+async def store(files: SessionFiles, sandbox: MemorySandbox) -> StoredFile:
+    with files.taking(TRIP) as intake:
+        return await files.receive(TRIP.internal, sandbox, intake, Pieces(b"con", b"tent"), "a.txt", "text/plain")
+
+
+async def test_a_file_whose_note_cannot_be_written_is_removed(autojump_clock: object) -> None:  # noqa: ARG001
+    files, sandbox = SessionFiles(DEFAULTS), NoNotes()
+    with pytest.raises(DiskFull):
+        await store(files, sandbox)
+    assert sandbox.files == {}
+    sandbox.hangs = True
+    with trio.move_on_after(1) as scope:
+        await store(files, sandbox)
+    assert scope.cancelled_caught
+    assert sandbox.files == {}
+
+
+async def test_a_file_is_found_with_what_its_sender_said_of_it() -> None:
+    files, sandbox = SessionFiles(DEFAULTS), MemorySandbox()
+    stored = await store(files, sandbox)
+    assert stored == StoredFile(
+        stored.name, f"{folder_of(TRIP.internal)}/{stored.name}", 7, FileNote("a.txt", "text/plain")
+    )
+    assert await SessionFiles(DEFAULTS).find(TRIP.internal, sandbox, [stored.name, stored.name]) == (stored,)
+    async with files.erased(TRIP, sandbox):
+        with pytest.raises(UnknownSession):
+            await store(files, sandbox)
+    assert sandbox.files == {}
+    await store(files, sandbox)

@@ -1,0 +1,394 @@
+"""Uploads over real sockets into real folders: limits to the byte, what a cut one leaves, and whose files they are."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+import trio
+
+from agentrail import SessionSpec
+from agentrail.host.profiles import Profile
+from agentrail.host.uploaded.session_files import folder_of
+from agentrail.journals import SqliteJournal
+from agentrail.sandboxes import LocalSandbox, MemorySandbox
+from agentrail.testing import ScriptedModel
+from agentrail.wire.limits import DEFAULTS, HostLimits
+from tests.host.hosted import KEYS, Desk, open_desk, scripted
+
+TRIP: Final = "/v1/sessions/trip/files"
+FOLDER: Final = folder_of("h.acme.ann.trip")
+SMALL: Final = HostLimits(file_bytes=1000)
+
+
+def with_folder(root: Path) -> SessionSpec:
+    return SessionSpec(model=ScriptedModel(["one", "two", "three"]), sandbox=LocalSandbox(root))
+
+
+def sizes(root: Path) -> Sequence[int]:
+    """Return the sizes of all files below *root*, without notes; a file that has no name yet counts too."""
+    return sorted(path.stat().st_size for path in root.rglob("*") if path.is_file() and path.parent.name != "notes")
+
+
+def notes(root: Path) -> int:
+    return len(list(root.rglob("notes/*")))
+
+
+async def opened(desk: Desk, name: str = "trip", user: str = "ann") -> None:
+    assert (await desk.clients[user].post("/v1/sessions", json={"session": name})).status_code == 201
+
+
+async def upload(
+    desk: Desk, content: bytes | AsyncIterator[bytes], name: str = "a.txt", media: str | None = None, user: str = "ann"
+) -> httpx.Response:
+    headers = {} if media is None else {"content-type": media}
+    path = TRIP if user == "ann" else "/v1/sessions/ann.trip/files"
+    return await desk.clients[user].post(path, content=content, params={"name": name}, headers=headers)
+
+
+def told(found: httpx.Response) -> tuple[int, str]:
+    return found.status_code, str(found.json().get("type", "")).removeprefix("urn:agentrail:problem:")
+
+
+TAKEN: Final = (201, "")
+
+
+async def in_pieces(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        await trio.lowlevel.checkpoint()
+        yield piece
+
+
+async def test_a_file_is_stored_under_a_name_of_ours(tmp_path: Path) -> None:
+    async with open_desk(with_folder(tmp_path)) as desk:
+        await opened(desk)
+        found = await upload(desk, b"tea at four", "Meine Übersicht.txt", "text/plain; charset=utf-8")
+        name = found.json()["name"]
+        assert (found.status_code, found.json()) == (201, {"name": name, "media_type": "text/plain", "size": 11})
+        assert name[12:] == "-Meine-Ubersicht.txt"
+        again = await upload(desk, b"tea at five", "Meine Übersicht.txt", "text/plain")
+        assert again.json()["name"] != name
+        assert (tmp_path / FOLDER / name).read_bytes() == b"tea at four"
+        assert (sizes(tmp_path), notes(tmp_path)) == ([11, 11], 2)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_file_may_have_as_many_bytes_as_its_limit(tmp_path: Path, announced: bool) -> None:
+    async with open_desk(with_folder(tmp_path), limits=SMALL) as desk:
+        await opened(desk)
+        for size in (0, 999, 1000):
+            content = b"x" * size
+            assert told(await upload(desk, content if announced else in_pieces(content[:700], content[700:]))) == TAKEN
+        content = b"x" * 1001
+        refused = await upload(desk, content if announced else in_pieces(content[:700], content[700:]))
+        assert told(refused) == (413, "body-too-large")
+        assert (sizes(tmp_path), notes(tmp_path)) == ([0, 999, 1000], 3)
+
+
+async def test_a_large_file_is_taken_and_one_byte_more_is_not(tmp_path: Path) -> None:
+    most = DEFAULTS.file_bytes
+    assert most == 20 * 1024 * 1024
+    block = b"x" * (most // 4 - 1)
+    async with open_desk(with_folder(tmp_path)) as desk:
+        await opened(desk)
+        assert (await upload(desk, in_pieces(*[block] * 4, b"1234"))).json()["size"] == most
+        assert told(await upload(desk, in_pieces(*[block] * 4, b"12345"))) == (413, "body-too-large")
+        assert sizes(tmp_path) == [most]
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_the_files_of_a_session_have_a_quota(tmp_path: Path, announced: bool) -> None:
+    limits = HostLimits(file_bytes=1000, session_files_bytes=2500)
+
+    async def send(size: int) -> tuple[int, str]:
+        content = b"x" * size
+        return told(await upload(desk, content if announced else in_pieces(content)))
+
+    async with open_desk(with_folder(tmp_path), limits=limits, journal=SqliteJournal(tmp_path / "journal.db")) as desk:
+        await opened(desk)
+        assert [await send(1000), await send(1000), await send(501)] == [TAKEN, TAKEN, (409, "files-too-large")]
+        assert await send(499) == TAKEN
+    async with open_desk(with_folder(tmp_path), limits=limits, journal=SqliteJournal(tmp_path / "journal.db")) as desk:
+        assert [await send(2), await send(1), await send(1)] == [
+            (409, "files-too-large"),
+            TAKEN,
+            (409, "files-too-large"),
+        ]
+        assert await send(0) == TAKEN
+
+
+async def test_uploads_at_once_share_the_quota(tmp_path: Path) -> None:
+    limits = HostLimits(file_bytes=1000, session_files_bytes=2500, session_files=5)
+    async with open_desk(with_folder(tmp_path), limits=limits) as desk:
+        await opened(desk)
+        found = list[tuple[int, str]]()
+        half, full = trio.Event(), trio.Event()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b"x" * 600
+            half.set()
+            await full.wait()
+            yield b"x" * 400
+
+        async def one() -> None:
+            found.append(told(await upload(desk, slowly())))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one)
+            await half.wait()
+            assert told(await upload(desk, b"x" * 1000)) == TAKEN
+            assert told(await upload(desk, b"x" * 901)) == (409, "files-too-large")
+            full.set()
+        assert found == [TAKEN]
+        assert sizes(tmp_path) == [1000, 1000]
+
+
+async def test_a_session_has_so_many_files_and_no_more(tmp_path: Path) -> None:
+    async with open_desk(with_folder(tmp_path), limits=HostLimits(session_files=3)) as desk:
+        await opened(desk)
+        assert [told(await upload(desk, b"")) for _ in range(4)] == [TAKEN, TAKEN, TAKEN, (409, "too-many-files")]
+        assert (sizes(tmp_path), notes(tmp_path)) == ([0, 0, 0], 3)
+
+
+async def begin(desk: Desk, length: str, content: bytes) -> trio.SocketStream:
+    """Send the beginning of an upload."""
+    host, _, port = desk.serving.url.removeprefix("http://").partition(":")
+    stream = await trio.open_tcp_stream(host, int(port))
+    head = f"POST {TRIP} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {KEYS['ann']}\r\n{length}\r\n\r\n"
+    await stream.send_all(head.encode() + content)
+    return stream
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    with trio.fail_after(20):
+        while not holds():  # noqa: ASYNC110 - what is waited for happens in the host
+            await trio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("length", "content"),
+    [
+        ("Content-Length: 500000", b"x" * 200_000),
+        ("Transfer-Encoding: chunked", b"30d40\r\n" + b"x" * 200_000 + b"\r\n"),
+    ],
+)
+async def test_nothing_is_left_of_the_file_of_a_client_that_goes_away(
+    tmp_path: Path, length: str, content: bytes
+) -> None:
+    async with open_desk(with_folder(tmp_path)) as desk:
+        await opened(desk)
+        stream = await begin(desk, length, content)
+        await until(lambda: sum(sizes(tmp_path)) > 0)
+        await stream.aclose()
+        await until(lambda: sizes(tmp_path) == [])
+        assert notes(tmp_path) == 0
+        assert told(await upload(desk, b"x")) == TAKEN
+
+
+async def test_nothing_is_left_if_the_host_ends_in_the_middle(tmp_path: Path) -> None:
+    async with open_desk(with_folder(tmp_path), limits=HostLimits(drain_seconds=0.1)) as desk:
+        await opened(desk)
+        stream = await begin(desk, "Content-Length: 500000", b"x" * 200_000)
+        await until(lambda: sum(sizes(tmp_path)) > 0)
+    await stream.aclose()
+    assert sizes(tmp_path) == []
+
+
+async def test_what_a_killed_process_has_left_is_removed_by_the_next_upload(tmp_path: Path) -> None:
+    async with open_desk(with_folder(tmp_path)) as desk:
+        await opened(desk)
+        (tmp_path / FOLDER).mkdir(parents=True)
+        (tmp_path / FOLDER / ".agentrail-0011223344556677.tmp").write_bytes(b"x" * 100)
+        assert told(await upload(desk, b"x")) == TAKEN
+        assert sizes(tmp_path) == [1]
+
+
+async def test_a_full_disk_is_told_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, room = os.write, [70_000]
+
+    def write(fd: int, data: memoryview) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        room[0] -= (taken := real(fd, data[: room[0]]))
+        return taken
+
+    async with open_desk(with_folder(tmp_path)) as desk:
+        await opened(desk)
+        monkeypatch.setattr("agentrail.adapters.sandboxes.receiving.os.write", write)
+        found = await upload(desk, b"x" * 100_000)
+        monkeypatch.undo()
+        assert told(found) == (507, "disk-full")
+        assert found.headers["retry-after"] == "30"
+        assert (sizes(tmp_path), notes(tmp_path)) == ([], 0)
+
+
+# Whose files they are
+
+
+async def test_others_can_upload_nothing_and_cannot_tell_that_the_session_is_there(tmp_path: Path) -> None:
+    async with open_desk(with_folder(tmp_path)) as desk:
+        await opened(desk)
+        for user in ("bob", "eve"):
+            there = await upload(desk, b"x", user=user)
+            missing = await desk.clients[user].post("/v1/sessions/ann.none/files", content=b"x")
+            assert told(there) == told(missing) == (404, "unknown-session")
+            assert there.text.replace("ann.trip", "") == missing.text.replace("ann.none", "")
+        assert sizes(tmp_path) == []
+        assert told(await upload(desk, b"x", user="boss")) == TAKEN
+
+
+async def test_a_file_is_named_by_no_other_session(tmp_path: Path) -> None:
+    async with open_desk(with_folder(tmp_path)) as desk:
+        for user, name in (("ann", "trip"), ("ann", "other"), ("bob", "trip"), ("eve", "trip")):
+            await opened(desk, name, user)
+        name = (await upload(desk, b"x")).json()["name"]
+        for user, session in (("ann", "other"), ("ann", "new"), ("bob", "trip"), ("eve", "trip")):
+            body = {"message": "hi", "session": session, "files": [name]}
+            assert told(await desk.clients[user].post("/v1/chat", json=body)) == (422, "unknown-file")
+        for user in ("bob", "eve"):
+            body = {"message": "hi", "session": "ann.trip", "files": [name]}
+            found = await desk.clients[user].post("/v1/chat", json=body)
+            assert told(found) == ((404, "unknown-session") if user == "bob" else (422, "unknown-file"))
+        sessions = (await desk.ann.get("/v1/sessions")).json()["items"]
+        assert [each["session"] for each in sessions] == ["ann.other", "ann.trip"]
+
+
+@pytest.mark.parametrize("query", ["", "?redact"])
+async def test_files_are_erased_with_the_texts_of_their_session(tmp_path: Path, query: str) -> None:
+    async with open_desk(with_folder(tmp_path)) as desk:
+        for name in ("trip", "other"):
+            await opened(desk, name)
+            await desk.ann.post(f"/v1/sessions/{name}/files", content=b"x")
+        assert sizes(tmp_path) == [1, 1]
+        assert (await desk.clients["boss"].delete(f"/v1/sessions/ann.trip{query}")).status_code == 200
+        assert (sizes(tmp_path), (tmp_path / FOLDER).exists()) == ([1], False)
+
+
+async def test_files_of_a_session_that_is_only_stored_are_erased_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    root = tmp_path / "root"
+    root.mkdir()
+    async with open_desk(with_folder(root), journal=SqliteJournal(path)) as desk:
+        await opened(desk)
+        assert told(await upload(desk, b"x")) == TAKEN
+    async with open_desk(with_folder(root), journal=SqliteJournal(path)) as desk:
+        assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200
+        assert sizes(root) == []
+
+
+async def test_a_session_can_be_deleted_whose_profile_is_gone_and_its_files_stay(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "journal.db"
+    root = tmp_path / "root"
+    root.mkdir()
+    async with open_desk([Profile("old", with_folder(root))], journal=SqliteJournal(path)) as desk:
+        await opened(desk)
+        assert told(await upload(desk, b"x")) == TAKEN
+    async with open_desk([Profile("new", with_folder(root))], journal=SqliteJournal(path)) as desk:
+        assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200
+        assert sizes(root) == [1]
+    assert "the uploaded files of `h.acme.ann.trip`, which is erased, stay" in caplog.text
+
+
+async def test_an_upload_under_way_ends_when_its_session_is_deleted(tmp_path: Path) -> None:
+    async with open_desk(with_folder(tmp_path)) as desk:
+        await opened(desk)
+        stream = await begin(desk, "Content-Length: 500000", b"x" * 200_000)
+        await until(lambda: sum(sizes(tmp_path)) > 0)
+        assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200
+        with trio.fail_after(20):
+            assert b"HTTP/1.1 404 " in await stream.receive_some(4096)
+        await stream.aclose()
+        assert sizes(tmp_path) == []
+
+
+# Sandboxes
+
+
+async def test_a_session_without_a_sandbox_says_so() -> None:
+    class Plain(MemorySandbox):
+        receive = remove = None  # type: ignore[assignment]
+
+    bare = scripted("one")
+    async with open_desk([Profile("bare", bare), Profile("plain", bare.but(sandbox=Plain()))]) as desk:
+        await opened(desk)
+        found = await upload(desk, b"x")
+        assert told(found) == (409, "files-not-taken")
+        assert "its `SessionSpec` has no `sandbox`; have the operator give it one" in found.text
+        await desk.ann.post("/v1/sessions", json={"session": "other", "agent": "plain"})
+        found = await desk.ann.post("/v1/sessions/other/files", content=b"x")
+        assert told(found) == (409, "files-not-taken")
+        assert "its sandbox has no `receive` and no `remove`" in found.text
+        body = {"message": "hi", "session": "trip", "files": ["0123456789ab-x"]}
+        assert told(await desk.ann.post("/v1/chat", json=body)) == (422, "unknown-file")
+
+
+async def test_a_session_that_is_stored_or_sleeps_takes_files_and_has_those_of_before(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    spec = with_folder(tmp_path).but(hibernate_after=0.05)
+    async with open_desk(spec, journal=SqliteJournal(path)) as desk:
+        await opened(desk)
+        first = (await upload(desk, b"x")).json()["name"]
+        with trio.fail_after(20):
+            while (await desk.clients["boss"].get("/v1/tree")).json()["children"][0]["state"] != "asleep":  # noqa: ASYNC110 - by HTTP
+                await trio.sleep(0.05)
+        second = (await upload(desk, b"y")).json()["name"]
+    async with open_desk(spec, journal=SqliteJournal(path)) as desk:
+        third = (await upload(desk, b"z")).json()["name"]
+        body = {"message": "hi", "session": "trip", "files": [first, second, third]}
+        assert (await desk.ann.post("/v1/chat", json=body)).json()["text"] == "one"
+
+
+async def test_the_files_of_each_session_are_in_the_sandbox_that_was_made_for_it() -> None:
+    made = list[MemorySandbox]()
+
+    def build(_: object) -> SessionSpec:
+        made.append(MemorySandbox())
+        return scripted("one").but(sandbox=made[-1])
+
+    async with open_desk([Profile("desk", build)]) as desk:
+        await opened(desk, "other")
+        await opened(desk)
+        assert told(await upload(desk, b"x")) == TAKEN
+        assert (await desk.ann.post("/v1/sessions/other/fork", json={"session": "third"})).status_code == 201
+        assert (await desk.ann.post("/v1/sessions/third/files", content=b"of third")).status_code == 201
+        assert [sorted(data for data in sandbox.files.values() if b"{" not in data) for sandbox in made] == [
+            [b"of third"],
+            [b"x"],
+        ]
+
+
+# Clients
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.parametrize("how", [("-X", "POST", "-T"), ("--data-binary",)])
+async def test_curl_uploads_a_file(tmp_path: Path, how: tuple[str, ...]) -> None:
+    given = tmp_path / "given.png"
+    given.write_bytes(b"\x89PNG\r\n\x1a\n" + b"x" * 2_000_000)
+    root = tmp_path / "root"
+    root.mkdir()
+    async with open_desk(with_folder(root)) as desk:
+        await opened(desk)
+        source = str(given) if how[-1] == "-T" else f"@{given}"
+        url = f"{desk.serving.url}{TRIP}?name=given.png"
+        command = ["curl", "-sS", "--noproxy", "*", "-H", f"Authorization: Bearer {KEYS['ann']}", *how, source, url]
+        found = httpx.Response(200, content=(await trio.run_process(command, capture_stdout=True)).stdout).json()
+        assert found == {"name": found["name"], "media_type": "image/png", "size": 2_000_008}
+        assert sizes(root) == [2_000_008]
+
+
+async def test_a_form_is_no_file(tmp_path: Path) -> None:
+    async with open_desk(with_folder(tmp_path)) as desk:
+        await opened(desk)
+        found = await desk.ann.post(TRIP, files={"file": b"content"})
+        assert told(found) == (415, "wrong-media")
+        assert "send `application/octet-stream`" in found.text
+        assert sizes(tmp_path) == []
