@@ -22,7 +22,7 @@ BENCHMARKS := tests.benchmarks tests.benchmarks.aborts tests.benchmarks.living t
 FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_sdks.py \
   tests/adapters/models/test_prefix_changed.py tests/adapters/models/test_streams.py \
   tests/adapters/models/test_typed_answers.py tests/adapters/models/test_unpacking.py tests/cli/test_many_runs.py tests/mcp \
-  tests/host/http11 tests/host/plugins tests/host/test_lives.py tests/host/test_tenants.py tests/plugins/test_shell_lines.py tests/recovery tests/runtime tests/sandboxes tests/testing/test_laws.py tests/testing/test_pairs.py \
+  tests/host/http11 tests/host/plugins tests/host/test_lives.py tests/host/test_tenants.py tests/host/test_whole_streams.py tests/plugins/test_shell_lines.py tests/recovery tests/runtime tests/sandboxes tests/testing/test_laws.py tests/testing/test_pairs.py \
   tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/wire
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
 HOST := tests/host tests/wire

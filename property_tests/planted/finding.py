@@ -9,8 +9,10 @@ from typing import Final, NamedTuple
 from agentrail.errors import BrokenContractError
 from agentrail.testing.simulator.run import MODES, Simulator
 from agentrail.testing.world.outstanding import InvariantBrokenError
-from property_tests.planted import Bug, Planting, read_core, read_journals, read_seen, read_shell, read_turns
+from property_tests.planted import Bug, Planting, read_core, read_host, read_journals, read_seen, read_shell, read_turns
 from property_tests.planted.core import BED as CORE
+from property_tests.planted.host import BED as HOSTED
+from property_tests.planted.host import HOST
 from property_tests.planted.journals import JOURNALS
 from property_tests.planted.parts import PARTS
 from property_tests.planted.seen import BED as SEEN
@@ -18,10 +20,19 @@ from property_tests.planted.shell import BED as SHELL
 from property_tests.planted.together import broken_check
 from property_tests.volume import run_one
 
-READ: Final = (*read_turns.CHANGES, *read_core.CHANGES, *read_shell.CHANGES, *read_journals.CHANGES, *read_seen.CHANGES)
+READ: Final = (
+    *read_turns.CHANGES,
+    *read_core.CHANGES,
+    *read_shell.CHANGES,
+    *read_journals.CHANGES,
+    *read_seen.CHANGES,
+    *read_host.CHANGES,
+)
 """The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
-BUGS: Final = {bug.name: bug for bug in (*CORE.bugs, *SHELL.bugs, *SEEN.bugs, *(change.bug() for change in READ))}
+BUGS: Final = {
+    bug.name: bug for bug in (*CORE.bugs, *SHELL.bugs, *SEEN.bugs, *HOSTED.bugs, *(change.bug() for change in READ))
+}
 """The bugs by name."""
 
 MOST_SEEDS: Final = 500
@@ -99,5 +110,6 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     "together": _together,
     **PARTS,
     **JOURNALS,
+    **HOST,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""

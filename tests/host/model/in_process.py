@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
 import trio
@@ -14,6 +14,8 @@ from agentrail.host.access.identity import Authenticator
 from agentrail.host.application import Application
 from agentrail.host.host_server import Host, Opened
 from agentrail.host.http11.http_messages import Body, Headers, HttpRequest
+
+E = TypeVar("E", bound=BaseException)
 
 BODY_LIMIT: Final = 1024 * 1024
 
@@ -116,3 +118,12 @@ def cut_after(scope: trio.CancelScope, steps: int | None) -> Generator[None]:
         yield
     finally:
         trio.lowlevel.remove_instrument(instrument)
+
+
+def first_of(group: BaseExceptionGroup[BaseException], kind: type[E]) -> E:
+    """Return the first error of a *kind* in *group*."""
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, kind)
+    return found

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import trio
 import trio.testing
@@ -29,7 +29,7 @@ from agentrail.wire.calls import HostCall
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.routes import ROUTES, HostRoute
 from tests.host.model.agent import MARK, agent, mark
-from tests.host.model.in_process import Answer, Asked, Hear, ask, cut_after, opened
+from tests.host.model.in_process import Answer, Asked, Hear, ask, cut_after, first_of, opened
 from tests.host.model.people import LINES, PEOPLE, READ, Outcome, Person, Place, meant, outcome, place_of, wrong_keys
 from tests.host.model.requests import GONE, NAMES, Making, made
 
@@ -299,6 +299,8 @@ class Tenants:
                 assert kind not in {f"{PROBLEM}{each}" for each in ("not-authenticated", "scope-missing")} or (
                     route.call.name == "list_sessions" and "owner=" in asked.target
                 ), (asked, found)
+                if route.call.name == "tree" and found.status == 200 and before is not None:
+                    self.check_tree(owner, found)
                 if route.call.name == "list_sessions" and found.status == 200 and before is not None:
                     self.check_list(asked, owner, found)
                 return
@@ -318,6 +320,12 @@ class Tenants:
         children = {each.visible for each in own if each.is_child}  # they are listed if anything is written of them
         listed = {each["session"] for each in json.loads(found.content)["items"]}
         assert listed - children == {each.visible for each in own} - children, (asked, listed, own)
+
+    def check_tree(self, person: Person, found: Answer) -> None:
+        """Check that the tree has the sessions of one tenant that run here, and no other."""
+        places = [place_of(session.id) for session in self.supervisor.sessions()]
+        wanted = sorted(each.visible for each in places if each.tenant == person.tenant and not each.is_child)
+        assert sorted(_sessions_in(json.loads(found.content))) == wanted, (person, found)
 
     async def check_twin(self, route: HostRoute, person: Person, make: Making, key: str, found: Answer) -> None:
         """Ask for a session that is not there, in the same words; the answers must be equal."""
@@ -369,6 +377,13 @@ class Tenants:
                 assert by.person.may(by.call, place.tenant, place.user), (session.id, by)
 
 
+def _sessions_in(child: dict[str, Any]) -> list[str]:
+    """Return the ids of the sessions in a tree, without their sub-agents."""
+    if child["kind"] == "session":
+        return [str(child["name"])]
+    return [name for each in child["children"] for name in _sessions_in(each)]
+
+
 def limits() -> HostLimits:
     """Return limits that no tenant meets."""
     return HostLimits(requests_per_second=1e9, burst=10**9)
@@ -386,7 +401,7 @@ def played(seed: int, count: int) -> tuple[Tenants, ...]:
     try:
         return trio.run(both, clock=clock)
     except* ForeignError as group:
-        raise _first(group) from None
+        raise first_of(group, ForeignError) from None
 
 
 async def _one_host(draw: Random, journal: MemoryJournal, count: int, marks: list[Mark]) -> Tenants:
@@ -397,11 +412,3 @@ async def _one_host(draw: Random, journal: MemoryJournal, count: int, marks: lis
         await world.play(count)
         nursery.cancel_scope.cancel()
     return world
-
-
-def _first(group: BaseExceptionGroup[ForeignError]) -> ForeignError:
-    found: BaseException = group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, ForeignError)
-    return found

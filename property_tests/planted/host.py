@@ -1,0 +1,125 @@
+"""Bugs in the host that an author of its tests has invented, and the searches that find them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Final, cast
+
+from agentrail.host import hosted_sessions
+from agentrail.host.answering import session_calls, talk_calls
+from agentrail.host.hosted_turns import SessionTurns
+from agentrail.host.plugins.rows import HostPluginRow
+from agentrail.wire import public_ids
+from property_tests.planted import Bed, Planting
+from tests.host.model.lives import LifeError, lived
+from tests.host.model.streams import StreamError, streamed
+from tests.host.model.tenants import ForeignError, played
+
+# ruff: noqa: SLF001 - private parts are what is broken here
+
+BED = Bed()
+
+
+def _function(found: object) -> FunctionType:
+    return cast("FunctionType", found)
+
+
+@BED.bug("who may do something with their own sessions may do it with those of others", "tenants")
+def owner_not_compared(plant: Planting) -> None:
+    plant.rewrite(
+        _function(hosted_sessions.check_owner),
+        "name.user != who.user and not is_for_others(call, who)",
+        "name.user == '' and not is_for_others(call, who)",
+    )
+
+
+@BED.bug("a foreign session is refused otherwise than one that is not there", "tenants")
+def foreign_is_told_from_missing(plant: Planting) -> None:
+    plant.rewrite(
+        _function(hosted_sessions.HostedSessions.name),
+        "check_owner(call, who, name)",
+        "self.here(name) and not is_for_others(call, who) and name.user != who.user and check_scope("
+        "call, who.but(scopes=frozenset())); check_owner(call, who, name)",
+    )
+
+
+@BED.bug("a fork belongs to who has asked for it", "tenants")
+def fork_belongs_to_its_asker(plant: Planting) -> None:
+    plant.rewrite(
+        _function(session_calls.SessionCalls.fork), "origin.user, body.session", "exchange.who.user, body.session"
+    )
+
+
+@BED.bug("the tree shows the sessions of tenants whose name begins as one's own", "tenants")
+def tree_by_prefix_of_tenant(plant: Planting) -> None:
+    plant.rewrite(_function(session_calls._is_of), "owned.tenant == tenant", "owned.tenant.startswith(tenant)")
+
+
+@BED.bug("anybody lists the sessions of their tenant", "tenants")
+def list_of_others_needs_no_scope(plant: Planting) -> None:
+    plant.rewrite(
+        _function(session_calls.SessionCalls.list), "not is_for_others(exchange.call, who)", "not exchange.call"
+    )
+
+
+@BED.bug("a dot in a tenant or user is written as it is", "tenants")
+def dots_not_escaped(plant: Planting) -> None:
+    plant.everywhere(public_ids.escaped, lambda part: part)
+
+
+@BED.bug("plugins with lower priorities come first", "lives")
+def lower_priorities_first(plant: Planting) -> None:
+    plant.rewrite(
+        _function(HostPluginRow.__init__), "key=lambda plugin: -plugin.priority", "key=lambda plugin: plugin.priority"
+    )
+
+
+@BED.bug("a request ends before plugins have heard that its turn is durable", "lives")
+def ends_before_persisted(plant: Planting) -> None:
+    async def at_once(_: SessionTurns, __: str) -> None:
+        pass
+
+    plant.put(SessionTurns, "wait_ended", at_once)
+
+
+@BED.bug("plugins never hear that a turn is durable", "lives")
+def turns_never_persisted(plant: Planting) -> None:
+    plant.rewrite(_function(SessionTurns.began), "_number(ref) > self._over and", "_number(ref) < self._over and")
+
+
+@BED.bug("a client that goes away takes its request with it", "lives")
+def request_ends_with_its_client(plant: Planting) -> None:
+    plant.rewrite(
+        _function(talk_calls.TalkCalls._lived),
+        "self._nursery.start_soon(self._live, exchange, body, name, context, step, answer)",
+        "await self._live(exchange, body, name, context, step, answer)",
+    )
+
+
+@BED.bug("steering is not shown to interceptors", "lives")
+def steering_not_intercepted(plant: Planting) -> None:
+    plant.rewrite(
+        _function(talk_calls.TalkCalls._carry_out),
+        "if answer is not None:",
+        "if answer is not None and not isinstance(step, partial):",
+    )
+
+
+def _broken(play: Callable[[int], object], kind: type[AssertionError]) -> Callable[[int], str | None]:
+    def run(seed: int) -> str | None:
+        try:
+            play(seed)
+        except kind as error:
+            return str(error.args[0])
+        return None
+
+    return run
+
+
+HOST: Final[dict[str, Callable[[int], str | None]]] = {
+    "tenants": _broken(lambda seed: played(seed, 120), ForeignError),
+    "lives": _broken(lambda seed: lived(seed, 12), LifeError),
+    "streams": _broken(streamed, StreamError),
+}
+"""The searches: models of who owns what, of how requests live, and of what streams have."""

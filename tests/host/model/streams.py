@@ -1,0 +1,125 @@
+"""Streams of one session, read from any cursor, beside what the journal has: nothing is missing, or there twice."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Final
+
+import trio
+import trio.testing
+from attrs import frozen
+
+from agentrail import SessionSpec
+from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.host_server import Host, Opened
+from agentrail.host.profiles import Profile
+from agentrail.testing import ScriptedModel, say
+from agentrail.values.events.envelope import Cursor
+from agentrail.wire.sse_frames import GAP
+from tests.host.model.in_process import Asked, ask, first_of, opened
+from tests.host.model.people import LINES, PEOPLE
+from tests.host.model.tenants import limits
+
+HEADERS: Final = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
+EVENTS: Final = "/v1/sessions/s1/events"
+
+
+class StreamError(AssertionError):
+    """A stream was not what it must be; its first argument is the rule."""
+
+
+def expect(rule: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise StreamError(rule, found, wanted)
+
+
+@frozen
+class Frame:
+    """One frame of a stream of events."""
+
+    name: str
+    cursor: Cursor | None
+    data: str
+
+
+def read_frames(text: str) -> list[Frame]:
+    """Return the frames of a stream, without heartbeats."""
+    found = list[Frame]()
+    for block in text.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
+        if fields:
+            seq, _, n = fields.get("id", "").partition(".")
+            found.append(Frame(fields["event"], Cursor(int(seq), int(n)) if seq else None, fields["data"]))
+    return found
+
+
+class Streams:
+    """A host with one session, and what those have heard who listen to it."""
+
+    def __init__(self, draw: Random, found: Opened, nursery: trio.Nursery) -> None:
+        self._draw = draw
+        self._found = found
+        self._nursery = nursery
+
+    async def post(self, path: str, body: object) -> None:
+        asked = Asked("POST", path, HEADERS, json.dumps(body).encode())
+        given = await ask(self._found.application, asked, lambda _: None)
+        expect("accepted", given.status in {200, 201}, True)
+
+    def listen(self, since: str) -> list[bytes]:
+        """Listen from now on; return the list to which the frames come."""
+        heard = list[bytes]()
+        headers = (*HEADERS, ("last-event-id", since)) if since else HEADERS
+        self._nursery.start_soon(ask, self._found.application, Asked("GET", EVENTS, headers), heard.append)
+        return heard
+
+    async def check(self) -> None:
+        """Let some listen from the beginning; then from each cursor on, what follows must be the rest."""
+        await self.post("/v1/sessions", {"session": "s1"})
+        listening = [self.listen("0") for _ in range(self._draw.randint(1, 4))]
+        await trio.sleep(1)
+        before = self._found.frames.encoded
+        for _ in range(self._draw.randint(1, 3)):
+            await self.post("/v1/chat", {"session": "s1", "message": "hi"})
+        await trio.sleep(1)
+        whole = read_frames(b"".join(listening[0]).decode())
+        for other in listening[1:]:
+            expect("all hear the same", read_frames(b"".join(other).decode()), whole)
+        new = [frame for frame in whole if frame.name != "SessionStarted"]
+        expect("encoded once", self._found.frames.encoded - before <= len(new), True)
+        cursors = [frame.cursor for frame in whole if frame.cursor is not None]
+        expect("in order", cursors, sorted(set(cursors)))
+        durable = [frame for frame in whole if frame.cursor is not None and frame.cursor.n == 0]
+        expect("all records", [frame.cursor.seq for frame in durable if frame.cursor], list(range(1, len(durable) + 1)))
+        for _ in range(3):
+            await self.check_from(whole, durable, self._draw.choice(cursors))
+
+    async def check_from(self, whole: list[Frame], durable: list[Frame], since: Cursor) -> None:
+        """Check what is heard after *since*: each durable event, and a gap if others are gone."""
+        heard = self.listen(str(since))
+        await trio.sleep(1)
+        found = read_frames(b"".join(heard).decode())
+        rest = [frame for frame in durable if frame.cursor is not None and frame.cursor > since]
+        expect("the rest", [frame for frame in found if frame.cursor is not None and frame.cursor.n == 0], rest)
+        gone = [frame for frame in whole if frame.cursor is not None and frame.cursor > since and frame.cursor.n]
+        kept = [frame for frame in found if frame.cursor is not None and frame.cursor.n]
+        expect("a gap is told", any(frame.name == GAP for frame in found), gone != kept)
+
+
+def streamed(seed: int) -> None:
+    """Play a host from *seed*; raise `StreamError` if a stream is not what it must be."""
+    draw = Random(seed)
+    words = " ".join(["word"] * draw.randint(1, 6))
+    spec = SessionSpec(model=ScriptedModel([say(words)], repeat_last=True))
+    host = Host([Profile("desk", spec)], limits=limits())
+
+    async def live() -> None:
+        async with opened(host, ApiKeys(lines=LINES)) as found, trio.open_nursery() as nursery:
+            await Streams(draw, found, nursery).check()
+            nursery.cancel_scope.cancel()
+
+    try:
+        trio.run(live, clock=trio.testing.MockClock(autojump_threshold=0))
+    except* StreamError as group:
+        raise first_of(group, StreamError) from None
