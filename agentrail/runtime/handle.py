@@ -108,7 +108,8 @@ class SessionHandle:
         return reply if read is None else commands.object_of(reply, read)
 
     async def _past(self, ref: str) -> Outcome | None:
-        return await commands.outcome_of(self._session.state, ref, self._session.records.read, self._session.ties.held)
+        records = self._session.records
+        return await commands.outcome_of(self._session.state, ref, records.read, records.head, self._session.ties.held)
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""

@@ -66,8 +66,8 @@ CHANGES: Final = (
         "steering_behind_the_queue",
         "steering that no request has carried comes behind the prompts that wait",
         prompts._steering_to_queue,
-        "s.queue = (*(Prompt(text.ref, (Text(text.text),)) for text in s.steering), *s.queue)",
-        "s.queue = (*s.queue, *(Prompt(text.ref, (Text(text.text),)) for text in s.steering))",
+        "s.queue = (*(Prompt(text.ref, (Text(text.text),), asked=text.asked) for text in s.steering), *s.queue)",
+        "s.queue = (*s.queue, *(Prompt(text.ref, (Text(text.text),), asked=text.asked) for text in s.steering))",
         "world",
     ),
     Change(

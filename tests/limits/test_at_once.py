@@ -161,8 +161,8 @@ async def a_reply_among_records(size: int, _: Path) -> bool:
     async def read(after: int, limit: int) -> Sequence[Record]:
         return (*records[:-1], last)[after : after + limit]
 
-    found = await outcome_of(state, "p", read, tuple)
-    none = await outcome_of(state, "q", read, tuple)
+    found = await outcome_of(state, "p", read, size + 1, tuple)
+    none = await outcome_of(state, "q", read, size + 1, tuple)
     return isinstance(found, Reply) and found.ref == "p" and none is None
 
 
@@ -231,6 +231,7 @@ JOBS: dict[str, Job] = {
     "adapters.models.decompression.SLICE": an_unpacked_answer,
     "adapters.processes.CHUNK": an_output,
     "core.vocabulary.tool_calls.PAGE": calls_of_a_response,
+    "runtime.inbox.replies.FIRST_PAGE": a_reply_among_records,
     "runtime.inbox.replies.PAGE": a_reply_among_records,
     "tools.builtin.editing.PIECE": a_line_that_is_nearly_there,
     "runtime.supervision.returning.AT_ONCE": sessions_that_come_back,

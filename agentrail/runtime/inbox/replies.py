@@ -81,8 +81,11 @@ class Reply(Value):
         return None if isinstance(found, str) else found
 
 
+FIRST_PAGE: Final = 16
+"""How many journal records are read first, in search of a turn's reply: the last ones; then four times as many."""
+
 PAGE: Final = 1000
-"""How many journal records are read at once, in search of a turn's reply."""
+"""The most journal records that are read at once, in search of a turn's reply."""
 
 ReadRecords: TypeAlias = Callable[[int, int], Awaitable[Sequence[Record]]]
 
@@ -232,19 +235,20 @@ def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -
 
 
 async def outcome_of(
-    state: State, ref: str, read: ReadRecords, below: Callable[[], tuple[HeldCall, ...]]
+    state: State, ref: str, read: ReadRecords, last: int, below: Callable[[], tuple[HeldCall, ...]]
 ) -> Outcome | None:
     """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs.
 
-    Records are read only if the turn is over.
+    Records are read only if the turn is over: from the *last* one back, because most who ask have just sent the prompt.
     """
     outcome: Outcome | None = resting(state, ref, below)
-    number = 0
     if outcome is None and _is_open(state, ref):
         return None
-    while outcome is None and (records := await read(number, PAGE)):
-        outcome = ended(records, ref)
-        number = records[-1].number
+    size = FIRST_PAGE
+    while outcome is None and last > 0:
+        after = max(0, last - size)
+        outcome = ended(await read(after, last - after), ref)
+        last, size = after, min(4 * size, PAGE)
     return outcome
 
 

@@ -1,0 +1,40 @@
+"""The reply to a prompt that is over is found where it is: among the last records, however many there are."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from agentrail.core.vocabulary.state import Setup, State
+from agentrail.ports.journal import Record
+from agentrail.runtime.inbox.replies import Reply, outcome_of
+from agentrail.testing.conformance.journal_samples import run_of
+from agentrail.values.events.life import AgentEnd
+from agentrail.values.usage import NOTHING_USED
+
+RECORDS = 3_000
+
+
+@pytest.mark.parametrize(
+    ("at", "pages"),
+    [
+        (3_000, [(2_984, 16)]),
+        (2_985, [(2_984, 16)]),
+        (2_984, [(2_984, 16), (2_920, 64)]),
+        (1, [(2_984, 16), (2_920, 64), (2_664, 256), (1_664, 1_000), (664, 1_000), (0, 664)]),
+        (None, [(2_984, 16), (2_920, 64), (2_664, 256), (1_664, 1_000), (664, 1_000), (0, 664)]),
+    ],
+)
+async def test_records_are_read_from_the_last_one_back(at: int | None, pages: list[tuple[int, int]]) -> None:
+    records = list(run_of("s", 1, RECORDS))
+    if at is not None:
+        envelope = records[at - 1].events[0].but(event=AgentEnd("p", "end", (), NOTHING_USED))
+        records[at - 1] = records[at - 1].but(events=(envelope,))
+    asked = list[tuple[int, int]]()
+
+    async def read(after: int, limit: int) -> Sequence[Record]:
+        asked.append((after, limit))
+        return records[after : after + limit]
+
+    found = await outcome_of(State("s", Setup("brief"), "demo"), "p", read, RECORDS, tuple)
+    assert isinstance(found, Reply) == (at is not None)
+    assert asked == pages
