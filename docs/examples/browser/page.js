@@ -8,8 +8,7 @@ const given = new URLSearchParams(location.hash.slice(1));
 for (const name of ["token", "host"]) if (given.has(name)) sessionStorage.setItem(name, given.get(name));
 const host = new Host(sessionStorage.getItem("host") ?? location.origin, sessionStorage.getItem("token") ?? "");
 
-let session;
-let following = new AbortController();
+let session, following = new AbortController();
 
 function element(tag, text, name = "", ...children) {
   const made = document.createElement(tag);
@@ -119,10 +118,11 @@ async function say(action) {
   const text = $("text").value;
   $("text").value = "";
   const body = action === "steer" ? { text, when: "now" } : { message: text };
-  await host.command(`${path(session)}/${action}`, body).catch((error) => {
+  const found = await host.command(`${path(session)}/${action}`, body).catch((error) => {
     $("text").value = text;
     throw error;
   });
+  if (found.text) line(found.text); // a plugin of the host has answered, such as `/help`: there are no events
 }
 
 $("say").onsubmit = () => (trying(() => say("prompt")), false);

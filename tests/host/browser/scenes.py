@@ -6,6 +6,7 @@ import json
 from typing import Final
 
 from agentrail import SessionSpec, tool
+from agentrail.host import Host, Invocation, Profile, SlashCommand, SlashCommands
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -54,8 +55,16 @@ def answer(request: ModelRequest) -> Element:
             return f"You said: {text}"
 
 
-scenes = SessionSpec(
+SPEC: Final = SessionSpec(
     model=ScriptedModel([answer], repeat_last=True),
     tools=[transfer, read_page],
     plugins=[HumanApproval(tools=("transfer",), timeout=None)],
 )
+
+
+def ping(said: Invocation) -> str:
+    """Answer without the model."""
+    return f"pong {said.arguments}"
+
+
+scenes = Host([Profile("scenes", SPEC)], [SlashCommands([SlashCommand("/ping", "say pong: /ping TEXT", ping)])])

@@ -92,6 +92,11 @@ def test_a_person_talks(page: Page) -> None:
     wait_for(page, "hello", "You said: hello", "and again", "You said: and again")
 
 
+def test_a_plugin_of_the_host_answers(page: Page) -> None:
+    say(page, f"/ping {HOSTILE}")
+    wait_for(page, f"pong {HOSTILE}")
+
+
 def test_the_token_leaves_the_address(page: Page, desk: Desk) -> None:
     assert desk.token not in page.url
     assert page.context.cookies() == []
