@@ -3,6 +3,7 @@
 import gc
 import signal
 from collections.abc import Generator
+from itertools import count
 from typing import TypeAlias
 
 import pytest
@@ -22,6 +23,12 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 thawed: list[bool] = []
 """Not empty if objects were unfrozen in the test that runs."""
+
+ended = count(1)
+"""Counts the tests of this process."""
+
+TOGETHER = 50
+"""After so many tests what is left of them is frozen."""
 
 _unfreeze = gc.unfreeze
 
@@ -48,14 +55,15 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown() -> Generator[None, object, object]:
-    """Freeze all objects again after a test that has unfrozen them, as a supervisor of many sessions does at its end.
+    """Freeze what is left of the tests before, now and then, and at once after a test that has unfrozen everything.
 
-    Else each full collection of all later tests looks at the objects of the whole suite, which takes a second.
+    A supervisor of many sessions unfreezes at its end. Each full collection of all later tests would look at the
+    objects of the whole suite, which takes a second; and in a test of memory at what the tests before have imported.
     """
     try:
         return (yield)
     finally:
-        if thawed:
+        if thawed or next(ended) % TOGETHER == 0:
             thawed.clear()
             gc.collect()
             gc.freeze()
