@@ -161,6 +161,7 @@ NEVER_WRITTEN: Final = frozenset(
     {
         "Answer",  # of a command, in a record: a journal passes it on
         "Built",  # a specification, or an awaitable of one
+        "Figures",  # what `/metrics` of a host shows
         "Form",  # a class, or a JSON Schema
         "Nothing",  # what a hook of a host plugin returns: `None`, or an awaitable of it
         "Nursery",  # Trio's, for a host that is opened without a server

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agentrail.ports.retention import Retention
     from agentrail.runtime import commands
     from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
+    from agentrail.runtime.diagnosis.figures import Figures
     from agentrail.runtime.supervision import forgetting, retention, root_nursery
     from agentrail.runtime.supervision.children import Service
     from agentrail.runtime.supervision.root_nursery import Roof
@@ -266,6 +267,13 @@ class Supervisor:
     def tree(self) -> ChildView:
         """Return a view of this supervisor and all its descendants: their states, restarts and mailboxes."""
         return self._node.tree_view()
+
+    def figures(self, tenants: int = 200) -> Figures:
+        """Return what all sessions do and have used, by tenant; counting begins with the first call.
+
+        *tenants* are counted by name, those that come first; the others are counted together.
+        """
+        return self._sessions.count(commands.counted("tenants", tenants))
 
     def crashes(self) -> tuple[CrashReport, ...]:
         """Return the reports of the last crashes in the whole tree, the oldest first."""

@@ -39,6 +39,7 @@ from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable, SpecsOfProfiles
 from agentrail.host.sheltered_tasks import sheltered
 from agentrail.host.uploaded.session_files import SessionFiles
+from agentrail.host.watching.metric_calls import MetricCalls
 from agentrail.ports.journal import Journal
 from agentrail.runtime.shared.clock import Clock
 from agentrail.wire.limits import DEFAULTS, HostLimits
@@ -74,6 +75,8 @@ class Opened:
     """The turns of its sessions."""
     frames: EventFrames
     """The frames of all its streams of events."""
+    metrics: MetricCalls
+    """The figures of its sessions."""
 
 
 class Host:
@@ -130,6 +133,7 @@ class Host:
         async with self.opened(authenticator) as opened, sheltered() as nursery:
             application = opened.application
             server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits)
+            opened.metrics.connections = lambda: server.connections
             (listening,) = await nursery.start(server.serve, (address,))
             self._tell(listening.url)
             try:
@@ -162,10 +166,11 @@ class Host:
             specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
             journal = self._journal or MemoryJournal()
             async with open_supervisor(journal=journal, specs=SpecsOfProfiles(specs.returning)) as supervisor:
+                figures = supervisor.figures(self.limits.metric_tenants)
                 specs.serve(supervisor)
-                frames = EventFrames(self.limits)
-                application = self._application(specs, turns, nursery, authenticator, frames)
-                yield Opened(application, supervisor, turns, frames)
+                frames, metrics = EventFrames(self.limits, figures), MetricCalls(figures)
+                application = self._application(specs, turns, nursery, authenticator, frames, metrics)
+                yield Opened(application, supervisor, turns, frames, metrics)
 
     def _application(
         self,
@@ -174,6 +179,7 @@ class Host:
         nursery: trio.Nursery,
         authenticator: Authenticator,
         frames: EventFrames,
+        metrics: MetricCalls,
     ) -> Application:
         limits, supervisor = self.limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
@@ -211,6 +217,7 @@ class Host:
             "messages": looking.messages,
             "health": about.health,
             "ready": about.ready,
+            "metrics": metrics.metrics,
             "page": about.page,
             "openapi": about.openapi,
         }

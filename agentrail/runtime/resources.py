@@ -23,6 +23,7 @@ from agentrail.ports.tool import Service, Tool, ToolSource
 from agentrail.ports.tool import Surroundings as ToolSurroundings
 from agentrail.ports.web import Web
 from agentrail.runtime.diagnosis.crash_reports import ChildView
+from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import Watchdog
 from agentrail.runtime.inbox.dozing import Idlers
@@ -75,6 +76,7 @@ class SharedServices:
         "clock",
         "collector",
         "complain",
+        "figures",
         "forget",
         "fork",
         "gate",
@@ -114,7 +116,7 @@ class SharedServices:
         self.outlines: Alike[tuple[str, ...]] = Alike()
         self.clock = Clock()
         self.collector = FewerCollections()
-        self.journal: Journal = SteadyJournal(journal, self.clock)
+        self.journal: SteadyJournal = SteadyJournal(journal, self.clock)
         self.forget = forget
         self.model = model
         self.complain = Complaints(self.clock.now).tell  # bound once: sessions hold it
@@ -128,6 +130,7 @@ class SharedServices:
         self.watchdog = Watchdog(self.threads.working)
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)
+        self.figures: Figures | None = None  # there once they are asked for
 
 
 class SharedSurroundings(ToolSurroundings):

@@ -11,11 +11,12 @@ from agentrail.errors import AgentrailError
 from agentrail.values.value import Value
 from agentrail.wire import bodies, sse_frames, views
 
-Scope: TypeAlias = Literal["talk", "decide", "observe", "admin"]
+Scope: TypeAlias = Literal["talk", "decide", "observe", "admin", "operate"]
 """What a key allows: to talk with one's own sessions, to decide about held calls, to see what all sessions of the
-tenant do, to change and erase sessions of the tenant."""
+tenant do, to change and erase sessions of the tenant; and to see the figures of all tenants, which no other allows."""
 
-SCOPES: Final[tuple[Scope, ...]] = ("talk", "decide", "observe", "admin")
+SCOPES: Final[tuple[Scope, ...]] = ("talk", "decide", "observe", "admin", "operate")
+OPERATE: Final = "operate"
 
 Errors: TypeAlias = tuple[type[AgentrailError], ...]
 

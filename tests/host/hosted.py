@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -28,9 +29,12 @@ USERS: Final = {
     "bob": ("acme", "bob", ("talk",)),
     "eve": ("evil", "ann", ("talk", "decide", "observe", "admin")),
     "boss": ("acme", "boss", ("talk", "admin", "observe")),
+    "root": ("ops", "root", ("observe", "operate")),
 }
 MADE: Final = {name: new_key(*row) for name, row in USERS.items()}
 KEYS: Final = {name: key for name, (_, key) in MADE.items()}
+CERTIFICATES: Final = ssl.create_default_context()
+"""For all clients: without it, each reads all certificates of the machine, which takes longer than most tests."""
 LINES: Final = written([row for row, _ in MADE.values()])
 
 
@@ -72,7 +76,11 @@ async def open_desk(
     async with host.serving() as serving:
         clients = {
             name: httpx.AsyncClient(
-                base_url=serving.url, headers={"authorization": f"Bearer {key}"}, timeout=60, trust_env=False
+                base_url=serving.url,
+                headers={"authorization": f"Bearer {key}"},
+                timeout=60,
+                trust_env=False,
+                verify=CERTIFICATES,
             )
             for name, key in KEYS.items()
         }

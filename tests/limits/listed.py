@@ -401,6 +401,14 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         20_000,
         "tests/tools/builtin/test_remembering.py::test_so_many_characters_are_shown_at_once",
     ),
+    "runtime.diagnosis.figures.MOST_MODELS": (
+        50,
+        "tests/runtime/test_figures.py::test_many_models_of_one_tenant_are_counted_together",
+    ),
+    "app.supervisor.Supervisor.figures.tenants": (
+        200,
+        "tests/runtime/test_figures.py::test_tenants_beyond_the_most_are_counted_together",
+    ),
     "ports.snapshots.MOST_KEPT": (
         524_288,
         "tests/runtime/test_snapshots.py::test_the_longest_history_that_is_kept_whole",
@@ -718,6 +726,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.work.background_jobs.BackgroundJobs.names.chr(10)",
     ),
     "what is told of a size, and no bound": (
+        "runtime.diagnosis.figures.BOUNDS[]",
         "core.vocabulary.effects.StartCompaction.most",
         "core.vocabulary.measure.Measured.size",
         "values.messages.Leaving.most",

@@ -22,7 +22,7 @@ def classes(body: object) -> list[type[CallBody]]:
 
 
 def test_the_scopes_are_those_that_were_agreed() -> None:
-    assert get_args(Scope) == SCOPES == ("talk", "decide", "observe", "admin")
+    assert get_args(Scope) == SCOPES == ("talk", "decide", "observe", "admin", "operate")
 
 
 def test_who_may_do_what() -> None:

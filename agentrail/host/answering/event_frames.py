@@ -6,9 +6,11 @@ from typing import Final
 
 import trio
 
+from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.wire.limits import HostLimits
+from agentrail.wire.public_ids import read_internal
 from agentrail.wire.sse_frames import event_frame
 
 KEPT: Final = 1024
@@ -21,8 +23,9 @@ KEPT_BYTES: Final = 4 * 1024 * 1024
 class EventFrames:
     """Makes frames of events, and keeps the last ones for others who listen."""
 
-    def __init__(self, limits: HostLimits) -> None:
+    def __init__(self, limits: HostLimits, figures: Figures | None = None) -> None:
         self._limits = limits
+        self._figures = figures
         self._kept: dict[tuple[str, Cursor], tuple[Envelope, bytes]] = {}
         self._bytes = 0
         self.encoded = 0
@@ -52,5 +55,17 @@ class EventFrames:
         Raise `StopAsyncIteration` after the last one.
         """
         with trio.move_on_after(self._limits.heartbeat_seconds):
-            return await events.__anext__()
+            envelope = await events.__anext__()
+            if events.merged or events.dropped:
+                self._count(envelope.session_id, events)
+            return envelope
         return None
+
+    def _count(self, session_id: str, events: Subscription) -> None:
+        """Count what a slow client has lost since its last event."""
+        owned = read_internal(session_id)
+        if self._figures is not None and owned is not None:
+            figures = self._figures.of(owned.tenant)
+            figures.merged += events.merged
+            figures.dropped += events.dropped
+        events.merged = events.dropped = 0

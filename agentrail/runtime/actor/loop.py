@@ -139,6 +139,8 @@ class Session(Parts):
         arrival = inputs.Arrival(told, self.shared.clock.now_ms(), self.shared.random.random())
         outcome = step(state, arrival, without_code())
         await self.records.write(state, arrival, outcome, None)
+        if self.shared.figures is not None:
+            self.shared.figures.stepped(self.state, told, outcome)
         self.state = outcome.state
         self.sleep.is_thin = False
         self.bus.publish(outcome.events)
@@ -229,8 +231,10 @@ class Session(Parts):
 
     def _show(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish, perform and answer a step that is journaled; after a crash here, recovery does the rest."""
-        performer.state = outcome.state
         given = letter.given
+        if self.shared.figures is not None and performer.state is not outcome.state:  # else it is counted already
+            self.shared.figures.stepped(performer.state, given, outcome)
+        performer.state = outcome.state
         if type(given) is inputs.StreamEnded or type(given) is inputs.StreamCut:
             performer.release(given.request_id)
         effects = iter(outcome.effects)
@@ -316,6 +320,8 @@ class Session(Parts):
         """Stop the work that an abort stops, at once and before it is journaled; *answer* comes after that."""
         if self.gone is not None or self.sleeps or self._answers.has(command):
             return
+        if self.shared.figures is not None:
+            self.shared.figures.abort_began(self.session_id)
         # Not through the mailbox: a commit may take a second, and running work would go on until the abort is handled.
         # tests/runtime/test_abort.py::test_it_is_cut_at_once_also_while_another_commit_is_late
         self.performer.stop_now(self.state, kill_tools)
@@ -345,6 +351,8 @@ class Session(Parts):
     def finish(self, error: BaseException | None) -> None:
         """Clean up after the loop, however it ended, and answer all callers that still wait."""
         self.unpack()
+        if self.shared.figures is not None:
+            self.shared.figures.left(self.state if self._performer is None else self._performer.state)
         gone = self.gone = why_gone(self.state, error, parked=self.parked)
         if self._performer is not None:
             self._performer.close()

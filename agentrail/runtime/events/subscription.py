@@ -95,6 +95,8 @@ class Subscription:
         "_since",
         "_start",
         "_types",
+        "dropped",
+        "merged",
         "room_to",
         "task",
     )
@@ -125,6 +127,7 @@ class Subscription:
         self._ended = False
         self._entered = False
         self._barred: type[AlreadyLeft | AlreadyRead] | None = None
+        self.merged = self.dropped = 0  # deltas that were merged with others, and events that found no room
         self.task: trio.lowlevel.Task | None = None
 
     @in_brackets
@@ -241,7 +244,10 @@ class Subscription:
             return
         if self._lost_to is None and len(self._queue) < self._capacity:
             self._queue.append(envelope)
-        elif self._lost_to is not None or not self._merged(envelope):
+        elif self._lost_to is None and self._merged(envelope):
+            self.merged += 1
+        else:
+            self.dropped += 1
             self._room = 0
             self._lost_to = envelope.cursor
 

@@ -121,13 +121,14 @@ async def patiently(
 class SteadyJournal:
     """Wraps a journal: translates its exceptions to the library's errors, and logs outages."""
 
-    __slots__ = ("_clock", "_journal", "_logged_at", "_unlogged")
+    __slots__ = ("_clock", "_journal", "_logged_at", "_unlogged", "commits", "failures")
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._clock = clock
         self._journal = journal
         self._logged_at: float | None = None
         self._unlogged = 0
+        self.commits = self.failures = 0
 
     @in_brackets
     def __repr__(self) -> str:
@@ -160,10 +161,12 @@ class SteadyJournal:
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record *expected* and return the new head."""
         try:
-            return await self._journal.append(claim, expected, records)
+            head = await self._journal.append(claim, expected, records)
         except BaseException as error:
             self._pass_on(error, "write a record of session `{}`", claim.session_id)
             raise
+        self.commits += 1
+        return head
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records after number *after*."""
@@ -254,6 +257,7 @@ class SteadyJournal:
 
     def _failed(self, error: JournalUnavailable) -> None:
         """Log an outage: the first failure, then at most one line per `LOG_EVERY` seconds."""
+        self.failures += 1
         now = self._clock.now()
         if self._logged_at is not None and now < self._logged_at + LOG_EVERY:
             self._unlogged += 1

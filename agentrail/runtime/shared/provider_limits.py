@@ -167,6 +167,11 @@ class ProviderLimits:
         self._timers = timers
         self._lanes: dict[Key, Lane] = {}
 
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait."""
+        return sum([lane.waiting for lane in self._lanes.values()])
+
     async def stream(
         self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = _nobody
     ) -> Response:

@@ -26,6 +26,7 @@ from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, SessionFilter, StoredSession
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Link
+from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.stacks import threads_among
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.letter import Letter
@@ -72,6 +73,16 @@ class Sessions:
         """Return the handles of all sessions, in the order of their start."""
         bodies = [child.body for child in self.tree.sessions.values()]
         return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.is_opening)
+
+    def count(self, tenants: int) -> Figures:
+        """Return the figures of all sessions; the first call begins to count, with those that are there."""
+        if self.shared.figures is None:
+            self.shared.figures = Figures(self.shared.clock, self.shared.journal, self.shared.limits, tenants)
+            for child in self.tree.sessions.values():
+                session = session_of(child)
+                if session is not None and session.gone is None:
+                    self.shared.figures.came(session.state)
+        return self.shared.figures
 
     async def start(
         self,
@@ -227,6 +238,8 @@ class Sessions:
         ward = Ward(session_id, restart, session=True)
         child = Child(SessionBody(session, handle), ward, session.state.setup.options.shutdown)
         self.tree.sessions[session_id] = child
+        if self.shared.figures is not None:
+            self.shared.figures.came(session.state)
         node.adopt(child)
         return handle, child
 

@@ -1,0 +1,120 @@
+"""The call `metrics`: the figures of the sessions and of the host, as Prometheus text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import trio
+
+from agentrail.host.access.identity import Identity
+from agentrail.host.answering.call_request import NO_STORE, CallRequest
+from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.watching.metric_families import FAMILIES, Sample, written, written_histogram
+from agentrail.runtime.diagnosis.figures import BOUNDS, Figures, ModelFigures, TenantFigures
+from agentrail.wire.calls import OPERATE, PROMETHEUS
+
+MILLISECONDS: Final = 1000
+
+NOT_NAMED: Final = "# More tenants are there than are counted by name, and yours came later: it has no figures.\n"
+
+_BY_LABEL: Final[Mapping[str, Callable[[TenantFigures], Mapping[str, int]]]] = MappingProxyType(
+    {
+        "agentrail_sessions": lambda found: found.phases,
+        "agentrail_turns_total": lambda found: found.turns,
+        "agentrail_aborts_total": lambda found: found.aborts,
+    }
+)
+"""Metrics with one more label, beside the tenant: figures by the value of that label."""
+
+_PLAIN: Final[Mapping[str, Callable[[TenantFigures], int]]] = MappingProxyType(
+    {
+        "agentrail_sessions_quarantined_total": lambda found: found.set_aside,
+        "agentrail_held_calls": lambda found: len(found.held),
+        "agentrail_queued_prompts": lambda found: found.queued,
+        "agentrail_queued_steering": lambda found: found.steering,
+        "agentrail_quarantined_calls": lambda found: found.quarantined,
+        "agentrail_events_merged_total": lambda found: found.merged,
+        "agentrail_events_dropped_total": lambda found: found.dropped,
+    }
+)
+"""Metrics with the label of the tenant alone."""
+
+_OF_MODEL: Final[Mapping[str, Callable[[ModelFigures], float]]] = MappingProxyType(
+    {
+        "agentrail_cost_usd_total": lambda found: found.cost_usd,
+        "agentrail_unpriced_responses_total": lambda found: found.unpriced,
+    }
+)
+
+_TOKENS: Final = ("input", "output", "cached", "cache_write", "reasoning")
+
+
+class MetricCalls:
+    """Carries out the call `metrics`."""
+
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
+        self.connections: Callable[[], int] = lambda: 0
+        """Counts the open connections: set by whoever listens."""
+
+    async def metrics(self, exchange: CallRequest) -> HttpResponse:
+        """Show the figures: of the user's tenant, or of all and of the host if the user may operate it."""
+        lines: list[str] = []
+        for each in self._written(exchange.who):
+            lines.append(each)
+            await trio.lowlevel.checkpoint()  # a metric of all tenants may take a millisecond
+        return HttpResponse(exchange.call.status, (("content-type", PROMETHEUS), NO_STORE), "".join(lines).encode())
+
+    def _written(self, who: Identity) -> Iterator[str]:
+        tenants, operates = self._figures.tenants, OPERATE in who.scopes
+        if not operates:
+            if who.tenant not in tenants and self._figures.is_full:
+                yield NOT_NAMED
+            tenants = {who.tenant: tenants[who.tenant]} if who.tenant in tenants else {}
+        for family in FAMILIES.values():
+            if family.name == "agentrail_abort_seconds":
+                spreads = [
+                    ((name,), found.abort_times.counts, found.abort_times.total) for name, found in tenants.items()
+                ]
+                yield written_histogram(family, BOUNDS, spreads)
+            elif family.of_tenant:
+                yield written(family, _of_tenants(family.name, tenants, self._figures.now_ms))
+            elif operates:
+                yield written(family, [((), self._of_host(family.name))])
+
+    def _of_host(self, name: str) -> int:
+        figures = self._figures
+        return {
+            "agentrail_connections": self.connections(),
+            "agentrail_commits_total": figures.commits,
+            "agentrail_journal_failures_total": figures.failures,
+            "agentrail_limited_requests": figures.limited,
+        }[name]
+
+
+def _of_tenants(name: str, tenants: Mapping[str, TenantFigures], now: int) -> list[Sample]:
+    """Return the samples of a metric, for each of *tenants*."""
+    if name in _PLAIN:
+        return [((tenant,), _PLAIN[name](found)) for tenant, found in tenants.items()]
+    if name in _BY_LABEL:
+        return [
+            ((tenant, label), figure)
+            for tenant, found in tenants.items()
+            for label, figure in _BY_LABEL[name](found).items()
+        ]
+    if name == "agentrail_held_oldest_seconds":
+        return [((tenant,), _oldest(found, now)) for tenant, found in tenants.items()]
+    models = [(tenant, model, used) for tenant, found in tenants.items() for model, used in found.models.items()]
+    if name in _OF_MODEL:
+        return [((tenant, model), _OF_MODEL[name](used)) for tenant, model, used in models]
+    return [
+        ((tenant, model, kind), getattr(found.used, f"{kind}_tokens"))
+        for tenant, model, found in models
+        for kind in _TOKENS
+    ]
+
+
+def _oldest(found: TenantFigures, now: int) -> float:
+    return max(0, now - min(found.held.values(), default=now)) / MILLISECONDS

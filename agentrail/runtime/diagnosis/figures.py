@@ -1,0 +1,253 @@
+"""Figures of all sessions, by tenant: counted step by step, so that nobody has to look at each session.
+
+A step costs the comparison of a few fields, and what its events are; nothing of it grows with the history. A gauge is
+the sum over all sessions of what `TenantFigures.add` counts for a state, so a step adds the difference.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.inputs import AnyInput, SubagentReported
+from agentrail.core.vocabulary.state import ENDED, State
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.journal_retry import SteadyJournal
+from agentrail.runtime.shared.provider_limits import ProviderLimits
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentAbort, AgentEnd, SessionQuarantined
+from agentrail.values.usage import NOTHING_USED, Usage
+
+BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Upper bounds of the ranges into which the times of aborts are counted, in seconds."""
+
+MOST_MODELS: Final = 50
+"""How many models of one tenant are counted by name; the others are counted together."""
+
+ASLEEP: Final = "asleep"
+ABORTED: Final = "aborted"
+NOBODY_WAITS: Final[Mapping[str, int | None]] = MappingProxyType({})
+REST: Final = ""
+"""Name under which tenants, or models, are counted that have no count of their own."""
+
+
+class Spread:
+    """How often a time was in which range: a histogram."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count a time."""
+        self.counts[next((at for at, bound in enumerate(BOUNDS) if seconds <= bound), len(BOUNDS))] += 1
+        self.total += seconds
+
+
+class ModelFigures:
+    """What was used of one model."""
+
+    __slots__ = ("cost_usd", "unpriced", "used")
+
+    def __init__(self) -> None:
+        self.used = NOTHING_USED
+        self.cost_usd = 0.0
+        self.unpriced = 0
+
+    def add(self, usage: Usage) -> None:
+        """Count the *usage* of a response."""
+        self.used = self.used.plus(usage)
+        if usage.cost_usd is None:
+            self.unpriced += not usage.is_nothing
+        else:
+            self.cost_usd += usage.cost_usd
+
+
+class TenantFigures:
+    """The figures of one tenant, or of all those that are not counted by name."""
+
+    __slots__ = (
+        "abort_times",
+        "aborts",
+        "dropped",
+        "held",
+        "merged",
+        "models",
+        "phases",
+        "quarantined",
+        "queued",
+        "set_aside",
+        "steering",
+        "turns",
+    )
+
+    def __init__(self) -> None:
+        self.phases = Counter[str]()
+        self.queued = self.steering = self.quarantined = 0
+        self.held: dict[tuple[str, str], int] = {}  # when each call began to wait, in milliseconds since 1970
+        self.turns = Counter[str]()
+        self.aborts = Counter[str]()
+        self.abort_times = Spread()
+        self.models: dict[str, ModelFigures] = {}
+        self.set_aside = 0
+        self.merged = self.dropped = 0  # events for slow clients of the host
+
+    def add(self, state: State, times: int, now: int) -> None:
+        """Add what a session in *state* counts for, or take it away if *times* is -1."""
+        self.phases[_phase(state)] += times
+        self.queued += times * len(state.queue)
+        self.steering += times * len(state.steering)
+        self.quarantined += times * len(state.quarantined)
+        if times > 0:
+            self._hold(state, now)
+        else:
+            for call in state.waiting_calls:
+                self.held.pop((state.session_id, call.call_id), None)
+
+    def move(self, before: State, after: State, now: int) -> None:
+        """Count for what a session counts now, in place of what it did before."""
+        if before.phase is not after.phase or before.asleep is not after.asleep:
+            self.phases[_phase(before)] -= 1
+            self.phases[_phase(after)] += 1
+        if before.queue is not after.queue:
+            self.queued += len(after.queue) - len(before.queue)
+        if before.steering is not after.steering:
+            self.steering += len(after.steering) - len(before.steering)
+        if before.quarantined is not after.quarantined:
+            self.quarantined += len(after.quarantined) - len(before.quarantined)
+        if before.batch is not after.batch and (_waiting(before) or _waiting(after)):
+            since = {
+                call.call_id: self.held.pop((before.session_id, call.call_id), None) for call in before.waiting_calls
+            }
+            self._hold(after, now, since)
+
+    def _hold(self, state: State, now: int, since: Mapping[str, int | None] = NOBODY_WAITS) -> None:
+        """Note the calls that wait; *since* says of some when they began to."""
+        for call in state.waiting_calls:
+            asked = now if call.hold is None else call.hold.requested_at
+            self.held[state.session_id, call.call_id] = since.get(call.call_id) or asked
+
+    def use(self, model: str, usage: Usage) -> None:
+        """Count what a response of *model* has used."""
+        found = self.models.get(model)
+        if found is None:
+            known = model if len(self.models) < MOST_MODELS else REST
+            found = self.models.setdefault(known, ModelFigures())
+        found.add(usage)
+
+
+class Figures:
+    """The figures of all sessions of a supervisor."""
+
+    def __init__(self, clock: Clock, journal: SteadyJournal, limits: ProviderLimits, tenants: int) -> None:
+        self._clock = clock
+        self._journal = journal
+        self._limits = limits
+        self._most = tenants
+        self._aborting: dict[str, float] = {}
+        self.tenants: dict[str, TenantFigures] = {}
+        """By name, in the order in which they came; the empty name is that of all that came later, or have none."""
+
+    def of(self, tenant: str) -> TenantFigures:
+        """Return the figures in which *tenant* is counted."""
+        found = self.tenants.get(tenant)
+        if found is None:
+            found = self.tenants.setdefault(REST if self.is_full else tenant, TenantFigures())
+        return found
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more tenants are counted by name."""
+        return len(self.tenants) - (REST in self.tenants) >= self._most
+
+    @property
+    def now_ms(self) -> int:
+        """The time, in milliseconds since 1970, by the clock of the supervisor."""
+        return self._clock.now_ms()
+
+    @property
+    def commits(self) -> int:
+        """How often records were written to the journal."""
+        return self._journal.commits
+
+    @property
+    def failures(self) -> int:
+        """How many calls to the journal have failed."""
+        return self._journal.failures
+
+    @property
+    def limited(self) -> int:
+        """How many requests to models wait for the limits of their providers."""
+        return self._limits.waiting
+
+    # Called by sessions
+
+    def came(self, state: State) -> None:
+        """Count a session that has come into the supervisor."""
+        if _counts(state):
+            self.of(state.setup.tenant).add(state, 1, self._clock.now_ms())
+
+    def left(self, state: State) -> None:
+        """Count a session no more that is gone."""
+        self._aborting.pop(state.session_id, None)
+        if _counts(state):
+            self.of(state.setup.tenant).add(state, -1, 0)
+
+    def moved(self, before: State, after: State) -> None:
+        """Count for what a session counts in its new state."""
+        if _counts(before) and _counts(after):
+            self.of(after.setup.tenant).move(before, after, self._clock.now_ms())
+        elif _counts(before):
+            self.of(before.setup.tenant).add(before, -1, 0)
+        elif _counts(after):
+            self.came(after)
+
+    def stepped(self, before: State, given: AnyInput, outcome: Step) -> None:
+        """Count a step of a session: its new state, its events, and what it has used."""
+        after = outcome.state
+        self.moved(before, after)
+        if before.usage is not after.usage and type(given) is not SubagentReported:  # sub-agents count for themselves
+            self.of(after.setup.tenant).use(before.using[0], after.usage.minus(before.usage))
+        if outcome.events:
+            self._heard(after, outcome.events)
+
+    def _heard(self, state: State, events: Sequence[Envelope]) -> None:
+        """Count the ends of turns, and aborts, among *events*."""
+        for envelope in events:
+            event = envelope.event
+            if isinstance(event, AgentEnd):
+                self.of(state.setup.tenant).turns[event.stop_reason] += 1
+            elif isinstance(event, AgentAbort):
+                self._aborted(state, event)
+            elif isinstance(event, SessionQuarantined):
+                self.of(state.setup.tenant).set_aside += 1
+
+    def abort_began(self, session_id: str) -> None:
+        """Note that an abort was asked for; its time ends with its record."""
+        self._aborting.setdefault(session_id, self._clock.now())
+
+    def _aborted(self, state: State, event: AgentAbort) -> None:
+        figures = self.of(state.setup.tenant)
+        figures.aborts[event.kind] += 1
+        if event.ref is not None:
+            figures.turns[ABORTED] += 1
+        began = self._aborting.pop(state.session_id, None)
+        if began is not None:
+            figures.abort_times.add(max(0.0, self._clock.now() - began))
+
+
+def _counts(state: State) -> bool:
+    return not state.opening and state.phase is not ENDED
+
+
+def _phase(state: State) -> str:
+    return ASLEEP if state.asleep else state.phase.value
+
+
+def _waiting(state: State) -> int:
+    return 0 if state.batch is None else state.batch.calls.waiting

@@ -1,0 +1,240 @@
+"""`/metrics`: read by the parser of Prometheus, whole; and whose figures are whose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import httpx
+import pytest
+import trio
+from prometheus_client.parser import text_string_to_metric_families
+
+from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.events import AgentEnd, Gap
+from agentrail.host.access.api_keys import ApiKeys, new_key, written
+from agentrail.host.access.identity import Identity
+from agentrail.host.answering.event_frames import EventFrames
+from agentrail.host.watching.metric_families import FAMILIES, MetricFamily
+from agentrail.host.watching.metric_families import written as lines_of
+from agentrail.plugins import HumanApproval
+from agentrail.runtime.diagnosis.figures import BOUNDS
+from agentrail.runtime.events.subscription import Policy
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing.scripted import Element
+from agentrail.values.usage import Usage
+from agentrail.wire.limits import HostLimits
+from tests.host.hosted import Desk, open_desk, scripted
+from tests.host.test_host import chat, until
+
+Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
+
+HISTOGRAM: Final = "agentrail_abort_seconds"
+
+
+def read(text: str) -> Samples:
+    """Return each sample of a document, by its name and labels; the parser of Prometheus reads it."""
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation
+        assert family.type != "unknown"
+        for sample in family.samples:
+            key = sample.name, tuple(sorted(sample.labels.items()))
+            assert key not in found
+            found[key] = sample.value
+    return found
+
+
+async def metrics(client: httpx.AsyncClient) -> Samples:
+    answer = await client.get("/metrics")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert (
+        answer.text.count("# TYPE ")
+        == answer.text.count("# HELP ")
+        == len(re.findall(r"^# TYPE", answer.text, re.MULTILINE))
+    )
+    return read(answer.text)
+
+
+def of(samples: Samples, name: str, **labels: str) -> float | None:
+    return samples.get((name, tuple(sorted(labels.items()))))
+
+
+@tool
+async def remove(path: str) -> str:
+    """Remove a file."""
+    return path
+
+
+def approving() -> SessionSpec:
+    used = Usage(100, 20, cached_tokens=30, reasoning_tokens=5, cost_usd=0.25, cache_write_tokens=7)
+    script: list[Element] = [say("one", usage=used), say(calls=[call("remove", {"path": "a"})]), "done", stall()]
+    return SessionSpec(model=ScriptedModel(script), tools=[remove], plugins=[HumanApproval(tools=("remove",))])
+
+
+async def test_the_figures_are_those_of_what_has_happened() -> None:
+    async with open_desk(approving()) as desk:
+        assert (await chat(desk.ann, "hi", session="trip")).status_code == 200
+        assert (await chat(desk.ann, "go", session="trip")).status_code == 202
+        model = (await desk.ann.get("/v1/sessions/trip")).json()["status"]["model"]
+        found = await metrics(desk.clients["root"])
+        one = {"tenant": "acme"}
+        assert of(found, "agentrail_sessions", phase="idle", **one) == 1
+        assert of(found, "agentrail_turns_total", end="end", **one) == 1
+        assert of(found, "agentrail_held_calls", **one) == 1
+        assert of(found, "agentrail_quarantined_calls", **one) == 0
+        tokens = {
+            kind: of(found, "agentrail_tokens_total", model=model, kind=kind, **one)
+            for kind in ("input", "output", "cached", "cache_write", "reasoning")
+        }
+        assert tokens == {"input": 100, "output": 20, "cached": 30, "cache_write": 7, "reasoning": 5}
+        assert of(found, "agentrail_cost_usd_total", model=model, **one) == 0.25
+        assert (of(found, "agentrail_commits_total") or 0) >= 5
+        assert of(found, "agentrail_connections") == 2  # that of the user, and that of the operator
+        assert of(found, "agentrail_journal_failures_total") == 0
+        await desk.ann.post("/v1/sessions/trip/approve", json={"approval": held(await waiting(desk))})
+        await until(lambda: phase_of(desk) == "idle")
+        for message in ("stall", "later", "last"):
+            await desk.ann.post("/v1/sessions/trip/prompt", json={"message": message})
+        await desk.ann.post("/v1/sessions/trip/steer", json={"text": "hush"})
+        found = await metrics(desk.clients["root"])
+        assert of(found, "agentrail_turns_total", end="end", **one) == 2
+        assert (of(found, "agentrail_held_calls", **one), of(found, "agentrail_held_oldest_seconds", **one)) == (0, 0)
+        assert (of(found, "agentrail_queued_prompts", **one), of(found, "agentrail_queued_steering", **one)) == (2, 1)
+        aborted = await desk.ann.post("/v1/sessions/trip/abort", json={"clear_queue": True})
+        assert aborted.status_code == 204
+        found = await metrics(desk.clients["root"])
+        assert of(found, "agentrail_turns_total", end="aborted", **one) == 1
+        assert of(found, "agentrail_aborts_total", kind="user", **one) == 1
+        assert (of(found, "agentrail_queued_prompts", **one), of(found, "agentrail_queued_steering", **one)) == (0, 0)
+        assert of(found, f"{HISTOGRAM}_count", **one) == of(found, f"{HISTOGRAM}_bucket", le="+Inf", **one) == 1
+        buckets = [of(found, f"{HISTOGRAM}_bucket", le=repr(bound), **one) or 0 for bound in BOUNDS]
+        assert buckets == sorted(buckets)
+
+
+async def waiting(desk: Desk) -> dict[str, Any]:
+    found: dict[str, Any] = (await desk.ann.get("/v1/sessions/trip")).json()["status"]
+    return found
+
+
+def held(status: dict[str, Any]) -> str:
+    return str(status["held"][0]["id"])
+
+
+def phase_of(desk: Desk) -> str:
+    return desk.serving.supervisor.session("h.acme.ann.trip").status().phase
+
+
+async def test_the_table_is_what_is_written() -> None:
+    async with open_desk(approving()) as desk:
+        await chat(desk.ann, "hi", session="trip")
+        text = (await desk.clients["root"].get("/metrics")).text
+        assert re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE) == [
+            (one.name, one.kind) for one in FAMILIES.values()
+        ]
+        found = read(text)
+        names = {name for name, _ in found}
+        missing = {name for name in FAMILIES if name != HISTOGRAM} - names
+        assert missing == {"agentrail_aborts_total"}  # none was carried out
+        for name, labels in found:
+            family = FAMILIES.get(name)
+            if family is not None:
+                assert tuple(sorted(key for key, _ in labels)) == tuple(sorted(family.labels))
+
+
+# Whose figures are whose
+
+
+async def test_a_tenant_sees_its_own_figures_alone() -> None:
+    async with open_desk(scripted("one", "two", "three")) as desk:
+        await chat(desk.ann, "hi")
+        await chat(desk.clients["eve"], "hi")
+        for user, tenant in (("boss", "acme"), ("eve", "evil")):
+            found = await metrics(desk.clients[user])
+            assert {value for _, labels in found for key, value in labels if key == "tenant"} == {tenant}
+            assert of(found, "agentrail_turns_total", tenant=tenant, end="end") == 1
+            assert {name for name, _ in found if not FAMILIES.get(name, FAMILIES[HISTOGRAM]).of_tenant} == set()
+        of_all = await metrics(desk.clients["root"])
+        assert {value for _, labels in of_all for key, value in labels if key == "tenant"} == {"acme", "evil"}
+
+
+async def test_metrics_need_a_key_with_the_scope() -> None:
+    async with open_desk(scripted("one")) as desk:
+        refused = await desk.ann.get("/metrics")
+        assert (refused.status_code, refused.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")
+        async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False) as nobody:
+            assert (await nobody.get("/metrics")).status_code == 401
+
+
+async def test_only_so_many_tenants_are_counted_by_name() -> None:
+    made = {name: new_key(name, "u", ("talk", "observe")) for name in ("t1", "t2", "t3", "t4")}
+    operator, key = new_key("ops", "root", ("observe", "operate"))
+    keys = ApiKeys(lines=written([*[row for row, _ in made.values()], operator]))
+    async with open_desk(scripted(*["one"] * 4), keys=keys, limits=HostLimits(metric_tenants=2)) as desk:
+        for _, own in made.values():
+            desk.ann.headers["authorization"] = f"Bearer {own}"
+            assert (await chat(desk.ann, "hi")).status_code == 200
+        late = await desk.ann.get("/metrics")  # as the last one
+        assert late.text.startswith("# More tenants are there than are counted by name")
+        assert read(late.text) == {}
+        desk.ann.headers["authorization"] = f"Bearer {key}"
+        found = await metrics(desk.ann)
+        turns = {dict(labels)["tenant"]: figure for (name, labels), figure in found.items() if "turns" in name}
+        assert turns == {"t1": 1, "t2": 1, "": 2}
+
+
+class Named:
+    """Authenticator: the tenant is what it is given."""
+
+    def __init__(self, tenant: str) -> None:
+        self.who = Identity(tenant, "u", frozenset(["talk", "observe", "admin"]))
+
+    async def identify(self, headers: object) -> Identity:
+        del headers
+        await trio.lowlevel.checkpoint()
+        return self.who
+
+
+@pytest.mark.parametrize("tenant", ['a"b\\', "{x=}", "é ☃", 'x"} 9', "\\n"], ids=range(5))
+async def test_hostile_names_of_tenants_are_labels(tenant: str) -> None:
+    async with open_desk(scripted("one"), keys=Named(tenant)) as desk:  # type: ignore[arg-type]
+        assert (await chat(desk.ann, "hi")).status_code == 200
+        found = await metrics(desk.ann)
+        assert of(found, "agentrail_turns_total", tenant=tenant, end="end") == 1
+        assert {value for _, labels in found for key, value in labels if key == "tenant"} == {tenant}
+
+
+@pytest.mark.parametrize(
+    "value", ["", "a\nb", 'x"} 1\nfake 2', "\\", "\\\\n", "\ud800", "\r", "\u2028", "\x00", "x" * 5000], ids=range(10)
+)
+def test_any_text_is_a_label(value: str) -> None:
+    family = MetricFamily("agentrail_test_total", "counter", "A test.", ("model",))
+    text = lines_of(family, [((value,), 3.0), (("other",), 4)])
+    text.encode()
+    (found,) = text_string_to_metric_families(text)
+    wanted = value.replace("\ud800", "\ufffd")
+    assert [(each.labels, each.value) for each in found.samples] == [
+        ({"model": wanted}, 3.0),
+        ({"model": "other"}, 4.0),
+    ]
+
+
+# Slow clients
+
+
+@pytest.mark.parametrize("policy", ["coalesce", "drop"])
+async def test_what_a_slow_client_loses_is_counted(policy: Policy) -> None:
+    model = ScriptedModel([say(chunks=[*(["a"] * 20)]), "two"])
+    async with open_supervisor() as supervisor:
+        figures = supervisor.figures()
+        frames = EventFrames(HostLimits(), figures)
+        session = await supervisor.spawn(SessionSpec(model=model), "h.acme.ann.trip", tenant="acme")
+        async with session.subscribe(capacity=8, policy=policy) as events:
+            await session.ask("hi")
+            heard = [await frames.next(events)]
+            while not isinstance(heard[-1] and heard[-1].event, AgentEnd | Gap):
+                heard.append(await frames.next(events))
+        found = figures.tenants["acme"]
+        assert (found.merged > 0, found.dropped > 0) == (policy == "coalesce", True)
+        assert (events.merged, events.dropped) == (0, 0)

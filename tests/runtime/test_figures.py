@@ -1,0 +1,215 @@
+"""Figures of a supervisor are what one would count by looking at each session, at any moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TypeAlias
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from agentrail import SessionSpec, Supervisor, open_supervisor, tool
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import TurnAborted
+from agentrail.journals import MemoryJournal
+from agentrail.plugins import HumanApproval
+from agentrail.runtime.diagnosis.figures import MOST_MODELS, Figures, Spread, TenantFigures
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.values.usage import Usage
+
+Gauges: TypeAlias = tuple[dict[str, int], int, int, int, list[tuple[str, str]]]
+
+
+def counted(figures: Figures) -> dict[str, Gauges]:
+    """Return the gauges of all tenants, without zeros."""
+    found: dict[str, Gauges] = {}
+    for name, each in figures.tenants.items():
+        phases = {phase: number for phase, number in each.phases.items() if number}
+        if phases or each.held:
+            found[name] = (phases, each.queued, each.steering, each.quarantined, sorted(each.held))
+    return found
+
+
+def seen(supervisor: Supervisor) -> dict[str, Gauges]:
+    """Return the same by a look at each session."""
+    by_tenant: dict[str, list[State]] = {}
+    for session in supervisor.sessions():
+        state = session.inspect()
+        if state.phase.value != "ended":
+            by_tenant.setdefault(state.setup.tenant, []).append(state)
+    return {
+        name: (
+            dict(Counter(state.phase.value for state in states)),
+            sum(len(state.queue) for state in states),
+            sum(len(state.steering) for state in states),
+            sum(len(state.quarantined) for state in states),
+            sorted((state.session_id, each.call_id) for state in states for each in state.waiting_calls),
+        )
+        for name, states in by_tenant.items()
+    }
+
+
+@tool
+async def remove(path: str) -> str:
+    """Remove a file."""
+    return path
+
+
+def approving(*script: object) -> SessionSpec:
+    return SessionSpec(model=ScriptedModel(list(script)), tools=[remove], plugins=[HumanApproval(tools=("remove",))])  # type: ignore[arg-type]
+
+
+async def test_gauges_are_what_a_look_at_each_session_finds() -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        figures = supervisor.figures()
+        asks = [say(calls=[call("remove", {"path": "a"}), call("remove", {"path": "b"})]), "done"]
+        first = await supervisor.spawn(approving(*asks), "a", tenant="acme")
+        second = await supervisor.spawn(SessionSpec(model=ScriptedModel([stall(), "two"])), "b", tenant="acme")
+        third = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"])), "c", tenant="other")
+        assert (
+            counted(figures)
+            == seen(supervisor)
+            == {
+                "acme": ({"idle": 2}, 0, 0, 0, []),
+                "other": ({"idle": 1}, 0, 0, 0, []),
+            }
+        )
+        await first.prompt_nowait("go")
+        for text in ("x", "y", "z"):
+            await second.prompt_nowait(text)
+        await second.steer("hush")
+        await third.ask("hi")
+        await wait_all_tasks_blocked()
+        assert counted(figures) == seen(supervisor)
+        assert counted(figures)["acme"] == (
+            {"idle": 1, "running": 1},
+            2,
+            1,
+            0,
+            [("a", each.call_id) for each in first.status().held],
+        )
+        await first.approve(first.status().held[0].id)
+        await wait_all_tasks_blocked()
+        assert counted(figures) == seen(supervisor)
+        await second.abort(clear_queue=True)
+        await first.abort()
+        await wait_all_tasks_blocked()
+        assert counted(figures) == seen(supervisor)
+        await third.stop()
+        await wait_all_tasks_blocked()
+        assert counted(figures) == seen(supervisor) == {"acme": ({"idle": 2}, 0, 0, 0, [])}
+        assert (dict(figures.tenants["acme"].turns), dict(figures.tenants["acme"].aborts)) == (
+            {"aborted": 2},
+            {"user": 2},
+        )
+        assert sum(figures.tenants["acme"].abort_times.counts) == 2
+        assert dict(figures.tenants["other"].turns) == {"end": 1}
+        assert figures.commits > 0
+        assert (figures.failures, figures.limited) == (0, 0)
+    assert counted(figures) == {}
+
+
+async def test_sessions_that_were_there_before_are_counted_and_a_second_call_counts_nothing_twice() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(approving(say(calls=[call("remove", {"path": "a"})]), "done"), tenant="acme")
+        await session.prompt_nowait("go")
+        await wait_all_tasks_blocked()
+        figures = supervisor.figures()
+        assert supervisor.figures() is figures
+        assert counted(figures) == seen(supervisor)
+        assert len(figures.tenants["acme"].held) == 1
+
+
+async def test_a_session_that_comes_back_waits_since_it_began_to_wait(autojump_clock: trio.abc.Clock) -> None:
+    del autojump_clock
+    journal, spec = MemoryJournal(), approving(say(calls=[call("remove", {"path": "a"})]), "done")
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "a", tenant="acme")
+        await session.prompt_nowait("go")
+        await wait_all_tasks_blocked()
+        (asked,) = supervisor.figures().tenants["acme"].held.values()
+        await trio.sleep(100)
+    async with open_supervisor(journal=journal) as supervisor:
+        figures = supervisor.figures()
+        session = await supervisor.resume("a", spec)
+        await wait_all_tasks_blocked()
+        assert counted(figures) == seen(supervisor)
+        assert list(figures.tenants["acme"].held.values()) == [asked]
+        await session.approve(session.status().held[0].id)
+        await wait_all_tasks_blocked()
+        assert counted(figures) == seen(supervisor) == {"acme": ({"idle": 1}, 0, 0, 0, [])}
+
+
+async def test_a_session_that_hibernates_and_wakes_is_counted_once() -> None:
+    spec = SessionSpec(model=ScriptedModel(["one", "two"]), hibernate_after=0.05)
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        figures = supervisor.figures()
+        session = await supervisor.spawn(spec, "a", tenant="acme")
+        await session.ask("hi")
+        with trio.fail_after(20):
+            while supervisor.tree().children[0].state != "asleep":  # noqa: ASYNC110 - real time passes
+                await trio.sleep(0.02)
+        assert counted(figures) == {"acme": ({"asleep": 1}, 0, 0, 0, [])}
+        await session.ask("and?")
+        assert counted(figures)["acme"][0] == {"idle": 1}
+        assert dict(figures.tenants["acme"].turns) == {"end": 2}
+
+
+async def test_usage_is_that_of_each_model() -> None:
+    used = Usage(10, 5, cached_tokens=4, cost_usd=0.5)
+    spec = SessionSpec(model=ScriptedModel([say("one", usage=used), say("two", usage=Usage(1, 1))]))
+    async with open_supervisor() as supervisor:
+        figures = supervisor.figures()
+        session = await supervisor.spawn(spec, tenant="acme")
+        await session.ask("hi")
+        await session.ask("and?")
+        ((model, found),) = figures.tenants["acme"].models.items()
+        assert model == session.status().model
+        assert (found.used.input_tokens, found.used.output_tokens, found.used.cached_tokens) == (11, 6, 4)
+        assert (found.cost_usd, found.unpriced) == (0.5, 1)
+
+
+def test_many_models_of_one_tenant_are_counted_together() -> None:
+    figures = TenantFigures()
+    for number in range(MOST_MODELS + 20):
+        figures.use(f"m{number}", Usage(1, 0))
+    assert len(figures.models) == MOST_MODELS + 1
+    assert figures.models[""].used.input_tokens == 20
+
+
+async def test_tenants_beyond_the_most_are_counted_together() -> None:
+    async with open_supervisor() as supervisor:
+        figures = supervisor.figures(2)
+        for number in range(5):
+            await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"])), tenant=f"t{number}")
+        await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"])))
+        assert {name: dict(each.phases) for name, each in figures.tenants.items()} == {
+            "t0": {"idle": 1},
+            "t1": {"idle": 1},
+            "": {"idle": 4},
+        }
+
+
+def test_times_are_counted_by_range() -> None:
+    spread = Spread()
+    for seconds in (0.0, 0.001, 0.0011, 10.0, 10.1):
+        spread.add(seconds)
+    assert spread.counts == [2, 1, *[0] * 9, 1, 1]
+    assert spread.total == pytest.approx(20.1021)
+
+
+async def test_an_abort_of_a_turn_is_told_to_its_caller_and_counted() -> None:
+    async with open_supervisor() as supervisor:
+        figures = supervisor.figures()
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([stall()])), tenant="acme")
+        async with trio.open_nursery() as nursery:
+
+            async def ask() -> None:
+                with pytest.raises(TurnAborted):
+                    await session.ask("hi")
+
+            nursery.start_soon(ask)
+            await wait_all_tasks_blocked()
+            await session.abort()
+        assert figures.tenants["acme"].turns == {"aborted": 1}
