@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agentrail.host.profiles import Profile as Profile
     from agentrail.host.profiles import ProfileOf as ProfileOf
     from agentrail.host.profiles import Profiles as Profiles
+    from agentrail.host.shipped.attachment_hints import AttachmentHints as AttachmentHints
     from agentrail.host.shipped.command_table import Invocation as Invocation
     from agentrail.host.shipped.command_table import SlashCommand as SlashCommand
     from agentrail.host.shipped.request_log import RequestLog as RequestLog
@@ -43,6 +44,7 @@ _HOMES = {
     "Allow": "agentrail.host.plugins.plugin_values",
     "ApiKeys": "agentrail.host.access.api_keys",
     "Attachment": "agentrail.host.plugins.plugin_values",
+    "AttachmentHints": "agentrail.host.shipped.attachment_hints",
     "Authenticator": "agentrail.host.access.identity",
     "BeforeToolCall": "agentrail.host.plugins.plugin_values",
     "ContextProvider": "agentrail.host.plugins.plugin_values",
