@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Final
 
 from tests.host.http11.served import request
@@ -33,7 +34,12 @@ TOKENS: Final = (
 
 def mutated(chance: random.Random) -> bytes:
     """Return a request with up to four changes."""
-    sent = bytearray(chance.choice(SEEDS))
+    return mutated_bytes(chance, chance.choice(SEEDS), TOKENS, SEEDS)
+
+
+def mutated_bytes(chance: random.Random, given: bytes, tokens: Sequence[bytes], others: Sequence[bytes]) -> bytes:
+    """Return *given* with up to four changes, some of which put *tokens* in, or the end of one of the *others*."""
+    sent = bytearray(given)
     for _ in range(chance.randrange(5)):
         start = chance.randrange(len(sent) + 1)
         end = min(len(sent), start + chance.choice((0, 1, 1, 2, 5, 40)))
@@ -41,14 +47,14 @@ def mutated(chance: random.Random) -> bytes:
             case 0:
                 sent[start:end] = b""
             case 1:
-                sent[start:end] = chance.choice(TOKENS)
+                sent[start:end] = chance.choice(tokens)
             case 2:
                 sent[start:start] = sent[start:end] * chance.choice((1, 2, 50))
             case 3:
                 sent[start:end] = chance.randbytes(end - start)
             case 4:
-                other = chance.choice(SEEDS)
-                sent[start:] = other[chance.randrange(len(other)) :]
+                other = chance.choice(others)
+                sent[start:] = other[chance.randrange(max(1, len(other))) :]
             case _:
                 del sent[start:]
     return bytes(sent)
