@@ -17,7 +17,7 @@ WHEEL_PY := $(CURDIR)/build/wheel/env/bin/python
 export PYTHONDONTWRITEBYTECODE :=
 
 BENCHMARKS := tests.benchmarks tests.benchmarks.aborts tests.benchmarks.living tests.benchmarks.flat tests.benchmarks.kit \
-  tests.benchmarks.host tests.benchmarks.journal tests.benchmarks.recovery tests.benchmarks.listing
+  tests.benchmarks.host tests.benchmarks.hosted tests.benchmarks.journal tests.benchmarks.recovery tests.benchmarks.listing
 # Tests whose figures are smaller in CI than in the campaign.
 FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_sdks.py \
   tests/adapters/models/test_prefix_changed.py tests/adapters/models/test_streams.py \

@@ -81,7 +81,7 @@ class Reply(Value):
         return None if isinstance(found, str) else found
 
 
-FIRST_PAGE: Final = 16
+FIRST_PAGE: Final = 4
 """How many journal records are read first, in search of a turn's reply: the last ones; then four times as many."""
 
 PAGE: Final = 1000
