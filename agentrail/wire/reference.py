@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import get_args
+from typing import Final, get_args
 
 from agentrail.catalog import fields_page
 from agentrail.catalog.markdown import code, codes, table
@@ -14,6 +15,9 @@ from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.problems import slug
 from agentrail.wire.routes import ROUTES
 from agentrail.wire.views import View
+
+_PLACE: Final = re.compile(r"\{\w*\}")
+"""The place of a fact in the wording of an error."""
 
 
 def routes() -> list[str]:
@@ -79,8 +83,9 @@ def problems() -> list[str]:
     found: dict[str, tuple[int, str, str]] = {}
     for cls, row in ROWS.items():
         kind = row.told_as or cls
-        advice = row.to_do or cls.wording.partition("; ")[2].replace("{", "").replace("}", "")
-        found[slug(kind)] = (row.status, fields_page.summary(kind.__doc__), advice)
+        advice = cls.wording.partition("; ")[2]
+        said = "as its `to_do` says" if _PLACE.fullmatch(advice) else _PLACE.sub("…", advice)
+        found[slug(kind)] = (row.status, fields_page.summary(kind.__doc__), row.to_do or said)
     ranked = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
     rows = [(code(kind), str(status), about, to_do) for kind, (status, about, to_do) in ranked]
     return table(("type", "status", "what happened", "what to do"), rows)

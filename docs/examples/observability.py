@@ -62,20 +62,27 @@ class Observability(HostPlugin):
         )
 
     def on_request_start(self, context: RequestContext) -> None:
-        _write("request_start", context)
+        _write("request_start", **_about(context))
 
     def on_turn_persisted(self, context: RequestContext) -> None:
-        _write("turn_persisted", context)
+        _write("turn_persisted", session_id=context.session_id)
 
     def on_request_end(self, context: RequestEnd) -> None:
-        _write("request_end", context, outcome=context.outcome, ms=context.duration_ms)
+        _write("request_end", **_about(context), outcome=context.outcome, duration_ms=context.duration_ms)
 
 
-def _write(event: str, context: RequestContext | None = None, **more: object) -> None:
-    about = (
-        {} if context is None else {"tenant": context.tenant_id, "user": context.user_id, "session": context.session_id}
-    )
-    log.info("%s", json.dumps({"event": event, **about, **more}))
+def _about(context: RequestContext) -> dict[str, str]:
+    return {
+        "kind": context.kind,
+        "tenant_id": context.tenant_id,
+        "user_id": context.user_id,
+        "session_id": context.session_id,
+        "agent_id": context.agent_id,
+    }
+
+
+def _write(event: str, **more: object) -> None:
+    log.info("%s", json.dumps({"event": event, **more}))
 
 
 host = Host([Profile("desk", SessionSpec(model="demo"))], [Observability()])

@@ -20,10 +20,9 @@ import pytest
 import trio
 
 from agentrail.adapters.python_file import load
-from agentrail.host import Attachment
 from agentrail.host.serve_command import main, parsed
+from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel
-from agentrail.values.stream import ModelRequest
 from tests.docs.pages import blocks_of
 from tests.docs.sources import ROOT
 from tests.host.hosted import KEYS, LINES, open_desk, scripted
@@ -48,33 +47,44 @@ class Beats:
         return True
 
 
-async def test_observability_does_what_its_first_line_says(caplog: pytest.LogCaptureFixture) -> None:
+async def test_observability_does_what_its_first_line_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "observability")
     plugin, beats = load(EXAMPLES / "observability.py").Observability(seconds=0.005), Beats()
     caplog.handler.addFilter(beats.filter)
     model = ScriptedModel(["one"])
     day = time.strftime("%Y-%m-%d", time.gmtime())
-    async with open_desk(scripted().but(model=model), [plugin]) as desk:
-        pong = await desk.ann.post("/v1/chat", json={"message": "/ping"})
+    async with open_desk(scripted().but(model=model, sandbox=LocalSandbox(tmp_path)), [plugin]) as desk:
+        pong = await desk.ann.post("/v1/chat", json={"message": "/ping", "session": "trip"})
         assert (pong.status_code, pong.json()) == (200, {"text": "pong"})
-        answer = await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        names = [await _uploaded(desk.ann, name, media) for name, media in (("a", "text/csv"), ("b", "text/plain"))]
+        answer = await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip", "files": names})
         assert answer.json()["text"] == "one"
         with trio.fail_after(20):
             await beats.come.wait()
     told = [line for line in _logged(caplog) if line["event"] != "heartbeat"]
-    assert [(line["event"], line.get("outcome")) for line in told] == [
-        ("request_start", None),
-        ("request_end", "intercepted"),
-        ("request_start", None),
-        ("turn_persisted", None),
-        ("request_end", "finished"),
+    for line in told:
+        line.pop("agent_id", None)
+        line.pop("duration_ms", None)
+    about = {"kind": "chat", "tenant_id": "acme", "user_id": "ann", "session_id": "ann.trip"}
+    assert told == [
+        {"event": "request_start", **about},
+        {"event": "request_end", **about, "outcome": "intercepted"},
+        {"event": "request_start", **about},
+        {"event": "turn_persisted", "session_id": "ann.trip"},
+        {"event": "request_end", **about, "outcome": "finished"},
     ]
-    assert {(line["tenant"], line["user"]) for line in told} == {("acme", "ann")}
     (request,) = model.requests
-    assert isinstance(request, ModelRequest)
-    assert f"[System note: Today is {day}. Tenant: acme]" in repr(request)
-    files = [Attachment("a.png", "image/png", "/files/a.png", 3), Attachment("b", "text/plain", "/files/b", 1)]
-    assert plugin.attachment_handler(files) == "Uploaded files:\n- a.png (image/png, 3 KB)\n- b (text/plain, 1 KB)"
+    assert [message.text for message in request.messages] == [
+        "Uploaded files:\n- a (text/csv, 1 KB)\n- b (text/plain, 1 KB)\n\nhi",
+        f"[System note: Today is {day}. Tenant: acme]",
+    ]
+
+
+async def _uploaded(client: httpx.AsyncClient, name: str, media: str) -> str:
+    headers = {"content-type": media}
+    found = await client.post("/v1/sessions/trip/files", content=b"x", params={"name": name}, headers=headers)
+    return str(found.json()["name"])
 
 
 async def test_each_tenant_has_its_own_agent_also_after_a_restart(
@@ -108,7 +118,7 @@ async def test_the_commands_of_the_guide_do_what_it_says(tmp_path: Path) -> None
     app = next(block.text for block in blocks_of(GUIDE) if block.language == "python")
     (tmp_path / "app.py").write_text(app, encoding="utf-8")
     serve, export, *rest = _commands()
-    chat, stream, approve, events = [command for command in rest if command.startswith("curl")]
+    chat, stream, approve, events, upload = [command for command in rest if command.startswith("curl")]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {"PATH": path, "HOME": str(tmp_path)}
     with trio.fail_after(60):
@@ -133,6 +143,8 @@ async def test_the_commands_of_the_guide_do_what_it_says(tmp_path: Path) -> None
             assert (held["tool"], held["args"]) == ("write_file", {"path": "a.txt", "content": "hello"})
             assert await said(approve.replace('"ID"', json.dumps(held["id"]))) == ""
             assert "wrote a.txt" in await said(events, "wrote a.txt")
+            (tmp_path / "table.csv").write_text("a,b", encoding="utf-8")
+            assert json.loads(await said(upload))["type"] == "urn:agentrail:problem:files-not-taken", "no `sandbox`"
             process.send_signal(signal.SIGTERM)
             assert await process.wait() == 0
 
