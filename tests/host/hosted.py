@@ -22,7 +22,7 @@ from agentrail.host.profiles import Profile, Profiles
 from agentrail.ports.journal import Journal
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Element
-from agentrail.wire.limits import DEFAULTS, HostLimits
+from agentrail.wire.limits import HostLimits
 
 USERS: Final = {
     "ann": ("acme", "ann", ("talk", "decide")),
@@ -36,6 +36,8 @@ KEYS: Final = {name: key for name, (_, key) in MADE.items()}
 CERTIFICATES: Final = ssl.create_default_context()
 """For all clients: without it, each reads all certificates of the machine, which takes longer than most tests."""
 LINES: Final = written([row for row, _ in MADE.values()])
+LIMITS: Final = HostLimits(drain_seconds=0.5)
+"""A turn that a test leaves open does not keep its host for long."""
 
 
 @frozen
@@ -60,7 +62,7 @@ async def open_desk(
     plugins: Sequence[HostPlugin] = (),
     *,
     journal: Journal | None = None,
-    limits: HostLimits = DEFAULTS,
+    limits: HostLimits = LIMITS,
     keys: ApiKeys | None = None,
     on_plugin_error: OnPluginError | None = None,
 ) -> AsyncGenerator[Desk, None]:

@@ -31,7 +31,7 @@ from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.answering.file_calls import FileCalls
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
-from agentrail.host.http11.http_messages import HttpResponse, problem_answer
+from agentrail.host.http11.http_messages import HttpResponse, problem_answer, while_here
 from agentrail.host.plugins.hook_answers import NO_BODY
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
@@ -112,35 +112,37 @@ class TalkCalls:
 
     async def chat(self, exchange: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with the end of its turn."""
-        return await self._lived(exchange, "chat", await exchange.body(ChatBody), self._chat)
+        body = await exchange.body(ChatBody)
+        answer = self._lived(exchange, "chat", body, self._chat)
+        return await while_here(exchange.request, answer.wait)  # without the client, the turn and the request go on
 
     async def stream(self, exchange: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with its events up to the end of its turn."""
         body = await exchange.body(ChatBody)
         self._streams.check(exchange.who.tenant)
-        return await self._lived(exchange, "stream", body, self._stream)
+        return await self._lived(exchange, "stream", body, self._stream).wait()
 
     async def prompt(self, exchange: CallRequest) -> HttpResponse:
         """Prompt a session, and answer when the prompt is in its journal."""
         body = await exchange.body(PromptBody)
         chat = ChatBody(body.message, session=exchange.session, files=body.files)
-        return await self._lived(exchange, "chat", chat, self._prompt)
+        return await self._lived(exchange, "chat", chat, self._prompt).wait()
 
     async def steer(self, exchange: CallRequest) -> HttpResponse:
         """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
         body = await exchange.body(SteerBody)
         chat = ChatBody(body.text, session=exchange.session)
-        return await self._lived(exchange, "chat", chat, partial(self._steer, body.when))
+        return await self._lived(exchange, "chat", chat, partial(self._steer, body.when)).wait()
 
     # The life of a request
 
-    async def _lived(self, exchange: CallRequest, kind: RequestKind, body: ChatBody, step: Step) -> HttpResponse:
-        """Return the answer to a request; its life goes on in a task of the host."""
+    def _lived(self, exchange: CallRequest, kind: RequestKind, body: ChatBody, step: Step) -> Slot[HttpResponse]:
+        """Begin the life of a request, in a task of the host; return where its answer will be."""
         name = self._name(exchange, body)
         context = exchange.context(kind, name.visible, body.agent)
         answer = Slot[HttpResponse]()
         self._nursery.start_soon(self._live, exchange, body, name, context, step, answer)
-        return await answer.wait()
+        return answer
 
     def _name(self, exchange: CallRequest, body: ChatBody) -> SessionName:
         """Return the session that the request is for. One that has no name gets one, the same for the same command."""

@@ -11,8 +11,8 @@ import trio
 
 from agentrail.errors import BodyTooLarge, OriginRefused
 from agentrail.host.http11.access_log import tell_request, told_target
-from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse, Streaming, problem_answer
-from agentrail.host.http11.inbound.received import PIECE, Inbound, PeerGone
+from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse, PeerGone, Streaming, problem_answer
+from agentrail.host.http11.inbound.received import PIECE, Inbound
 from agentrail.host.http11.inbound.request_body import ConnectionBody
 from agentrail.host.http11.inbound.request_head import RequestHead, read_head
 from agentrail.host.http11.outbound import DateHeader, Outbound
@@ -127,7 +127,8 @@ class HttpConnection:
         head, body = await self._read()
         bare = head.method == "HEAD"
         method = "GET" if bare else head.method
-        response = await self._handled(HttpRequest(method, head.path, head.query, head.headers, self.peer, body))
+        request = HttpRequest(method, head.path, head.query, head.headers, self.peer, body, self._gone)
+        response = await self._handled(request)
         unread = not (body.ended or body.take_what_is_there())
         response, first = self._prepared(response, close=unread or self._service.draining)
         if isinstance(response.content, bytes):
@@ -219,14 +220,16 @@ class HttpConnection:
             raise PeerGone
 
     async def _watch(self, scope: trio.CancelScope) -> None:
-        """Cancel *scope* when the peer goes away; stop watching if it sends more than another head meanwhile."""
-        try:
+        """Cancel *scope* when the peer goes away."""
+        await self._gone()
+        scope.cancel()
+
+    async def _gone(self) -> None:
+        """Return when the peer has gone. Never, if it sends more than another head meanwhile: that is not read."""
+        with suppress(PeerGone):
             while await self._inbound.more_whenever():
                 if len(self._inbound.buffer) > self._service.limits.header_bytes:
-                    return
-        except PeerGone:
-            pass
-        scope.cancel()
+                    await trio.sleep_forever()
 
     async def _linger(self) -> None:
         """Read on for a while: if bytes were left unread, closing would take the answer from the peer (TCP reset)."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
+import trio
 from attrs import frozen
 
 from agentrail.errors import BodyTooLarge
@@ -66,6 +67,8 @@ class HttpRequest:
     peer: str
     """The IP address of the peer; `unix` on a unix socket."""
     body: Body
+    gone: Callable[[], Awaitable[None]] = trio.sleep_forever
+    """Returns when the peer has closed its side of the connection, or the connection is broken."""
 
     def header(self, name: str) -> str | None:
         """Return the first header with a *name* (in lower case); `None` if there is none."""
@@ -107,6 +110,31 @@ PROBLEM: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-s
 def problem_answer(problem: Problem) -> HttpResponse:
     """Return an answer that tells of a problem."""
     return HttpResponse(problem.status, problem.headers + PROBLEM, problem.content)
+
+
+class PeerGone(Exception):  # noqa: N818 - it is no failure of ours
+    """The peer has closed the connection, or it is broken: nobody is there to be answered."""
+
+
+async def while_here(request: HttpRequest, answer: Callable[[], Awaitable[HttpResponse]]) -> HttpResponse:
+    """Return what *answer* returns; cancel it and raise `PeerGone` if the peer goes before.
+
+    To close the sending side alone, as a peer may that has sent its last request, counts as going: the two look alike.
+    So this is for answers that take long, in place of a connection that is kept for nobody.
+    """
+    found = list[HttpResponse]()
+    async with trio.open_nursery() as nursery:  # noqa: TID251 - the watcher ends with the answer
+
+        async def watch() -> None:
+            await request.gone()
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(watch)
+        found.append(await answer())
+        nursery.cancel_scope.cancel()
+    if not found:
+        raise PeerGone
+    return found[0]
 
 
 Handler: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]

@@ -11,8 +11,8 @@ import h11
 import trio
 
 from agentrail.errors import BadChoice, WrongType
-from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT, HttpResponse
-from agentrail.host.http11.inbound.received import PIECE, PeerGone
+from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT, HttpResponse, PeerGone
+from agentrail.host.http11.inbound.received import PIECE
 from agentrail.wire.limits import HostLimits
 
 _PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus}

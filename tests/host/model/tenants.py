@@ -386,7 +386,7 @@ def _sessions_in(child: dict[str, Any]) -> list[str]:
 
 def limits() -> HostLimits:
     """Return limits that no tenant meets."""
-    return HostLimits(requests_per_second=1e9, burst=10**9)
+    return HostLimits(requests_per_second=1e9, burst=10**9, drain_seconds=0.5)
 
 
 def played(seed: int, count: int) -> tuple[Tenants, ...]:

@@ -7,6 +7,7 @@ from typing import Final
 
 import trio
 
+from agentrail.host.http11.http_messages import PeerGone
 from agentrail.host.http11.inbound.request_head import refuse_control
 from agentrail.host.http11.refusals import CUT_HEAD, ENDLESS_LINE, LATE_HEAD, LONG_HEAD, HttpRefusal
 from agentrail.wire.limits import HostLimits
@@ -15,10 +16,6 @@ PIECE: Final = 64 * 1024
 """The most bytes that are received, or sent, at once."""
 
 _END: Final = b"\r\n\r\n"
-
-
-class PeerGone(Exception):  # noqa: N818 - it is no failure of ours
-    """The peer has closed the connection, or it is broken: nobody is there to be answered."""
 
 
 class Inbound:
