@@ -79,7 +79,6 @@ export class Host {
 }
 
 export const path = (session) => `/v1/sessions/${encodeURIComponent(session)}`;
-
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function* frames(response) {

@@ -4,9 +4,10 @@ import { Host, path, visible } from "./client.js";
 const $ = (id) => document.getElementById(id);
 
 // The token is in the fragment of the address, which is sent to nobody; it is taken out, and kept for this tab alone.
+// A host counts only with its token: an address with another host must not get this one.
 const given = new URLSearchParams(location.hash.slice(1));
-for (const name of ["token", "host"]) if (given.has(name)) sessionStorage.setItem(name, given.get(name));
-const host = new Host(sessionStorage.getItem("host") ?? location.origin, sessionStorage.getItem("token") ?? "");
+if (given.has("token")) for (const name of ["token", "host"]) sessionStorage.setItem(name, given.get(name) ?? "");
+const host = new Host(sessionStorage.getItem("host") || location.origin, sessionStorage.getItem("token"));
 
 let session, following = new AbortController();
 
@@ -131,4 +132,4 @@ $("abort").onclick = () => trying(() => host.command(`${path(session)}/abort`, {
 $("new").onclick = () => trying(async () => show((await host.command("/v1/sessions", {})).session));
 
 trying(() => (given.has("session") ? show(given.get("session")) : list()));
-if (given.has("token") && !given.has("session")) history.replaceState(null, "", "#");
+if (!given.has("session")) history.replaceState(null, "", "#");

@@ -102,6 +102,14 @@ def test_the_token_leaves_the_address(page: Page, desk: Desk) -> None:
     assert page.context.cookies() == []
 
 
+def test_an_address_with_another_host_does_not_get_the_token(page: Page, desk: Desk) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{desk.site}/?#host=http://127.0.0.1:1")
+    page.wait_for_selector("#sessions button")
+    assert {url for url in asked if not url.startswith(desk.site)} == {f"{desk.wire.address}/v1/sessions"}
+
+
 def test_a_person_steers(page: Page) -> None:
     say(page, "wait")
     wait_for(page, *PAUSED)
