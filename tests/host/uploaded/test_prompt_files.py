@@ -16,8 +16,10 @@ from agentrail import SessionSpec
 from agentrail.errors import BrokenPlugin
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import Attachment, HandledResponse, Request, RequestContext, RequestEnd
+from agentrail.host.shipped.attachment_hints import AttachmentHints
 from agentrail.host.uploaded import prompt_files
 from agentrail.host.uploaded.session_files import folder_of
+from agentrail.journals import SqliteJournal
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, Sandbox
 from agentrail.testing import ScriptedModel
 from agentrail.values.content import File, Image, Text
@@ -281,3 +283,41 @@ async def test_a_prompt_that_is_sent_twice_is_carried_out_once_with_its_files() 
         assert (found[0], len(here.model.requests)) == (found[1], 1)
         other = await here.desk.ann.post("/v1/chat", json=body | {"files": []}, headers=key)
         assert (other.status_code, other.json()["type"]) == (409, "urn:agentrail:problem:command-conflict")
+
+
+async def test_a_model_that_takes_no_pdf_refuses_the_prompt_and_the_session_goes_on() -> None:
+    async with open_desk(SessionSpec(model="groq:x", sandbox=MemorySandbox())) as desk:
+        here = Scene(desk, ScriptedModel())
+        body = {"message": "look", "files": [await here.upload(PDF, "a.pdf")]}
+        found = await desk.ann.post("/v1/sessions/trip/prompt", json=body)
+        assert (found.status_code, found.json()["type"]) == (422, "urn:agentrail:problem:part-refused")
+        assert "`groq` takes no files" in found.json()["detail"]
+        assert (await desk.ann.get("/v1/sessions/trip/messages")).json()["items"] == []
+
+
+@pytest.mark.parametrize("query", ["", "?redact"])
+async def test_nothing_of_a_file_is_in_the_journal_of_a_session_that_was_erased(tmp_path: Path, query: str) -> None:
+    model, content = ScriptedModel(["seen"]), b64encode(png(3))
+
+    def is_there() -> list[bool]:
+        written = b"".join([path.read_bytes() for path in tmp_path.glob("journal.db*")])
+        return [content in written, b"bill-of-ann" in written]
+
+    spec = SessionSpec(model=model, sandbox=MemorySandbox())
+    async with open_desk(spec, [AttachmentHints()], journal=SqliteJournal(tmp_path / "journal.db")) as desk:
+        here = Scene(desk, model)
+        await here.seen(await here.upload(png(3), "bill-of-ann.png"))
+        assert is_there() == [True, True]
+        assert (await desk.clients["boss"].delete(f"/v1/sessions/ann.trip{query}")).status_code == 200
+        assert is_there() == [False, False]
+
+
+async def test_a_fork_has_the_pictures_of_the_past_and_no_files() -> None:
+    async with scene() as here:
+        name = await here.upload(png(), "a.png")
+        await here.seen(name)
+        assert (await here.desk.ann.post("/v1/sessions/trip/fork", json={"session": "other"})).status_code == 201
+        await here.desk.ann.post("/v1/chat", json={"message": "again", "session": "other"})
+        assert here.model.requests[-1].messages[0].parts == (as_image(png()), Text("look"))
+        body = {"message": "hi", "session": "other", "files": [name]}
+        assert (await here.desk.ann.post("/v1/chat", json=body)).status_code == 422

@@ -15,9 +15,9 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.host.profiles import Profile
-from agentrail.host.uploaded.session_files import folder_of
+from agentrail.host.uploaded.session_files import PIECE, folder_of
 from agentrail.journals import SqliteJournal
-from agentrail.sandboxes import LocalSandbox, MemorySandbox
+from agentrail.sandboxes import LocalSandbox, MemorySandbox, NextPiece, Written
 from agentrail.testing import ScriptedModel
 from agentrail.wire.limits import DEFAULTS, HostLimits
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
@@ -392,3 +392,47 @@ async def test_a_form_is_no_file(tmp_path: Path) -> None:
         assert told(found) == (415, "wrong-media")
         assert "send `application/octet-stream`" in found.text
         assert sizes(tmp_path) == []
+
+
+NAMES: Final = (
+    "../../x",
+    "..\\x",
+    "a\r\nb: c",
+    "x" * 200,
+    ".bashrc",
+    "CON",
+    "漢字.png",
+    "\u202egnp.exe",
+    "/etc/x",
+    "a b&c",
+)
+
+
+async def test_no_name_of_a_client_leads_out_of_the_folder_of_its_session(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    async with open_desk(with_folder(root)) as desk:
+        await opened(desk)
+        for name in NAMES:
+            assert told(await upload(desk, b"x", name)) == TAKEN
+        assert told(await upload(desk, b"x", "a\0b")) == (400, "malformed-request")
+        for query in ("name=", f"name={'x' * 201}", "name=%ED%A0%80", "name=%FF", "name=a&name=b", "path=a"):
+            assert told(await desk.ann.post(f"{TRIP}?{query}", content=b"x")) == (400, "bad-query")
+    assert (len(sizes(root / FOLDER)), len(sizes(tmp_path))) == (len(NAMES), len(NAMES))
+
+
+async def test_a_sandbox_gets_a_file_in_small_pieces() -> None:
+    sizes_of_pieces = list[int]()
+
+    class Measuring(MemorySandbox):
+        async def receive(self, path: str, next_piece: NextPiece) -> Written:
+            while piece := await next_piece():
+                sizes_of_pieces.append(len(piece))
+            return Written(sum(sizes_of_pieces), created=True)
+
+    async with open_desk(scripted("one").but(sandbox=Measuring())) as desk:
+        await opened(desk)
+        assert told(await upload(desk, in_pieces(*[b"x" * 5] * 10, b"y" * 3_000_000, *[b"z"] * 10))) == TAKEN
+    assert sum(sizes_of_pieces) == 3_000_060
+    assert max(sizes_of_pieces) < 2 * PIECE
+    assert min(sizes_of_pieces[:-1]) >= PIECE
