@@ -41,6 +41,10 @@ test: .venv/test ## run the tests, without those in LEFT_OUT=
 host: .venv/test ## run the tests of the host alone, those in a browser included
 	$(PY) -m pytest $(HOST) $(AT_ONCE)
 
+# Else each of the processes that then run the tests compiles all of them.
+compiled: .venv/test ## compile the tests
+	@said=$$($(PY) -m pytest tests property_tests --collect-only -qq) || { echo "$$said"; exit 1; }
+
 properties: .venv/test ## run the property tests, the same examples each time
 	$(PY) -m pytest property_tests --numprocesses 2 --dist worksteal
 
@@ -166,5 +170,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams test host properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams test host compiled properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright
