@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from agentrail.host.access.identity import Authenticator as Authenticator
     from agentrail.host.access.identity import Identity as Identity
     from agentrail.host.access.identity import bearer as bearer
+    from agentrail.host.health.readiness import HostCheck as HostCheck
+    from agentrail.host.health.readiness import HostChecks as HostChecks
     from agentrail.host.host_server import Host as Host
     from agentrail.host.host_server import Serving as Serving
     from agentrail.host.plugins.host_plugin import HostPlugin as HostPlugin
@@ -51,6 +53,8 @@ _HOMES = {
     "Deny": "agentrail.host.plugins.plugin_values",
     "HandledResponse": "agentrail.host.plugins.plugin_values",
     "Host": "agentrail.host.host_server",
+    "HostCheck": "agentrail.host.health.readiness",
+    "HostChecks": "agentrail.host.health.readiness",
     "HostLimits": "agentrail.wire.limits",
     "HostPlugin": "agentrail.host.plugins.host_plugin",
     "Identity": "agentrail.host.access.identity",

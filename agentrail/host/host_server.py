@@ -28,6 +28,8 @@ from agentrail.host.answering.steering_calls import SteeringCalls
 from agentrail.host.answering.talk_calls import TalkCalls
 from agentrail.host.answering.view_calls import ViewCalls
 from agentrail.host.application import Application
+from agentrail.host.health.metric_calls import MetricCalls
+from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
@@ -39,7 +41,6 @@ from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable, SpecsOfProfiles
 from agentrail.host.sheltered_tasks import sheltered
 from agentrail.host.uploaded.session_files import SessionFiles
-from agentrail.host.watching.metric_calls import MetricCalls
 from agentrail.ports.journal import Journal
 from agentrail.runtime.shared.clock import Clock
 from agentrail.wire.limits import DEFAULTS, HostLimits
@@ -85,7 +86,8 @@ class Host:
     *profiles* are a list, the first of which serves requests that name no agent, or a function that finds the profile
     of a request. *on_plugin_error* is called with a plugin's name, the hook and the error; without it, a warning is
     logged. Without an *authenticator*, a token is made at each start, for this machine alone. Without a *journal*,
-    sessions are gone when the host ends.
+    sessions are gone when the host ends. *checks* are functions by name, plain or async, that `GET /readyz` asks too:
+    each raises or returns `False` if something that the program needs is not there.
     """
 
     def __init__(
@@ -97,7 +99,10 @@ class Host:
         authenticator: Authenticator | None = None,
         journal: Journal | None = None,
         limits: HostLimits = DEFAULTS,
+        checks: HostChecks = NO_CHECKS,
     ) -> None:
+        check_checks(checks)
+        self._checks = checks
         self._profiles = ProfileTable(profiles)
         self._rows = HostPluginRow(plugins, on_plugin_error)
         self._authenticator = authenticator
@@ -169,7 +174,8 @@ class Host:
                 figures = supervisor.figures(self.limits.metric_tenants)
                 specs.serve(supervisor)
                 frames, metrics = EventFrames(self.limits, figures), MetricCalls(figures)
-                application = self._application(specs, turns, nursery, authenticator, frames, metrics)
+                readiness = Readiness(journal, figures, self._rows, self._checks, self.limits, nursery)
+                application = self._application(specs, turns, nursery, authenticator, frames, metrics, readiness)
                 yield Opened(application, supervisor, turns, frames, metrics)
 
     def _application(
@@ -180,6 +186,7 @@ class Host:
         authenticator: Authenticator,
         frames: EventFrames,
         metrics: MetricCalls,
+        readiness: Readiness,
     ) -> Application:
         limits, supervisor = self.limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
@@ -189,11 +196,7 @@ class Host:
         talking = TalkCalls(sessions, files, self._rows, turns, frames, streams, nursery)
         life, deciding = SessionCalls(sessions, supervisor, stored), SteeringCalls(sessions)
         looking = ViewCalls(sessions, frames, streams)
-
-        async def journal() -> None:
-            await supervisor.stored(limit=1)
-
-        about = HostCalls({"journal": journal}, limits.check_seconds)
+        about = HostCalls(readiness.look)
         functions: Mapping[str, CarryOut] = {
             "chat": talking.chat,
             "stream": talking.stream,

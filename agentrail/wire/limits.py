@@ -76,6 +76,10 @@ class HostLimits(Authored, kw_only=True):
     """How many seconds each hook of a host plugin may take."""
     check_seconds: float = 2.0
     """How many seconds each check of `/readyz` may take."""
+    free_bytes: int = 64 * 1024 * 1024
+    """The fewest free bytes on the disk of the journal with which the host is ready."""
+    loop_lag_seconds: float = 1.0
+    """By how many seconds tasks may be woken too late, within the last ten seconds, if the host is ready."""
     metric_tenants: int = 200
     """How many tenants `/metrics` counts by name; the others are counted together."""
 

@@ -15,6 +15,7 @@ from attrs import frozen
 
 from agentrail import SessionSpec
 from agentrail.host.access.api_keys import ApiKeys, new_key, written
+from agentrail.host.health.readiness import NO_CHECKS, HostChecks
 from agentrail.host.host_server import Host, Serving
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.rows import OnPluginError
@@ -65,6 +66,7 @@ async def open_desk(
     limits: HostLimits = LIMITS,
     keys: ApiKeys | None = None,
     on_plugin_error: OnPluginError | None = None,
+    checks: HostChecks = NO_CHECKS,
 ) -> AsyncGenerator[Desk, None]:
     given: Profiles = [Profile("desk", profiles)] if isinstance(profiles, SessionSpec) else profiles
     host = Host(
@@ -74,6 +76,7 @@ async def open_desk(
         authenticator=keys or ApiKeys(lines=LINES),
         journal=journal,
         limits=limits,
+        checks=checks,
     )
     async with host.serving() as serving:
         clients = {

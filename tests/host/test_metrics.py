@@ -16,8 +16,8 @@ from agentrail.events import AgentEnd, Gap
 from agentrail.host.access.api_keys import ApiKeys, new_key, written
 from agentrail.host.access.identity import Identity
 from agentrail.host.answering.event_frames import EventFrames
-from agentrail.host.watching.metric_families import FAMILIES, MetricFamily
-from agentrail.host.watching.metric_families import written as lines_of
+from agentrail.host.health.metric_families import FAMILIES, MetricFamily
+from agentrail.host.health.metric_families import written as lines_of
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.diagnosis.figures import BOUNDS
 from agentrail.runtime.events.subscription import Policy

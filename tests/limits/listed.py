@@ -432,6 +432,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     "seconds, of virtual or real time: how long something is waited for is told by a test of what waits": (
         "adapters.mcp.server.McpServer.timeout",
         "core.vocabulary.options.Options.compact_timeout",
+        "runtime.shared.journal_retry.FAILING",
         "tools.builtin.remembering.compact_conversation.tool(timeout=10)",
         "tools.builtin.remembering.read_history.tool(timeout=60)",
         "adapters.mcp.server.McpServer.start_timeout",

@@ -30,6 +30,12 @@ OnPluginError = Callable[[str, str, BaseException], Awaitable[None] | None]
 CarryOutFor: TypeAlias = Callable[[str, Request, JsonObject], Awaitable[HandledResponse | None]]
 """Carries out a call by its name for a plugin; returns `None` if plugins cannot make it."""
 
+RULING: Final = frozenset({"intercept", "before_tool_call", "after_tool_call"})
+"""Hooks by which a critical plugin rules on what happens."""
+
+FAILING: Final = 30.0
+"""Seconds after a failure of a critical plugin for which the host is not ready, unless the plugin rules again."""
+
 TASK: Final = "task"
 """Name of the hook that `OnPluginError` is told for a task that a plugin has started."""
 
@@ -56,10 +62,11 @@ def log_plugin_error(plugin: str, hook: str, error: BaseException) -> None:
 class Tasks:
     """The host for one plugin: its tasks, which end when it was stopped, and its calls."""
 
-    __slots__ = ("_nursery", "_plugin", "_row", "_scope", "over")
+    __slots__ = ("_nursery", "_of", "_plugin", "_row", "_scope", "over")
 
-    def __init__(self, plugin: str, row: HostPluginRow) -> None:
-        self._plugin = plugin
+    def __init__(self, plugin: HostPlugin, row: HostPluginRow) -> None:
+        self._of = plugin
+        self._plugin = name_of(plugin)
         self._row = row
         self._nursery: trio.Nursery | None = None
         # Shielded: if the host is cancelled, tasks end after the plugin's `stop`, as they do otherwise.
@@ -90,6 +97,7 @@ class Tasks:
         with Contained(errors.append):
             await function()
         for error in errors:
+            self._row.lost_task(self._of)
             await self._row.report(self._plugin, TASK, error)
 
     async def call(self, name: str, request: Request, body: JsonObject = EMPTY) -> HandledResponse:
@@ -136,6 +144,8 @@ class HostPluginRow:
         check_plugins(plugins)
         self.plugins: tuple[HostPlugin, ...] = tuple(sorted(plugins, key=lambda plugin: -plugin.priority))
         self._on_plugin_error = on_plugin_error or log_plugin_error
+        self._failed: dict[str, float] = {}  # by critical plugin: when a hook by which it rules failed last
+        self._lost = False
         self.carry_out: CarryOutFor | None = None
         """Carries out calls for plugins: there when the host serves."""
 
@@ -165,7 +175,23 @@ class HostPluginRow:
 
         It fails by an exception, by a value that *read* raises for, and by being late; that is reported.
         """
-        return await self.ask_for(name_of(plugin), plugin.deadline, hook, call, read)
+        found = await self.ask_for(name_of(plugin), plugin.deadline, hook, call, read)
+        if plugin.critical and hook in RULING:
+            self._failed.pop(name_of(plugin), None)
+            if isinstance(found, HookFault):
+                self._failed[name_of(plugin)] = trio.current_time()
+        return found
+
+    def is_well(self, now: float) -> bool:
+        """Whether each critical plugin rules, and its tasks live.
+
+        One whose last ruling failed is not well for `FAILING` seconds: without requests it cannot show that it rules.
+        """
+        return not self._lost and all(at + FAILING < now for at in self._failed.values())
+
+    def lost_task(self, plugin: HostPlugin) -> None:
+        """Note that a task of *plugin* has failed: nobody starts it again."""
+        self._lost = self._lost or plugin.critical
 
     async def ask_for(
         self, whose: str, seconds: float, hook: str, call: Callable[[], object], read: Callable[[object], T]
@@ -216,7 +242,7 @@ class HostPluginRow:
 
     @asynccontextmanager
     async def _running(self, plugin: HostPlugin, nursery: trio.Nursery) -> AsyncGenerator[None, None]:
-        tasks = Tasks(name_of(plugin), self)
+        tasks = Tasks(plugin, self)
         try:
             await nursery.start(tasks.keep)
             if has(plugin, "start"):

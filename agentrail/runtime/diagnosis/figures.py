@@ -181,6 +181,11 @@ class Figures:
         return self._journal.failures
 
     @property
+    def is_failing(self) -> bool:
+        """Whether the journal has failed of late, and has written nothing since."""
+        return self._journal.is_failing
+
+    @property
     def limited(self) -> int:
         """How many requests to models wait for the limits of their providers."""
         return self._limits.waiting

@@ -50,6 +50,9 @@ LONGEST_PAUSE: Final = 5.0
 LOG_EVERY: Final = 60.0
 """Least seconds between two log lines about outages of one journal."""
 
+FAILING: Final = 30.0
+"""Seconds for which a journal counts as failing after a failure, if no session writes to it."""
+
 MEANWHILE: Final = "sessions wait and go on by themselves when it is back; until then, calls to them are refused"
 """What the log says of an outage, beside what was found: the advice in the error is for callers."""
 
@@ -121,7 +124,7 @@ async def patiently(
 class SteadyJournal:
     """Wraps a journal: translates its exceptions to the library's errors, and logs outages."""
 
-    __slots__ = ("_clock", "_journal", "_logged_at", "_unlogged", "commits", "failures")
+    __slots__ = ("_clock", "_failed_at", "_journal", "_logged_at", "_unlogged", "commits", "failures")
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._clock = clock
@@ -129,10 +132,16 @@ class SteadyJournal:
         self._logged_at: float | None = None
         self._unlogged = 0
         self.commits = self.failures = 0
+        self._failed_at: float | None = None  # and since then, nothing was written
 
     @in_brackets
     def __repr__(self) -> str:
         return f"over {self._journal!r}"
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether a call failed within the last `FAILING` seconds, and nothing was written since."""
+        return self._failed_at is not None and self._clock.now() < self._failed_at + FAILING
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         """Become the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
@@ -166,6 +175,7 @@ class SteadyJournal:
             self._pass_on(error, "write a record of session `{}`", claim.session_id)
             raise
         self.commits += 1
+        self._failed_at = None
         return head
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
@@ -258,7 +268,7 @@ class SteadyJournal:
     def _failed(self, error: JournalUnavailable) -> None:
         """Log an outage: the first failure, then at most one line per `LOG_EVERY` seconds."""
         self.failures += 1
-        now = self._clock.now()
+        self._failed_at = now = self._clock.now()
         if self._logged_at is not None and now < self._logged_at + LOG_EVERY:
             self._unlogged += 1
             return

@@ -10,8 +10,8 @@ import trio
 
 from agentrail.host.access.identity import Identity
 from agentrail.host.answering.call_request import NO_STORE, CallRequest
+from agentrail.host.health.metric_families import FAMILIES, Sample, written, written_histogram
 from agentrail.host.http11.http_messages import HttpResponse
-from agentrail.host.watching.metric_families import FAMILIES, Sample, written, written_histogram
 from agentrail.runtime.diagnosis.figures import BOUNDS, Figures, ModelFigures, TenantFigures
 from agentrail.wire.calls import OPERATE, PROMETHEUS
 

@@ -1,0 +1,170 @@
+"""`Readiness`: whether a host can do its work, by checks that are bounded in time, in number and in what they cost."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, TypeAlias, cast
+
+import trio
+
+from agentrail.errors import WrongType
+from agentrail.host.plugins.rows import HostPluginRow
+from agentrail.ports.journal import Journal
+from agentrail.runtime.diagnosis.figures import Figures
+from agentrail.runtime.shared.sanitize import Contained
+from agentrail.values.foreign import shown
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.views import CheckView
+
+HostCheck: TypeAlias = Callable[[], Awaitable[object] | object]
+"""A function that says whether something is as it should be: it raises or returns `False` if not. It may be async."""
+
+HostChecks: TypeAlias = Mapping[str, HostCheck]
+"""Checks by their names."""
+
+NO_CHECKS: Final[HostChecks] = MappingProxyType({})
+
+FRESH: Final = 1.0
+"""Seconds for which the result of a check is used again: whoever asks more often costs nothing."""
+
+TICK: Final = 0.5
+"""Seconds between two measurements of how late the loop is."""
+
+TICKS: Final = 20
+"""Measurements that count: those of the last ten seconds."""
+
+PROBE: Final = "agentrail.readyz"
+"""Session that the check of the journal claims, which writes; it never gets a record, so no list has it."""
+
+CHECKS_WANTED: Final = (
+    "functions by names of lower-case letters, digits and `-`, other than those of the host's own checks"
+)
+
+_NAME: Final = re.compile(r"[a-z0-9-]{1,64}", re.ASCII)
+OWN: Final = ("journal", "disk", "loop", "plugins")
+
+
+def check_checks(found: object) -> None:
+    """Raise `WrongType` if *found*, the checks that a program gives to its host, are none."""
+    if not isinstance(found, Mapping):
+        raise WrongType.of("checks", found, CHECKS_WANTED)
+    for name, check in cast("Mapping[object, object]", found).items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in OWN or not callable(check):
+            raise WrongType("checks", f"{shown(check)} as {shown(name)}", CHECKS_WANTED)
+
+
+class Looking:
+    """A check that is under way."""
+
+    def __init__(self) -> None:
+        self.is_ok = False
+        self.over = trio.Event()
+
+
+class Probe:
+    """One check. It is never carried out twice at once, however many ask, and whether or not it ends."""
+
+    def __init__(self, name: str, check: HostCheck, nursery: trio.Nursery, seconds: float) -> None:
+        self._name = name
+        self._check = check
+        self._nursery = nursery
+        self._seconds = seconds
+        self._under_way: Looking | None = None
+        self._last: CheckView | None = None
+        self._until = 0.0
+
+    async def look(self) -> CheckView:
+        """Return the result of the check, which may be one of the last second."""
+        began = trio.current_time()
+        if self._last is not None and began < self._until:
+            await trio.lowlevel.checkpoint()
+            return self._last
+        if self._under_way is None:
+            self._under_way = Looking()
+            self._nursery.start_soon(self._carry_out, self._under_way)
+        looking = self._under_way
+        with trio.move_on_after(self._seconds):
+            await looking.over.wait()
+        self._last = CheckView(self._name, looking.is_ok, round((trio.current_time() - began) * 1000, 1))
+        self._until = trio.current_time() + FRESH
+        return self._last
+
+    async def _carry_out(self, looking: Looking) -> None:
+        failed: list[BaseException] = []
+        with trio.move_on_after(self._seconds) as scope, Contained(failed.append):
+            found = self._check()
+            if isinstance(found, Awaitable):
+                found = await cast("Awaitable[object]", found)
+            looking.is_ok = found is not False and not scope.cancel_called
+        self._under_way = None
+        looking.over.set()
+
+
+class LoopLag:
+    """Measures how late the loop wakes a task that wants to be woken."""
+
+    def __init__(self) -> None:
+        self._late: deque[float] = deque([0.0], TICKS)
+
+    @property
+    def worst(self) -> float:
+        """By how many seconds it was late at most, in the last ten seconds."""
+        return max(self._late)
+
+    async def measure(self) -> None:
+        """Body of the task that measures, until it is cancelled."""
+        while True:
+            due = trio.current_time() + TICK
+            await trio.sleep_until(due)
+            self._late.append(trio.current_time() - due)
+
+
+class Readiness:
+    """The checks of a host, its own and those of the program."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        figures: Figures,
+        row: HostPluginRow,
+        checks: HostChecks,
+        limits: HostLimits,
+        nursery: trio.Nursery,
+    ) -> None:
+        lag = LoopLag()
+        nursery.start_soon(lag.measure)
+        # A journal in a file says where that is; for another one, it is the disk of the working directory that counts.
+        place = Path(str(getattr(journal, "path", "."))).absolute().parent
+
+        async def can_write() -> bool:
+            await journal.claim(PROBE, PROBE)
+            return not figures.is_failing  # a claim may find room where a record does not
+
+        async def has_space() -> bool:
+            usage = await trio.to_thread.run_sync(shutil.disk_usage, place, abandon_on_cancel=True)
+            return usage.free >= limits.free_bytes
+
+        own: HostChecks = {
+            "journal": can_write,
+            "disk": has_space,
+            "loop": lambda: lag.worst <= limits.loop_lag_seconds,
+            "plugins": lambda: row.is_well(trio.current_time()),
+        }
+        self._probes = [Probe(name, each, nursery, limits.check_seconds) for name, each in {**own, **checks}.items()]
+
+    async def look(self) -> tuple[CheckView, ...]:
+        """Return the results of all checks, which are carried out at once."""
+        found: dict[int, CheckView] = {}
+
+        async def look(place: int, probe: Probe) -> None:
+            found[place] = await probe.look()
+
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - each look is bounded in time
+            for place, probe in enumerate(self._probes):
+                nursery.start_soon(look, place, probe)
+        return tuple([found[place] for place in range(len(self._probes))])

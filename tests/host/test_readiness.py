@@ -1,0 +1,262 @@
+"""`/healthz` and `/readyz`: open to all, bounded in time, and not ready when something is missing."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+import trio.lowlevel
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from agentrail.errors import PluginFailed, WrongType
+from agentrail.host.access.identity import Identity
+from agentrail.host.health.readiness import FRESH, HostCheck, LoopLag, Probe
+from agentrail.host.host_server import Host
+from agentrail.host.plugins.host_plugin import HostPlugin, PluginHost
+from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext
+from agentrail.host.plugins.rows import FAILING, HostPluginRow
+from agentrail.host.profiles import Profile
+from agentrail.journals import SqliteJournal
+from agentrail.wire.limits import HostLimits
+from tests.host.hosted import Desk, open_desk, scripted
+from tests.host.test_host import chat, until
+
+OK = {"journal": True, "disk": True, "loop": True, "plugins": True}
+
+
+async def ready(desk: Desk) -> tuple[int, dict[str, bool]]:
+    """Return the status, and the result of each check, as who has no key sees them."""
+    async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False) as nobody:
+        answer = await nobody.get("/readyz")
+        assert (await nobody.get("/healthz")).json() == {"status": "ok"}
+    found = answer.json()
+    assert found.keys() == {"ready", "checks"}
+    checks = {check["name"]: check["ok"] for check in found["checks"]}
+    assert found["ready"] is all(checks.values())
+    return answer.status_code, checks
+
+
+class Secretive(HostPlugin):
+    name = "a-name-to-keep"
+
+
+async def test_a_host_that_is_well_is_ready(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "agentrail.db")
+    async with open_desk(scripted("one"), [Secretive()], journal=journal) as desk:
+        assert await ready(desk) == (200, OK)
+        assert "a-name-to-keep" not in (await desk.ann.get("/readyz")).text
+        assert (await desk.ann.get("/v1/sessions")).json()["items"] == []
+        assert await journal.sessions() == ()  # the check leaves nothing that is listed
+
+
+class Connections:
+    """Opens the connections of a journal, and keeps the first, by which it writes."""
+
+    def __init__(self) -> None:
+        self.opened: list[sqlite3.Connection] = []
+
+    def __call__(self, database: str, **options: object) -> sqlite3.Connection:
+        self.opened.append(sqlite3.connect(database, check_same_thread=False, **options))  # type: ignore[call-overload]
+        return self.opened[-1]
+
+
+async def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
+    connections = Connections()
+    journal = SqliteJournal(tmp_path / "agentrail.db", connect=connections)
+    async with open_desk(scripted("one"), journal=journal) as desk:
+        await chat(desk.ann, "hi", session="trip")
+        connections.opened[0].execute("PRAGMA query_only = 1")
+        assert await ready(desk) == (503, OK | {"journal": False})
+        connections.opened[0].execute("PRAGMA query_only = 0")
+
+
+async def test_a_journal_that_is_full(tmp_path: Path) -> None:
+    connections = Connections()
+    journal = SqliteJournal(tmp_path / "agentrail.db", connect=connections)
+    async with open_desk(scripted("one", "two"), journal=journal) as desk:
+        await chat(desk.ann, "hi", session="trip")
+        writer = connections.opened[0]
+        (pages,) = writer.execute("PRAGMA page_count").fetchone()
+        writer.execute(f"PRAGMA max_page_count = {pages + 1}")
+        body = {"message": "word " * 20_000}
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(desk.ann.post, "/v1/sessions/trip/prompt", json=body))
+            await until(lambda: desk.serving.supervisor.figures().is_failing)
+            assert await ready(desk) == (503, OK | {"journal": False})
+            writer.execute("PRAGMA max_page_count = 1000000")
+
+
+async def test_a_full_disk() -> None:
+    async with open_desk(scripted("one"), limits=HostLimits(free_bytes=2**62)) as desk:
+        assert await ready(desk) == (503, OK | {"disk": False})
+
+
+async def test_a_loop_that_was_blocked() -> None:
+    async with open_desk(scripted("one"), limits=HostLimits(loop_lag_seconds=0.1)) as desk:
+        await wait_all_tasks_blocked()
+        time.sleep(0.7)  # noqa: ASYNC251 - that is what is wrong
+        await trio.lowlevel.checkpoint()
+        await wait_all_tasks_blocked()
+        assert await ready(desk) == (503, OK | {"loop": False})
+
+
+async def test_the_lag_of_the_loop_is_that_of_the_last_ten_seconds(mock_clock: MockClock) -> None:
+    lag = LoopLag()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lag.measure)
+        await wait_all_tasks_blocked()
+        mock_clock.jump(3.0)
+        await wait_all_tasks_blocked()
+        assert lag.worst == 2.5
+        for _ in range(19):
+            mock_clock.jump(0.5)
+            await wait_all_tasks_blocked()
+        assert lag.worst == 2.5
+        mock_clock.jump(0.5)
+        await wait_all_tasks_blocked()
+        assert lag.worst == 0.0
+        nursery.cancel_scope.cancel()
+
+
+# Plugins
+
+
+class Gate(HostPlugin):
+    """Fails if a request says so."""
+
+    critical = True
+
+    def intercept(self, request: Request) -> HandledResponse | None:
+        if request.message == "fail":
+            raise OSError
+        return None
+
+
+class LosesItsTask(HostPlugin):
+    """Starts a task that fails at once."""
+
+    def start(self, host: PluginHost) -> None:
+        async def fails() -> None:
+            await trio.lowlevel.checkpoint()
+            raise OSError
+
+        host.start_task(fails)
+
+
+class Harmless(Gate):
+    critical = False
+
+
+@pytest.mark.parametrize(("plugin", "is_well"), [(Gate(), False), (Harmless(), True)], ids=["critical", "other"])
+async def test_a_plugin_that_fails(plugin: HostPlugin, is_well: bool) -> None:
+    async with open_desk(scripted("one"), [plugin]) as desk:
+        await chat(desk.ann, "fail")
+        assert await ready(desk) == ((200 if is_well else 503), OK | {"plugins": is_well})
+
+
+@pytest.mark.parametrize("critical", [True, False])
+async def test_a_plugin_that_has_lost_its_task(critical: bool) -> None:
+    plugin = type("Loses", (LosesItsTask,), {"critical": critical})()
+    async with open_desk(scripted("one"), [plugin]) as desk:
+        await wait_all_tasks_blocked()
+        assert await ready(desk) == ((503 if critical else 200), OK | {"plugins": not critical})
+
+
+async def test_a_critical_plugin_is_well_again_when_it_rules_or_after_a_while(autojump_clock: object) -> None:
+    del autojump_clock
+    row = HostPluginRow([Gate()])
+    context = RequestContext("chat", "acme", "ann", "ann.trip", "desk", "r-1")
+
+    async def ask(message: str) -> None:
+        await row.intercept(Request(message, (), (), "chat", Identity("acme", "ann"), context))
+
+    for again in ("rules", "rests"):
+        with pytest.raises(PluginFailed):
+            await ask("fail")
+        assert not row.is_well(trio.current_time())
+        if again == "rules":
+            await ask("hi")
+        else:
+            assert not row.is_well(trio.current_time() + FAILING)
+            await trio.sleep(FAILING + 1)
+        assert row.is_well(trio.current_time())
+
+
+# Checks of a program
+
+
+async def raises() -> None:
+    await trio.lowlevel.checkpoint()
+    raise OSError
+
+
+async def hangs() -> None:
+    with trio.move_on_after(3600, shield=True):
+        await trio.sleep_forever()
+
+
+@pytest.mark.parametrize(
+    ("check", "is_ok"),
+    [(lambda: None, True), (lambda: True, True), (lambda: False, False), (raises, False), (trio.sleep_forever, False)],
+    ids=["nothing", "true", "false", "raises", "hangs"],
+)
+async def test_a_check_of_the_program(check: HostCheck, is_ok: bool) -> None:
+    async with open_desk(scripted("one"), checks={"queue": check}, limits=HostLimits(check_seconds=0.2)) as desk:
+        assert await ready(desk) == ((200 if is_ok else 503), OK | {"queue": is_ok})
+
+
+async def test_a_check_that_resists_is_bounded_and_not_begun_again(autojump_clock: object) -> None:
+    del autojump_clock
+    begun = list[float]()
+
+    async def check() -> None:
+        begun.append(trio.current_time())
+        await hangs()
+
+    async with trio.open_nursery() as nursery:
+        probe = Probe("queue", check, nursery, 2.0)
+        for _ in range(3):
+            found = await probe.look()
+            assert (found.ok, found.ms) == (False, 2000)
+            await trio.sleep(FRESH)
+        assert begun == [0.0]
+
+
+async def test_many_who_ask_at_once_are_told_the_same(autojump_clock: object) -> None:
+    del autojump_clock
+    begun = list[float]()
+
+    async def check() -> None:
+        begun.append(trio.current_time())
+        await trio.sleep(0.5)
+
+    async with trio.open_nursery() as nursery:
+        probe = Probe("queue", check, nursery, 2.0)
+        found = list[bool]()
+
+        async def look() -> None:
+            found.append((await probe.look()).ok)
+
+        async with trio.open_nursery() as askers:
+            for _ in range(50):
+                askers.start_soon(look)
+        assert (found, begun) == ([True] * 50, [0.0])
+        await trio.sleep(FRESH / 2)
+        await look()
+        assert begun == [0.0]
+        await trio.sleep(FRESH)
+        await look()
+        assert len(begun) == 2
+
+
+@pytest.mark.parametrize(
+    "checks", [{"journal": raises}, {"Queue": raises}, {"": raises}, {"queue": 5}, [raises], {5: raises}], ids=range(6)
+)
+def test_what_is_no_check_is_refused(checks: object) -> None:
+    with pytest.raises(WrongType, match="checks"):
+        Host([Profile("desk", scripted("one"))], checks=checks)  # type: ignore[arg-type]
