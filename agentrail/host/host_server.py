@@ -33,6 +33,7 @@ from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, ch
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
+from agentrail.host.http11.certificates import tls_context
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Address, Tcp, UnixSocket
 from agentrail.host.http11.site_policy import SitePolicy, screened
@@ -49,6 +50,7 @@ from agentrail.wire.routes import ROUTES
 log = logging.getLogger("agentrail.host")
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+NO_TLS: Final = "none with `unix`: only this machine can reach the socket"
 NEEDS_KEYS: Final = "`127.0.0.1`, `::1` or `localhost`, or give the host an `authenticator`"
 
 
@@ -116,14 +118,18 @@ class Host:
         host: str = "127.0.0.1",
         *,
         unix: Path | None = None,
+        tls: tuple[Path, Path] | None = None,
         hosts: Sequence[str] = (),
         origins: Sequence[str] = (),
     ) -> AsyncGenerator[Serving, None]:
         """Serve until the `async with` is left; then requests end, plugins stop, and sessions are parked.
 
+        *tls* are the files of a certificate with its chain and of its key, as PEM; a *unix* socket takes none.
         *hosts* are names under which the host is reached besides this address, *origins* those of pages of other sites
         that may use it. Without an authenticator, only this machine can reach it.
         """
+        if unix is not None and tls is not None:
+            raise BadChoice("tls", tls, NO_TLS)
         authenticator, fragment = self._authenticator, ""
         if authenticator is None:
             if unix is None and host not in LOOPBACK:
@@ -133,8 +139,10 @@ class Host:
         policy = SitePolicy(
             hosts=frozenset({f"[{name}]" if ":" in name else name for name in (*LOOPBACK, host)}.union(hosts)),
             origins=frozenset(origins),
+            https=tls is not None,
         )
-        address: Address = Tcp(host, port) if unix is None else UnixSocket(unix)
+        context = None if tls is None else tls_context(*tls)
+        address: Address = Tcp(host, port, context) if unix is None else UnixSocket(unix)
         async with self.opened(authenticator) as opened, sheltered() as nursery:
             application = opened.application
             server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits)

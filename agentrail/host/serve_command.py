@@ -49,6 +49,7 @@ class ServeOptions:
     host: str
     port: int
     unix: Path | None
+    tls: tuple[Path, Path] | None
     journal: Path | None
     keys: Path | None
     names: tuple[str, ...]
@@ -76,7 +77,12 @@ def main(argv: Sequence[str]) -> int:
 async def _serve(host: Host, said: str, options: ServeOptions) -> int:
     try:
         async with host.serving(
-            options.port, options.host, unix=options.unix, hosts=options.names, origins=options.origins
+            options.port,
+            options.host,
+            unix=options.unix,
+            tls=options.tls,
+            hosts=options.names,
+            origins=options.origins,
         ) as serving:
             print(f"agentrail serves {said} at {serving.entry}\nCtrl-C ends it.", flush=True)
             await trio.sleep_forever()
@@ -102,6 +108,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
     parser.add_argument("--host", default="127.0.0.1", help="the address (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=PORT, help=f"the port; 0: any (default: {PORT})")
     parser.add_argument("--unix", type=Path, metavar="PATH", help="a unix socket, in place of a port")
+    parser.add_argument("--tls", type=Path, nargs=2, metavar=("CERT", "KEY"), help="a certificate, and its key: PEM")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
     for option, about in MANY.items():
@@ -110,6 +117,8 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
     text, _, name = (given.file or "").partition(":")
     if text and not Path(text).is_file():
         parser.error(f"there is no file {text!r}")
+    if given.unix and given.tls:
+        parser.error("--tls is for a port: only this machine can reach a socket")
     file = Path(text) if text else None
     return ServeOptions(
         file,
@@ -117,6 +126,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         given.host,
         given.port,
         given.unix,
+        None if given.tls is None else (given.tls[0], given.tls[1]),
         given.journal,
         given.keys,
         tuple(given.name),

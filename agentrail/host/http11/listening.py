@@ -63,15 +63,6 @@ class Listening:
     listeners: Sequence[Listener]
 
 
-def tls_context(certificate: Path, key: Path | None = None) -> ssl.SSLContext:
-    """Return a context for a server with the *certificate* (PEM, with its chain) and its *key*, from TLS 1.2 on."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    context.load_cert_chain(certificate, key)
-    return context
-
-
 @asynccontextmanager
 async def opened(address: Address) -> AsyncGenerator[Listening]:
     """Listen at *address*; raise `CannotListen` if that is not possible."""

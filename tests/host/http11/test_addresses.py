@@ -12,7 +12,8 @@ import trio
 import trustme
 
 from agentrail.errors import CannotListen
-from agentrail.host.http11.listening import Tcp, UnixSocket, opened, tls_context
+from agentrail.host.http11.certificates import tls_context
+from agentrail.host.http11.listening import Tcp, UnixSocket, opened
 from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import everything, request, served, statuses
 

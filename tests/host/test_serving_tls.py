@@ -1,0 +1,155 @@
+"""`agentrail serve --tls`, its unix socket, and what is said of certificates and ports that cannot be used."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import sys
+from functools import partial
+from pathlib import Path
+from subprocess import PIPE
+from typing import Final
+
+import httpx
+import pytest
+import trio
+import trustme
+
+from agentrail.errors import BadChoice, CannotListen
+from agentrail.host.host_server import Host
+from agentrail.host.profiles import Profile
+from tests.host.hosted import scripted
+
+SERVE: Final = [sys.executable, "-m", "agentrail", "serve"]
+
+
+class Files:
+    """A certificate and its key, and such as cannot be used."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = trustme.CA()
+        own, other = authority.issue_cert("127.0.0.1"), authority.issue_cert("example.com")
+        own.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+        own.private_key_pem.write_to_path(folder / "key.pem")
+        other.private_key_pem.write_to_path(folder / "other.pem")
+        locked = own.private_key_pem.bytes().replace(b"BEGIN RSA PRIVATE", b"BEGIN PRIVATE")
+        (folder / "broken.pem").write_bytes(locked[: len(locked) // 2] + b"\n-----END PRIVATE KEY-----\n")
+        (folder / "empty.pem").touch()
+        self.client = ssl.create_default_context()
+        authority.configure_trust(self.client)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+async def said(process: trio.Process) -> str:
+    """Return what the process prints before it waits."""
+    assert process.stdout is not None
+    printed = b""
+    while b"Ctrl-C" not in printed:
+        piece = await process.stdout.receive_some()
+        assert piece, printed
+        printed += piece
+    return printed.decode()
+
+
+async def test_the_command_serves_by_tls(files: Files, tmp_path: Path) -> None:
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            started = partial(trio.run_process, cwd=tmp_path, stdout=PIPE, stderr=PIPE, check=False)
+            process = await nursery.start(started, [*SERVE, "--port", "0", "--tls", "cert.pem", "key.pem"])
+            found = re.search(r"at (https://127\.0\.0\.1:\d+)/#token=(\S+)", await said(process))
+            assert found is not None
+            async with httpx.AsyncClient(base_url=found[1], verify=files.client, trust_env=False) as client:
+                assert (await client.get("/v1/sessions")).status_code == 401
+                mine = {"authorization": f"Bearer {found[2]}"}
+                assert (await client.get("/v1/sessions", headers=mine)).json() == {"items": [], "next": None}
+                own = await client.get("/healthz", headers={"origin": found[1]})
+                plain = await client.get("/healthz", headers={"origin": found[1].replace("https", "http")})
+                assert (own.status_code, plain.status_code) == (200, 403)
+            process.terminate()
+            assert await process.wait() == 0
+
+
+async def test_the_command_serves_at_a_unix_socket(tmp_path: Path) -> None:
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            started = partial(trio.run_process, cwd=tmp_path, stdout=PIPE, stderr=PIPE, check=False)
+            process = await nursery.start(started, [*SERVE, "--unix", "socket"])
+            found = re.search(r"at unix:socket/#token=(\S+)", await said(process))
+            assert found is not None
+            transport = httpx.AsyncHTTPTransport(uds=str(tmp_path / "socket"))
+            async with httpx.AsyncClient(base_url="http://localhost", transport=transport) as client:
+                assert (await client.get("/v1/sessions")).status_code == 401
+                mine = {"authorization": f"Bearer {found[1]}"}
+                assert (await client.get("/v1/sessions", headers=mine)).json() == {"items": [], "next": None}
+            process.terminate()
+            assert await process.wait() == 0
+
+
+ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - it is refused
+
+BAD: Final = {
+    "no certificate": (["--tls", "gone.pem", "key.pem"], "gone.pem cannot be read: No such file or directory; give"),
+    "a key alone": (["--tls", "cert.pem"], "argument --tls: expected 2 arguments"),
+    "a socket": (["--tls", "cert.pem", "key.pem", "--unix", "s"], "--tls is for a port: only this machine"),
+    "everybody": (["--tls", "cert.pem", "key.pem", "--host", ANYWHERE], "or give the host an `authenticator`"),
+    "no such port": (["--port", "65536"], "cannot listen at 127.0.0.1:65536: there is no such port; choose another"),
+}
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("arguments", "told"), BAD.values(), ids=BAD)
+async def test_what_cannot_be_served_at_is_told(arguments: list[str], told: str, tmp_path: Path) -> None:
+    done = await trio.run_process([*SERVE, *arguments], cwd=tmp_path, capture_stderr=True, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+UNFIT: Final = {
+    "no key": ("cert.pem", "gone.pem", "gone.pem cannot be read: No such file or directory; give a file"),
+    "a folder": (".", "key.pem", "cannot be read: Is a directory; give a file"),
+    "another order": ("key.pem", "cert.pem", "key.pem has no certificate; give the certificate with its chain"),
+    "no key in it": ("cert.pem", "empty.pem", "empty.pem has no private key; give the key as PEM"),
+    "another key": ("cert.pem", "other.pem", "cert.pem; give the key that belongs to it"),
+    "a broken key": ("cert.pem", "broken.pem", "broken.pem cannot be used: "),
+}
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("certificate", "key", "told"), UNFIT.values(), ids=UNFIT)
+async def test_files_that_cannot_be_used_are_named(certificate: str, key: str, told: str, tmp_path: Path) -> None:
+    host = Host([Profile("desk", scripted("one"))])
+    with pytest.raises(CannotListen, match=told):
+        async with host.serving(tls=(tmp_path / certificate, tmp_path / key)):
+            pass
+
+
+async def test_a_key_with_a_password_is_not_asked_for(files: Files, tmp_path: Path) -> None:  # noqa: ARG001
+    command = ["openssl", "pkey", "-in", "key.pem", "-aes256", "-passout", "pass:x", "-out", "locked.pem"]
+    await trio.run_process(command, cwd=tmp_path)
+    done = await trio.run_process(
+        [*SERVE, "--tls", "cert.pem", "locked.pem"], cwd=tmp_path, capture_stderr=True, check=False
+    )
+    assert done.returncode == 2
+    assert "the key locked.pem has a password; take it off: `openssl pkey -in locked.pem" in done.stderr.decode()
+
+
+async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    async with Host([Profile("desk", scripted("one"))]).serving() as serving:
+        port = serving.url.rpartition(":")[2]
+        done = await trio.run_process([*SERVE, "--port", port], cwd=tmp_path, capture_stderr=True, check=False)
+    assert done.returncode == 2
+    told = done.stderr.decode()
+    assert f"agentrail: cannot listen at 127.0.0.1:{port}: " in told
+    assert "ddress already in use; choose another address or port" in told
+
+
+async def test_a_host_has_no_tls_at_a_socket(files: Files, tmp_path: Path) -> None:  # noqa: ARG001
+    host = Host([Profile("desk", scripted("one"))])
+    with pytest.raises(BadChoice, match="none with `unix`"):
+        async with host.serving(unix=tmp_path / "s", tls=(tmp_path / "cert.pem", tmp_path / "key.pem")):
+            pass
