@@ -14,9 +14,12 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import TurnAborted
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
+from agentrail.ports.failpoints import Failpoint
 from agentrail.runtime.diagnosis.figures import MOST_MODELS, Figures, Spread, TenantFigures
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.usage import Usage
+from tests.runtime.families import agent, task
+from tests.runtime.poison import crash_this_step
 
 Gauges: TypeAlias = tuple[dict[str, int], int, int, int, list[tuple[str, str]]]
 
@@ -213,3 +216,42 @@ async def test_an_abort_of_a_turn_is_told_to_its_caller_and_counted() -> None:
             await wait_all_tasks_blocked()
             await session.abort()
         assert figures.tenants["acme"].turns == {"aborted": 1}
+
+
+@tool
+async def crash(point: str) -> str:
+    """Crash the actor at the next step that comes to a failpoint."""
+    crash_this_step(Failpoint[point])
+    return "well"
+
+
+@pytest.mark.parametrize("point", ["APPEND", "APPENDED", "PUBLISH", "PUBLISHED"])
+async def test_a_step_that_crashes_its_actor_is_counted_once(point: str) -> None:
+    asks = say(calls=[call("crash", {"point": point})], usage=Usage(3, 2))
+    spec = SessionSpec(model=ScriptedModel([asks, "one", "two"]), tools=[crash])
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        figures = supervisor.figures()
+        session = await supervisor.spawn(spec, "a", tenant="acme")
+        crash_this_step(Failpoint[point])  # the step that takes the prompt
+        await session.ask("go")
+        crash_this_step(Failpoint[point])
+        await session.ask("and?")
+        assert supervisor.tree().children[0].restarts == 3
+        assert counted(figures) == seen(supervisor) == {"acme": ({"idle": 1}, 0, 0, 0, [])}
+        assert dict(figures.tenants["acme"].turns) == {"end": 2}
+        assert sum(each.used.total_tokens for each in figures.tenants["acme"].models.values()) == 5
+
+
+async def test_the_usage_of_a_sub_agent_is_counted_once() -> None:
+    helper = agent([say("found", usage=Usage(7, 1))])
+    asks = task("helper", usage=Usage(10, 1))
+    spec = SessionSpec(model=ScriptedModel([asks, say("well", usage=Usage(20, 1))]), agents={"helper": helper})
+    async with open_supervisor() as supervisor:
+        figures = supervisor.figures()
+        session = await supervisor.spawn(spec, "a", tenant="acme")
+        reply = await session.ask("hi")
+        assert reply.usage.total_tokens == 40
+        found = figures.tenants["acme"]
+        assert sum(each.used.total_tokens for each in found.models.values()) == 40
+        await wait_all_tasks_blocked()
+        assert counted(figures) == {"acme": ({"idle": 1}, 0, 0, 0, [])}
