@@ -122,8 +122,8 @@ def _less(kind: Kind) -> Newer:
     def apply(planting: Planting) -> None:
         emit = StepDraft.emit
 
-        def fewer(w: StepDraft, *events: Event) -> None:
-            emit(w, *(event for event in events if type(event).__name__ != kind.__name__))
+        def fewer(w: StepDraft, *events: Event, by: str = "") -> None:
+            emit(w, *(event for event in events if type(event).__name__ != kind.__name__), by=by)
 
         planting.put(StepDraft, "emit", fewer)
 

@@ -290,11 +290,11 @@ def retry_timer_not_set(p: Planting) -> None:
 def hole_in_the_numbers(p: Planting) -> None:
     emit = StepDraft.emit
 
-    def wrong(w: StepDraft, *events: Event) -> None:
+    def wrong(w: StepDraft, *events: Event, by: str = "") -> None:
         for event in events:
             if w.s.seq % 50 == 49:
                 w.s.seq += 1
-            emit(w, event)
+            emit(w, event, by=by)
 
     p.put(StepDraft, "emit", wrong)
 
