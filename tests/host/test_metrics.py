@@ -15,20 +15,26 @@ from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.events import AgentEnd, Gap
 from agentrail.host.access.api_keys import ApiKeys, new_key, written
 from agentrail.host.access.identity import Identity
+from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.answering.event_frames import EventFrames
-from agentrail.host.health.metric_families import FAMILIES, MetricFamily
-from agentrail.host.health.metric_families import written as lines_of
+from agentrail.host.answering.plugin_calls import GivenBody
+from agentrail.host.health.metric_calls import AT_ONCE, MetricCalls
+from agentrail.host.health.metric_families import FAMILIES, MetricFamily, head, lines
+from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.diagnosis.figures import BOUNDS
 from agentrail.runtime.events.subscription import Policy
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.usage import Usage
+from agentrail.wire.calls import CALLS
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_host import chat, until
 
 Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
+
+NO_REQUEST: Final = HttpRequest("GET", "/metrics", "", (), "", GivenBody(b""))
 
 HISTOGRAM: Final = "agentrail_abort_seconds"
 
@@ -210,7 +216,7 @@ async def test_hostile_names_of_tenants_are_labels(tenant: str) -> None:
 )
 def test_any_text_is_a_label(value: str) -> None:
     family = MetricFamily("agentrail_test_total", "counter", "A test.", ("model",))
-    text = lines_of(family, [((value,), 3.0), (("other",), 4)])
+    text = head(family) + lines(family, [((value,), 3.0), (("other",), 4)])
     text.encode()
     (found,) = text_string_to_metric_families(text)
     wanted = value.replace("\ud800", "\ufffd")
@@ -218,6 +224,22 @@ def test_any_text_is_a_label(value: str) -> None:
         ({"model": wanted}, 3.0),
         ({"model": "other"}, 4.0),
     ]
+
+
+async def test_many_tenants_are_written_in_pieces_and_none_is_left_out() -> None:
+    async with open_supervisor() as supervisor:
+        figures = supervisor.figures()
+        for number in range(AT_ONCE * 3 + 1):
+            figures.of(f"t{number}").use("demo", Usage(1, 1))
+        calls = MetricCalls(figures)
+        operator = Identity("ops", "root", frozenset(["observe", "operate"]))
+        exchange = CallRequest(NO_REQUEST, CALLS["metrics"], operator, "", HostLimits())
+        answer = await calls.metrics(exchange)
+    assert isinstance(answer.content, bytes)
+    found = read(answer.content.decode())
+    queued = {dict(labels)["tenant"] for name, labels in found if name == "agentrail_queued_prompts"}
+    assert queued == {f"t{number}" for number in range(AT_ONCE * 3 + 1)}
+    assert of(found, "agentrail_tokens_total", tenant="t30", model="demo", kind="input") == 1
 
 
 # Slow clients

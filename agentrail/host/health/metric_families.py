@@ -81,28 +81,29 @@ _SPECIAL: Final = re.compile(r'[\\"\n]')
 _ESCAPED: Final[Mapping[str, str]] = MappingProxyType({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
-def written(family: MetricFamily, samples: Iterable[Sample]) -> str:
-    """Return the lines of a metric that is no histogram."""
-    return _head(family) + "".join([_line(family.name, family.labels, *sample) for sample in samples])
+def head(family: MetricFamily) -> str:
+    """Return the lines before the samples of a metric."""
+    return f"# HELP {family.name} {family.about}\n# TYPE {family.name} {family.kind}\n"
 
 
-def written_histogram(
+def lines(family: MetricFamily, samples: Iterable[Sample]) -> str:
+    """Return the lines with samples of a metric that is no histogram."""
+    return "".join([_line(family.name, family.labels, *sample) for sample in samples])
+
+
+def histogram_lines(
     family: MetricFamily, bounds: Sequence[float], spreads: Iterable[tuple[Sequence[str], Sequence[int], float]]
 ) -> str:
     """Return the lines of a histogram: of each, the values of its labels, the counts by range, and the sum."""
-    lines = [_head(family)]
+    found: list[str] = []
     for labels, counts, total in spreads:
         below = 0
         for bound, count in zip((*bounds, math.inf), counts, strict=True):
             below += count
-            lines.append(_line(f"{family.name}_bucket", (*family.labels, "le"), (*labels, _number(bound)), below))
-        lines.append(_line(f"{family.name}_sum", family.labels, labels, total))
-        lines.append(_line(f"{family.name}_count", family.labels, labels, below))
-    return "".join(lines)
-
-
-def _head(family: MetricFamily) -> str:
-    return f"# HELP {family.name} {family.about}\n# TYPE {family.name} {family.kind}\n"
+            found.append(_line(f"{family.name}_bucket", (*family.labels, "le"), (*labels, _number(bound)), below))
+        found.append(_line(f"{family.name}_sum", family.labels, labels, total))
+        found.append(_line(f"{family.name}_count", family.labels, labels, below))
+    return "".join(found)
 
 
 def _line(name: str, labels: Sequence[str], values: Sequence[str], figure: float) -> str:
