@@ -13,7 +13,6 @@ import trio
 from agentrail.app.shutdown_time import check_time, ending
 from agentrail.app.spec import SessionSpec, Specs, check_spec
 from agentrail.errors import (
-    BadChoice,
     NoTrioRun,
     SessionExists,
     SessionStored,
@@ -26,13 +25,14 @@ from agentrail.reprs import in_brackets
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
 from agentrail.runtime.supervision.opening import Opening
-from agentrail.values.spelling import checked
+from agentrail.values.spelling import check_choice, check_text, checked
 
 if TYPE_CHECKING:
     from agentrail.app import preload as bringing
     from agentrail.app import wiring
     from agentrail.app.model_registry import Factory
-    from agentrail.ports.journal import Journal, SessionFilter, StoredSession
+    from agentrail.core.vocabulary.state import State
+    from agentrail.ports.journal import Journal, SessionFilter, StoredAnswer, StoredSession
     from agentrail.ports.retention import Retention
     from agentrail.runtime import commands
     from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
@@ -84,16 +84,18 @@ class Supervisor:
         owner: str = "",
         title: str = "",
         labels: Iterable[str] = (),
+        command: str | None = None,
     ) -> SessionHandle:
         """Start a session and return its handle; raise an error that says why if it cannot start.
 
         After a crash, a `transient` session is started again from its records; a `temporary` one is not. `stored`
-        finds sessions by *tenant*, *owner* and *labels*; title and labels can be changed by `session.label`.
+        finds sessions by *tenant*, *owner* and *labels*; `session.label` changes title and labels. By `answered`, a
+        stored session is known as that of the *command* id.
         """
         check_spec(spec)
         if not isinstance(cast("object", id), str | None):
             raise WrongType.of("id", id, ID_WANTED)
-        _check_choice("restart", restart, RESTARTS[1:])
+        check_choice("restart", restart, RESTARTS[1:])
         session_id = new_id() if id is None else id
         await bringing.bring_beside(spec)
         state, code = wiring.new_session(session_id, spec, self._sessions.shared.model)
@@ -102,7 +104,7 @@ class Supervisor:
         if stored_code is None or stored_code.spec is not spec:
             stored_code = wiring.StoredCode(self._sessions, self._specs, spec)
             self._last_code = weakref.ref(stored_code)
-        return await self._sessions.start(self._node, state, code, stored_code, restart)
+        return await self._sessions.start(self._node, state, code, stored_code, restart, command=command)
 
     async def resume(
         self,
@@ -120,11 +122,11 @@ class Supervisor:
         session is not stored, or the code does not fit; raise `SessionHeld` if another supervisor has it. With
         *take_over*, it is stopped there, and goes on here.
         """
-        _check_text("id", id)
+        check_text("id", id)
         if spec is not None:
             check_spec(spec)
-        _check_choice("restart", restart, RESTARTS[1:])
-        _check_choice("recovery", recovery, RECOVERIES)
+        check_choice("restart", restart, RESTARTS[1:])
+        check_choice("recovery", recovery, RECOVERIES)
         if spec is not None:
             await bringing.bring_beside(spec)
         code = wiring.StoredCode(self._sessions, self._specs, spec, pause=recovery == "pause")
@@ -144,7 +146,7 @@ class Supervisor:
         labels: Iterable[str] = (),
     ) -> SessionHandle:
         """Return the session of this id: the running one, else the stored one resumed, else a new one as by `spawn`."""
-        _check_text("id", id)
+        check_text("id", id)
         while True:
             try:
                 return await self.spawn(
@@ -164,22 +166,22 @@ class Supervisor:
         *,
         at: int | None = None,
         id: str | None = None,  # noqa: A002 - what users call it
+        command: str | None = None,
     ) -> SessionHandle:
         """Start a new session with the history of a stored one, up to record *at* or to its last record.
 
         The origin need not run: a session that has ended or was set aside can be forked too. The code comes from
         *spec*, else from the running origin, else from `specs` by the name of the origin's specification.
         """
-        _check_text("origin", origin)
+        check_text("origin", origin)
         if id is not None:
-            _check_text("id", id)
+            check_text("id", id)
         if spec is not None:
             check_spec(spec)
             await bringing.bring_beside(spec)
-        elif origin in self._sessions.tree.sessions:
-            return await self.session(origin).fork(at, id)
-        find_code = wiring.StoredCode(self._sessions, self._specs, spec)
-        return await self._sessions.fork(self._node, origin, at, new_id() if id is None else id, find_code)
+        here = self._sessions.code_of(origin) if spec is None else None
+        find_code = here or wiring.StoredCode(self._sessions, self._specs, spec)
+        return await self._sessions.fork(self._node, origin, at, new_id() if id is None else id, find_code, command)
 
     async def stored(
         self, wanted: SessionFilter | None = None, after: StoredSession | None = None, limit: int = 1000
@@ -192,6 +194,15 @@ class Supervisor:
         asked = commands.filter_of(wanted)
         return await self._sessions.stored(asked, commands.listed_of(after), commands.counted("limit", limit))
 
+    async def state(self, id: str) -> State:  # noqa: A002 - as above
+        """Return the state of a stored session after its last record, without starting it: also of an ended one."""
+        check_text("id", id)
+        return await self._sessions.state(id)
+
+    async def answered(self, id: str, command: str) -> StoredAnswer | None:  # noqa: A002 - as above
+        """Return the command and the answer that a stored session has under a command id; `None` if it has none."""
+        return await self._sessions.answer(id, command)
+
     async def delete(self, id: str) -> None:  # noqa: A002 - what users call it
         """Delete a stored session for good, with its sub-agents; its id can be used again.
 
@@ -199,7 +210,7 @@ class Supervisor:
         own and stay. Raise `SessionStillRuns` if the session is in this supervisor, `SessionHeld` if another one runs
         it. If the call is cancelled or the process ends, the session stays refused, and the next call goes on.
         """
-        _check_text("id", id)
+        check_text("id", id)
         await forgetting.delete_stored(self._sessions, id)
 
     async def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:  # noqa: A002 - as above
@@ -208,8 +219,8 @@ class Supervisor:
         Its prompts, answers, thoughts, arguments and results of tools, reasons, and texts in the states of plugins are
         gone for good. The session still comes back, and its records say when that was done, and *by* whom.
         """
-        _check_text("id", id)
-        _check_text("by", by)
+        check_text("id", id)
+        check_text("by", by)
         numbers = commands.counted("first", first), None if last is None else commands.counted("last", last)
         return await forgetting.redact_stored(self._sessions, id, *numbers, by)
 
@@ -228,8 +239,8 @@ class Supervisor:
         it is ready. To stop it, it is cancelled and then has *shutdown* seconds to end.
         """
         wiring.check_service(service)
-        _check_text("name", name)
-        _check_choice("restart", restart, RESTARTS)
+        check_text("name", name)
+        check_choice("restart", restart, RESTARTS)
         await self._node.start(wiring.service(service, name, restart, shutdown, start_timeout))
 
     async def start_supervisor(
@@ -242,8 +253,8 @@ class Supervisor:
         restart: Literal["permanent", "transient", "temporary"] = "permanent",
     ) -> Supervisor:
         """Start a supervisor as a child of this one; if it fails, it is started again with the children that it had."""
-        _check_text("name", name)
-        _check_choice("restart", restart, RESTARTS)
+        check_text("name", name)
+        check_choice("restart", restart, RESTARTS)
         policy = wiring.policy(strategy, max_restarts, period)
         node, child = wiring.supervisor(self._node, name, policy, restart)
         await self._node.start(child)
@@ -278,16 +289,6 @@ class Supervisor:
     def crashes(self) -> tuple[CrashReport, ...]:
         """Return the reports of the last crashes in the whole tree, the oldest first."""
         return tuple(self._sessions.tree.reports)
-
-
-def _check_text(name: str, found: object) -> None:
-    if not isinstance(found, str):
-        raise WrongType.of(name, found, "text")
-
-
-def _check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
-    if found not in choices:
-        raise BadChoice.among(name, found, choices)
 
 
 @checked

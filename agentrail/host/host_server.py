@@ -51,6 +51,7 @@ log = logging.getLogger("agentrail.host")
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 NO_TLS: Final = "none with `unix`: only this machine can reach the socket"
+NEEDS_PEOPLE: Final = "False, or give the host an `authenticator`: without one, there is only one user"
 NEEDS_KEYS: Final = "`127.0.0.1`, `::1` or `localhost`, or give the host an `authenticator`"
 
 
@@ -102,7 +103,11 @@ class Host:
         journal: Journal | None = None,
         limits: HostLimits = DEFAULTS,
         checks: HostChecks = NO_CHECKS,
+        four_eyes: bool = False,
     ) -> None:
+        """Make a host; with *four_eyes*, nobody decides about a held call that they have asked for."""
+        if four_eyes and authenticator is None:
+            raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
         check_checks(checks)
         self._checks = checks
         self._profiles = ProfileTable(profiles)
@@ -110,6 +115,7 @@ class Host:
         self._authenticator = authenticator
         self._journal = journal
         self.limits = limits
+        self._four_eyes = four_eyes
 
     @asynccontextmanager
     async def serving(
@@ -202,9 +208,10 @@ class Host:
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, self._rows, turns, frames, streams, nursery)
-        life, deciding = SessionCalls(sessions, supervisor, stored), SteeringCalls(sessions)
+        life, deciding = SessionCalls(sessions, supervisor, stored), SteeringCalls(sessions, four_eyes=self._four_eyes)
         looking = ViewCalls(sessions, frames, streams)
         about = HostCalls(readiness.look)
+        listing = ListingCalls(self._rows, sessions, supervisor, four_eyes=self._four_eyes)
         functions: Mapping[str, CarryOut] = {
             "chat": talking.chat,
             "stream": talking.stream,
@@ -216,14 +223,10 @@ class Host:
             "fork": life.fork,
             "upload": files.upload,
             "steer": talking.steer,
-            "abort": deciding.abort,
-            "approve": deciding.approve,
-            "reject": deciding.reject,
-            "respond": deciding.respond,
-            "compact": deciding.compact,
-            "switch_model": deciding.switch_model,
+            **_deciding(deciding),
             "tree": life.tree,
-            "commands": ListingCalls(self._rows).commands,
+            "approvals": listing.approvals,
+            "commands": listing.commands,
             "events": looking.events,
             "messages": looking.messages,
             "health": about.health,
@@ -239,3 +242,17 @@ class Host:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
+
+
+def _deciding(calls: SteeringCalls) -> Mapping[str, CarryOut]:
+    """Return the functions for the calls that change the course of a session."""
+    return {
+        "abort": calls.abort,
+        "approve": calls.approve,
+        "reject": calls.reject,
+        "respond": calls.respond,
+        "compact": calls.compact,
+        "switch_model": calls.switch_model,
+        "change_tools": calls.change_tools,
+        "change_plugins": calls.change_plugins,
+    }

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, cast
 from weakref import WeakValueDictionary
 
 import trio
 
 from agentrail.app.supervisor import Supervisor
-from agentrail.errors import FilesNotTaken, ScopeMissing, SessionAsleep, TooManySessions, UnknownSession
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import (
+    FilesNotTaken,
+    ScopeMissing,
+    SessionAsleep,
+    SessionNotAlive,
+    SpecMissing,
+    TooManySessions,
+    UnknownAgent,
+    UnknownSession,
+)
 from agentrail.host.access.identity import Identity
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
 from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.profiles import Offered
 from agentrail.host.uploaded.session_files import Storage
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.sandbox import Receiver
@@ -23,7 +34,7 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.wire.calls import HostCall
 from agentrail.wire.limits import HostLimits
-from agentrail.wire.public_ids import SessionName, named
+from agentrail.wire.public_ids import SessionName, beginning, named, read_internal
 
 log = logging.getLogger("agentrail.host")
 
@@ -33,6 +44,12 @@ TELL_PARENT: Final = "upload them to the session of that agent"
 NO_SANDBOX: Final = "its `SessionSpec` has no `sandbox`"
 NO_RECEIVER: Final = "its sandbox has no `receive` and no `remove`"
 GIVE_SANDBOX: Final = "have the operator give it one, such as `LocalSandbox(folder)`"
+
+PAGE: Final = 1000
+"""How many stored sessions are listed at once, if all are wanted."""
+
+FEW: Final = 16
+"""How many are listed at once at least, as some of them may be passed over."""
 
 
 def check_scope(call: HostCall, who: Identity) -> None:
@@ -86,8 +103,16 @@ class HostedSessions:
         return name
 
     async def running(self, name: SessionName) -> SessionHandle:
-        """Return the session *name*, which is brought back if it is only stored; raise `UnknownSession` if none is."""
-        handle = self.here(name) or await self._supervisor.resume(name.internal)
+        """Return the session *name*, which is brought back if it is only stored; raise `UnknownSession` if none is.
+
+        A sub-agent is brought back by its parent: alone, it would be a session of its own.
+        """
+        handle = self.here(name)
+        if handle is None and name != name.root:
+            await self.stored(name)
+            await self.running(name.root)
+            raise SessionNotAlive(name.visible, "it has ended, or its parent is bringing it back")
+        handle = handle or await self._supervisor.resume(name.internal)
         await woken(handle)
         self._turns.of(handle)
         return handle
@@ -99,16 +124,25 @@ class HostedSessions:
         except UnknownSession:
             return None
 
+    async def offered(self, session: SessionHandle) -> Offered:
+        """Return what *session* may be given by name while it runs; raise `SpecMissing` if its profile is gone."""
+        try:
+            return await self._specs.offered(session)
+        except UnknownAgent as gone:
+            raise SpecMissing(session.id, session.inspect().setup.spec) from gone
+
     async def parted(self, name: SessionName) -> None:
         """End the session *name* if it runs here, so that it can be erased."""
         handle = self.here(name)
         if handle is not None:
             await handle.stop()
 
-    async def forked(self, origin: SessionName, name: SessionName, at: int | None) -> SessionHandle:
+    async def forked(
+        self, origin: SessionName, name: SessionName, at: int | None, command: str | None = None
+    ) -> SessionHandle:
         """Start a session with the past of *origin*, up to its record *at*."""
         async with self._room(name.tenant):
-            handle = await self._supervisor.fork(origin.internal, at=at, id=name.internal)
+            handle = await self._supervisor.fork(origin.internal, at=at, id=name.internal, command=command)
         self._specs.forked(origin.internal, name.internal)
         self._turns.of(handle)
         return handle
@@ -138,6 +172,36 @@ class HostedSessions:
         )
         return None
 
+    async def state(self, name: SessionName) -> State:
+        """Return the state of a session, also of one that has ended or sleeps; it is neither started nor woken."""
+        handle = self.here(name)
+        if handle is not None:
+            with suppress(SessionAsleep):
+                return handle.inspect()
+        await self.stored(name)  # raises for a missing one as for a foreign one
+        return await self._supervisor.state(name.internal)
+
+    async def listed(
+        self, wanted: SessionFilter, after: SessionName | None = None, most: int | None = None
+    ) -> list[StoredSession]:
+        """Return the first sessions after *after* of the tenant, and maybe the owner, that *wanted* names, by id.
+
+        Those in the journal that are not the host's are left out, and so are sub-agents. All ids of the host's begin
+        with the tenant, so no others are read but those between them.
+        """
+        first = beginning(wanted.tenant or "", wanted.owner)
+        place = StoredSession(first if after is None else after.internal, 0)
+        size = PAGE if most is None else min(PAGE, max(most, FEW))
+        found: list[StoredSession] = []
+        while most is None or len(found) < most:
+            page = await self._supervisor.stored(wanted, place, size)
+            found += [each for each in page if _is_root(each.session_id)]
+            if len(page) < size or not page[-1].session_id.startswith(first):
+                break
+            place = page[-1]
+        found = [each for each in found if each.session_id.startswith(first)]
+        return found[:most]
+
     async def stored(self, name: SessionName) -> StoredSession:
         """Return the summary of a stored session; raise `UnknownSession` if there is none."""
         head, last = name.internal[:-1], name.internal[-1]
@@ -148,13 +212,19 @@ class HostedSessions:
         raise UnknownSession(name.visible)
 
     async def opened(
-        self, who: Identity, context: RequestContext, name: SessionName, title: str = "", labels: Sequence[str] = ()
+        self,
+        who: Identity,
+        context: RequestContext,
+        name: SessionName,
+        title: str = "",
+        labels: Sequence[str] = (),
+        command: str | None = None,
     ) -> SessionHandle:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
         spec = await self._specs.new(context)
         async with self._room(who.tenant):
             handle = await self._supervisor.spawn(
-                spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels
+                spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command
             )
         self._specs.started(name.internal, spec)
         self._turns.of(handle)
@@ -165,8 +235,7 @@ class HostedSessions:
         """Let a new session start; raise `TooManySessions` if *tenant* has too many. One starts after the other."""
         most = self._limits.sessions
         async with self._doors.setdefault(tenant, trio.Lock()):
-            found = await self._supervisor.stored(SessionFilter(tenant=tenant, ended=False), None, most)
-            if len(found) >= most:
+            if len(await self.listed(SessionFilter(tenant=tenant, ended=False), None, most)) >= most:
                 raise TooManySessions(most)
             yield
 
@@ -174,3 +243,9 @@ class HostedSessions:
 def _storage(sandbox: object) -> Storage | None:
     """Return *sandbox* if it takes files; else `None`."""
     return cast("Storage", sandbox) if isinstance(sandbox, Receiver) else None
+
+
+def _is_root(session_id: str) -> bool:
+    """Whether a session of a host has this id, and is no sub-agent."""
+    name = read_internal(session_id)
+    return name is not None and name == name.root

@@ -14,8 +14,9 @@ from agentrail.host.plugins.host_context import providers_of
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.plugins.reaching import reaching
 from agentrail.host.plugins.rows import HostPluginRow
-from agentrail.host.profiles import ProfileTable
+from agentrail.host.profiles import Offered, Profile, ProfileTable
 from agentrail.ports.sandbox import Sandbox
+from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.values.messages import Message
 
@@ -46,22 +47,34 @@ class HostedSpecs:
     async def new(self, context: RequestContext) -> SessionSpec:
         """Return the specification for a new session; raise `UnknownAgent` if no profile fits."""
         profile = await self._profiles.find(context)
-        spec = await self._profiles.spec_of(profile, context)
+        return self._reaching(profile, await self._profiles.spec_of(profile, context))
+
+    async def offered(self, session: SessionHandle) -> Offered:
+        """Return what a session may be given by name while it runs."""
+        context = no_request(session.id, session.inspect().setup.spec)
+        profile = await self._profiles.find(context)
+        return profile.offered(await self._profiles.spec_of(profile, context))
+
+    def _reaching(self, profile: Profile, spec: SessionSpec) -> SessionSpec:
         providers = providers_of(self._row, (), profile.context_providers, profile.id)
         return reaching(spec, self._row, providers, self._context_of, self._messages_of)
 
     async def returning(self, wanted: SpecWanted) -> SessionSpec:
         """Return the specification of a stored session that comes back; raise `SpecMissing` if its profile is gone."""
         await self._ready.wait()
+        context = no_request(wanted.session_id, wanted.name)
         try:
-            spec = await self.new(no_request(wanted.session_id, wanted.name))
+            profile = await self._profiles.find(context)
         except UnknownAgent as gone:
             raise SpecMissing(wanted.session_id, wanted.name) from gone
+        spec = await self._profiles.spec_of(profile, context)
+        if profile.tools or profile.plugins:
+            spec = profile.with_given(spec, await self.supervisor.state(wanted.session_id))
         self._sandboxes[wanted.session_id] = spec.sandbox
         if wanted.session_id not in self._awaited:  # `_listen` may ask for it once more
             self._awaited.add(wanted.session_id)
             self._nursery.start_soon(self._listen, wanted.session_id)
-        return spec
+        return self._reaching(profile, spec)
 
     def started(self, session_id: str, spec: SessionSpec) -> None:
         """Note that a new session has this specification."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from agentrail.app.spec import Built, SessionSpec, SpecWanted, check_spec
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadProfile, UnknownAgent, WrongType
+from agentrail.hooks.attachments import unkeyed
+from agentrail.hooks.plugin import Attachable
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
+from agentrail.ports.tool import ToolSource
+from agentrail.tools import as_tool
 from agentrail.values.foreign import named
 from agentrail.values.value import Authored
 
@@ -26,6 +31,39 @@ class Profile(Authored, gc=True):
     """
     context_providers: Sequence[ContextProvider] = ()
     """Functions that add context to each turn of these sessions."""
+    tools: Sequence[object] = ()
+    """Tools that a session may be given by name while it runs, beside those of the specification."""
+    plugins: Sequence[Attachable] = ()
+    """Session plugins that a session may be given by key while it runs, beside those of the specification."""
+
+    def offered(self, spec: SessionSpec) -> Offered:
+        """Return what sessions with *spec* may be given by name: also what *spec* has, if it was taken away."""
+        tools = {_tool_name(tool): tool for tool in (*spec.tools, *self.tools)}
+        return Offered(tools, {unkeyed(plugin)[0]: plugin for plugin in (*spec.plugins, *self.plugins)})
+
+    def with_given(self, spec: SessionSpec, stored: State) -> SessionSpec:
+        """Return *spec* with what the session *stored* was given by name while it ran."""
+        changes = {change.key for change in stored.changes if change.seat is not None}
+        keys = {*changes, *(seat.key for seat in stored.seats)} - {unkeyed(plugin)[0] for plugin in spec.plugins}
+        names = {*stored.tools, *(attached.source for attached in stored.tools.values())}
+        names -= {_tool_name(tool) for tool in spec.tools}
+        return spec.but(
+            tools=(*spec.tools, *(tool for tool in self.tools if _tool_name(tool) in names)),
+            plugins=(*spec.plugins, *(plugin for plugin in self.plugins if unkeyed(plugin)[0] in keys)),
+        )
+
+
+class Offered(NamedTuple):
+    """What a session may be given by name."""
+
+    tools: Mapping[str, object]
+    """Tools and sources of tools, by name."""
+    plugins: Mapping[str, Attachable]
+    """Session plugins, by key."""
+
+
+def _tool_name(given: object) -> str:
+    return given.name if isinstance(given, ToolSource) else as_tool(given).spec.name
 
 
 ProfileOf: TypeAlias = Callable[[RequestContext], Profile | Awaitable[Profile | None] | None]

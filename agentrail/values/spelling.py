@@ -10,7 +10,7 @@ from inspect import unwrap
 from types import FunctionType, MappingProxyType
 from typing import Final, ParamSpec, TypeAlias, TypeVar, cast
 
-from agentrail.errors import UnknownArgument, UnknownField, WrongType
+from agentrail.errors import BadChoice, UnknownArgument, UnknownField, WrongType
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -114,3 +114,15 @@ def _kinds(annotation: str, known: Mapping[str, object]) -> Kinds:
             return ()
         found += (float, int) if kind is float else (kind,)
     return tuple(found)
+
+
+def check_text(name: str, found: object) -> None:
+    """Raise `WrongType` if *found*, the argument called *name*, is no text."""
+    if not isinstance(found, str):
+        raise WrongType.of(name, found, "text")
+
+
+def check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
+    """Raise `BadChoice` if *found*, the argument called *name*, is none of *choices*."""
+    if found not in choices:
+        raise BadChoice.among(name, found, choices)

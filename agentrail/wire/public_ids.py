@@ -54,6 +54,11 @@ class SessionName(NamedTuple):
         return f"{MARK}.{escaped(self.tenant)}.{escaped(self.user)}.{self.name}"
 
     @property
+    def root(self) -> SessionName:
+        """The session itself; of a sub-agent, that at the top."""
+        return self._replace(name=self.name.partition(".")[0])
+
+    @property
     def visible(self) -> str:
         """The id that clients of the tenant see."""
         return f"{escaped(self.user)}.{self.name}"
@@ -93,6 +98,25 @@ def named(tenant: str, user: str, visible: str) -> SessionName:
     return found
 
 
+def held_id(session: SessionName, user: str, visible: str) -> str | None:
+    """Return the id in the journal of what waits for a person, a call or a question of *session* or its sub-agents.
+
+    *visible* is the id that the *user* sees. Return `None` if it can be none of this session.
+    """
+    head, _, own = visible.rpartition(":")
+    try:
+        whose = named(session.tenant, user, head).internal
+    except UnknownSession:
+        return None
+    is_here = whose == session.internal or whose.startswith(f"{session.internal}.")
+    return f"{whose}:{own}" if is_here and own else None
+
+
+def beginning(tenant: str, user: str | None = None) -> str:
+    """Return what the ids in the journal of all sessions of a tenant, or of one of its users, begin with."""
+    return f"{MARK}.{escaped(tenant)}." + ("" if user is None else f"{escaped(user)}.")
+
+
 def read_internal(internal: str) -> SessionName | None:
     """Return whose session this is, by its id in the journal; `None` if no host has made the id."""
     mark, *parts = internal.split(".", 3)
@@ -104,7 +128,7 @@ def read_internal(internal: str) -> SessionName | None:
 
 @lru_cache(KEPT)  # it is asked for each event
 def visible(internal: str) -> str:
-    """Return an id in the journal as clients see it; what no host has made stays as it is."""
+    """Return an id in the journal, of a session or of what waits in it, as clients see it; others stay as they are."""
     found = read_internal(internal)
     return internal if found is None else found.visible
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, cast
 
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionForked
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart
 from agentrail.wire.public_ids import visible
@@ -28,10 +29,19 @@ REPLY: Final = "reply"
 PROBLEM: Final = "problem"
 """Name of the last frame of a stream that ends by an error: a problem document."""
 
-WITH_SESSION: Final[Mapping[type[Event], str]] = MappingProxyType(
-    {SessionForked: "origin", SubAgentEvent: "child", SubagentEnd: "child", SubagentStart: "child"}
+WITH_SESSION: Final[Mapping[type[Event], tuple[str, ...]]] = MappingProxyType(
+    {
+        ApprovalRequired: ("approval_id", "path"),
+        ApprovalResolved: ("approval_id",),
+        AskUser: ("ref", "path"),
+        SessionForked: ("origin",),
+        SubAgentEvent: ("child",),
+        SubagentEnd: ("child",),
+        SubagentStart: ("child",),
+        UserResponded: ("ref",),
+    }
 )
-"""Fields of events that have the id of a session."""
+"""Fields of events that have ids of sessions, or ids that begin with one."""
 
 MAX_DIGITS: Final = 18
 """The most digits of each number of a cursor."""
@@ -69,11 +79,15 @@ def as_seen(envelope: Envelope) -> Envelope:
     )
 
 
+def _visible(found: object) -> object:
+    return visible(found) if isinstance(found, str) else tuple(map(visible, cast("tuple[str, ...]", found)))
+
+
 def _seen(event: Event) -> Event:
-    name = WITH_SESSION.get(type(event))
-    if name is None:
+    names = WITH_SESSION.get(type(event))
+    if names is None:
         return event
-    changes: dict[str, object] = {name: visible(getattr(event, name))}
+    changes = {name: _visible(getattr(event, name)) for name in names}
     if isinstance(event, SubAgentEvent):
         changes["event"] = _seen(event.event)
     return event.but(**changes)

@@ -63,6 +63,10 @@ class HeldView(View):
     """Family of commands that `always` would let pass; null if that is not possible."""
     path: tuple[str, ...]
     """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
+    since: int = 0
+    """Since when it waits, in milliseconds since 1970; 0 if that is not known."""
+    asked_by: tuple[str, ...] = ()
+    """Who asked for the turn of the call: who began it, and who steered it; empty if no user did."""
     session: str = ""
     """Id of the session to which the decision is sent."""
 
@@ -334,8 +338,8 @@ class ReadyView(View):
 
 V = TypeVar("V", bound=View)
 
-_WITH_SESSION: Final[Mapping[type[View], str]] = {ChildShown: "name", TaskView: "child"}
-"""Fields, beside `session`, that have the id of a session."""
+_WITH_SESSION: Final[Mapping[type[View], str]] = {ChildShown: "name", HeldView: "id", TaskView: "child"}
+"""Fields, beside `session`, that have the id of a session, or one that begins with it."""
 
 
 def view(cls: type[V], shown: object, session: str = "") -> V:

@@ -65,6 +65,7 @@ async def open_desk(
     journal: Journal | None = None,
     limits: HostLimits = LIMITS,
     keys: ApiKeys | None = None,
+    four_eyes: bool = False,
     on_plugin_error: OnPluginError | None = None,
     checks: HostChecks = NO_CHECKS,
 ) -> AsyncGenerator[Desk, None]:
@@ -77,6 +78,7 @@ async def open_desk(
         journal=journal,
         limits=limits,
         checks=checks,
+        four_eyes=four_eyes,
     )
     async with host.serving() as serving:
         clients = {

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import PromptReceived, SessionForked
+from agentrail.values.events.people import ApprovalRequired, AskUser, UserResponded
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta
 from agentrail.values.events.tools import SubAgentEvent, SubagentStart
@@ -80,15 +81,18 @@ def test_a_heartbeat_is_a_comment() -> None:
 
 
 def test_the_fields_with_ids_of_sessions_are_those_that_say_so() -> None:
-    named = {event: set(event.__struct_fields__) & {"child", "origin", "session", "session_id"} for event in EVENTS}
-    assert {event: {field} for event, field in WITH_SESSION.items()} == {event: f for event, f in named.items() if f}
+    begins = {"approval_id", "child", "origin", "session", "session_id"}
+    waits = {AskUser: {"ref", "path"}, ApprovalRequired: {"approval_id", "path"}, UserResponded: {"ref"}}
+    named = {event: (set(event.__struct_fields__) & begins) | waits.get(event, set()) for event in EVENTS}
+    assert {event: set(fields) for event, fields in WITH_SESSION.items()} == {e: f for e, f in named.items() if f}
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
 def test_no_event_tells_a_tenant(event: type[Event]) -> None:
-    secret, field = "h.acme.bob.main", WITH_SESSION.get(event)
+    secret = "h.acme.bob.main"
     made = event_sample(event).event
-    envelope = Envelope(secret, 1, 0, 0, 0, 0, made.but(**{field: secret}) if field else made, (secret, "call-1"))
+    ids = {name: (secret, "call-1") if name == "path" else f"{secret}:a1" for name in WITH_SESSION.get(event, ())}
+    envelope = Envelope(secret, 1, 0, 0, 0, 0, made.but(**ids), (secret, "call-1"))
     assert b"acme" not in event_frame(envelope)
 
 

@@ -34,9 +34,19 @@ from agentrail.wire.views import (
 )
 
 SESSION = "h.acme.bob.main"
-HELD = HeldCall("a1", "approval", "c1", "shell", freeze_object({"cmd": "h.acme.x"}), "why?", path=(SESSION, "c0"))
+HELD = HeldCall(
+    f"{SESSION}:a1",
+    "approval",
+    "c1",
+    "shell",
+    freeze_object({"cmd": "h.acme.x"}),
+    "why?",
+    path=(SESSION, "c0"),
+    since=5,
+    asked_by=("ann",),
+)
 HELD_SEEN = {
-    "id": "a1",
+    "id": "bob.main:a1",
     "kind": "approval",
     "call_id": "c1",
     "tool": "shell",
@@ -46,6 +56,8 @@ HELD_SEEN = {
     "expires_at": None,
     "family": None,
     "path": ["bob.main", "c0"],
+    "since": 5,
+    "asked_by": ["ann"],
     "session": "bob.main",
 }
 USED = {

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Final
 
 import trio
 
 from agentrail.app.supervisor import Supervisor
+from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionOpened
 from agentrail.errors import BadQuery, ScopeMissing, SessionExists, SessionStored, UnknownSession
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, woken
@@ -49,8 +48,18 @@ class SessionCalls:
         body = await exchange.body(OpenBody)
         name = _new(exchange, exchange.who.user, body.session)
         context = exchange.context("chat", name.visible, body.agent)
-        with _once(exchange, body.session):
-            await self._sessions.opened(exchange.who, context, name, body.title, body.labels)
+        try:
+            await self._sessions.opened(exchange.who, context, name, body.title, body.labels, exchange.command)
+        except (SessionExists, SessionStored):
+            first = await self._first(exchange, name)
+            about = (await self._sessions.stored(name)).about
+            same = (about.title, about.labels, about.spec) == (
+                body.title,
+                tuple(sorted(set(body.labels))),
+                body.agent or about.spec,
+            )
+            if not (isinstance(first, SessionOpened) and same):
+                raise
         return _opened(exchange, name)
 
     async def fork(self, exchange: CallRequest) -> HttpResponse:
@@ -59,9 +68,22 @@ class SessionCalls:
         origin = self._sessions.name(exchange.call, exchange.who, exchange.session)
         await self._sessions.stored(origin)
         name = _new(exchange, origin.user, body.session)
-        with _once(exchange, body.session):
-            await self._sessions.forked(origin, name, body.at)
+        try:
+            await self._sessions.forked(origin, name, body.at, exchange.command)
+        except (SessionExists, SessionStored):
+            first = await self._first(exchange, name)
+            if not (isinstance(first, SessionBranched) and first.origin == origin.internal):
+                raise
+            if body.at not in (None, first.at):
+                raise
         return _opened(exchange, name)
+
+    async def _first(self, exchange: CallRequest, name: SessionName) -> AnyInput | None:
+        """Return how the session *name* began, if it was by the command of this request, which was sent before."""
+        if exchange.command is None:
+            return None
+        found = await self._supervisor.answered(name.internal, exchange.command)
+        return None if found is None else found.input
 
     async def list(self, exchange: CallRequest) -> HttpResponse:
         """List the sessions of the user, or of others of the tenant."""
@@ -76,10 +98,10 @@ class SessionCalls:
         after = None
         if query.after is not None:
             try:
-                after = StoredSession(named(who.tenant, who.user, query.after).internal, 0)
+                after = named(who.tenant, who.user, query.after)
             except UnknownSession:
                 raise BadQuery(exchange.call.name, "its `after`", "is not the `next` of a page") from None
-        found = await self._supervisor.stored(wanted, after, limit + 1)
+        found = await self._sessions.listed(wanted, after, limit + 1)
         items = tuple([_listed(each) for each in found[:limit]])
         return exchange.given(SessionsView(items, items[-1].session if len(found) > limit else None))
 
@@ -122,16 +144,6 @@ class SessionCalls:
 
 def _new(exchange: CallRequest, user: str, wanted: str | None) -> SessionName:
     return new_name(exchange.who.tenant, user, wanted or exchange.made_name)
-
-
-@contextmanager
-def _once(exchange: CallRequest, wanted: str | None) -> Generator[None]:
-    """Let a session be there already if its name was made of the command id: then the request was sent again."""
-    try:
-        yield
-    except (SessionExists, SessionStored):
-        if wanted or exchange.command is None:
-            raise
 
 
 def _opened(exchange: CallRequest, name: SessionName) -> HttpResponse:

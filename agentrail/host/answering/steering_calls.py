@@ -2,28 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeVar, cast
 
-from agentrail.errors import BadOptions
+from agentrail.errors import BadOptions, NotRegistered, PluginRefused, UnknownApproval
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.plugins.host_context import HostContext
+from agentrail.host.plugins.host_tools import HostTools
 from agentrail.runtime.handle import SessionHandle
-from agentrail.wire.bodies import AbortBody, ApproveBody, CompactBody, ModelBody, RejectBody, RespondBody
+from agentrail.wire.bodies import (
+    AbortBody,
+    ApproveBody,
+    AttachPluginBody,
+    CallBody,
+    CompactBody,
+    DetachPluginBody,
+    ModelBody,
+    PluginsBody,
+    RejectBody,
+    RespondBody,
+    ToolsBody,
+)
+from agentrail.wire.public_ids import held_id
 
 OWN_PARAMETERS: Final = frozenset({"self", "model", "command"})
 """Names that `SessionHandle.switch_model` has for itself, so that no option can have them."""
+
+OWN_OPTIONS: Final = frozenset({"self", "plugin", "command", "pin"})
+"""Names that `SessionHandle.update_plugin` has for itself."""
+
+OF_THE_HOST: Final = frozenset({HostContext.__name__, HostTools.__name__})
+"""Keys of the session plugins by which those of the host reach into turns: who could take them away would go unseen."""
+
+STAYS: Final = "it is part of the host, and stays as it is"
+
+T = TypeVar("T")
 
 
 class SteeringCalls:
     """Carries out the calls by which people steer a session and decide about its calls."""
 
-    def __init__(self, sessions: HostedSessions) -> None:
+    def __init__(self, sessions: HostedSessions, *, four_eyes: bool) -> None:
         self._sessions = sessions
+        self._four_eyes = four_eyes
 
     async def _session(self, exchange: CallRequest) -> SessionHandle:
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
-        return (await self._sessions.running(name)).by(exchange.who.user)
+        return (await self._sessions.running(name)).by(exchange.who.user, four_eyes=self._four_eyes)
+
+    async def _deciding(self, exchange: CallRequest, waits: str) -> tuple[SessionHandle, str]:
+        """Return the session of the request, and the id in the journal of what *waits* there for a person."""
+        session = await self._session(exchange)
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        found = held_id(name, exchange.who.user, waits)
+        if found is None:
+            raise UnknownApproval.among(waits, [one.id for one in session.status().held])
+        return session, found
 
     async def abort(self, exchange: CallRequest) -> HttpResponse:
         """End the open turn."""
@@ -37,24 +73,24 @@ class SteeringCalls:
     async def approve(self, exchange: CallRequest) -> HttpResponse:
         """Let a held call run."""
         body = await exchange.body(ApproveBody)
-        session = await self._session(exchange)
+        session, approval = await self._deciding(exchange, body.approval)
         await session.approve(
-            body.approval, body.args, always=body.always, auto_resume=body.auto_resume, command=exchange.command
+            approval, body.args, always=body.always, auto_resume=body.auto_resume, command=exchange.command
         )
         return exchange.done()
 
     async def reject(self, exchange: CallRequest) -> HttpResponse:
         """Refuse a held call."""
         body = await exchange.body(RejectBody)
-        session = await self._session(exchange)
-        await session.reject(body.approval, body.reason, auto_resume=body.auto_resume, command=exchange.command)
+        session, approval = await self._deciding(exchange, body.approval)
+        await session.reject(approval, body.reason, auto_resume=body.auto_resume, command=exchange.command)
         return exchange.done()
 
     async def respond(self, exchange: CallRequest) -> HttpResponse:
         """Answer a question."""
         body = await exchange.body(RespondBody)
-        session = await self._session(exchange)
-        await session.respond(body.ref, body.answer, command=exchange.command)
+        session, ref = await self._deciding(exchange, body.ref)
+        await session.respond(ref, body.answer, command=exchange.command)
         return exchange.done()
 
     async def compact(self, exchange: CallRequest) -> HttpResponse:
@@ -71,6 +107,49 @@ class SteeringCalls:
         model = body.model if isinstance(body.model, str) else list(body.model)
         taken = OWN_PARAMETERS & body.options.keys()
         if taken:
-            raise BadOptions(str(model), f"there is no option {' and '.join([f'`{name}`' for name in sorted(taken)])}")
+            raise BadOptions(str(model), f"there is no option {_listed(taken)}")
         await session.switch_model(model, command=exchange.command, **body.options)
         return exchange.done()
+
+    async def change_tools(self, exchange: CallRequest) -> HttpResponse:
+        """Attach or replace tools that the profile of the session knows by name, or detach tools of the session."""
+        body = await exchange.body(ToolsBody)
+        session = await self._session(exchange)
+        if body.do == "detach":
+            await session.detach_tools(*body.tools, command=exchange.command)
+            return exchange.done()
+        known = (await self._sessions.offered(session)).tools
+        tools = [_registered("tool", known, name) for name in dict.fromkeys(body.tools)]
+        change = session.attach_tools if body.do == "attach" else session.replace_tools
+        await change(*tools, command=exchange.command)
+        return exchange.done()
+
+    async def change_plugins(self, exchange: CallRequest) -> HttpResponse:
+        """Attach a plugin that the profile of the session knows by its key, or detach or change one of the session."""
+        body = cast("PluginsBody", await exchange.body(CallBody))
+        session = await self._session(exchange)
+        if body.plugin in OF_THE_HOST:
+            raise PluginRefused(STAYS, body.plugin)
+        if isinstance(body, AttachPluginBody):
+            known = (await self._sessions.offered(session)).plugins
+            plugin = _registered("plugin", known, body.plugin)
+            await session.attach_plugin(plugin, command=exchange.command)
+        elif isinstance(body, DetachPluginBody):
+            await session.detach_plugin(body.plugin, command=exchange.command)
+        else:
+            taken = OWN_OPTIONS & body.options.keys()
+            if taken:
+                raise BadOptions(body.plugin, f"there is no option {_listed(taken)}")
+            await session.update_plugin(body.plugin, command=exchange.command, pin=body.pin, **body.options)
+        return exchange.done()
+
+
+def _registered(kind: str, known: Mapping[str, T], name: str) -> T:
+    """Return what is known by *name*; raise `NotRegistered` if nothing is."""
+    if name not in known:
+        raise NotRegistered.among(kind, name, known)
+    return known[name]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join([f"`{name}`" for name in sorted(names)])

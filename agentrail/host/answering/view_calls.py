@@ -48,7 +48,7 @@ class ViewCalls:
         query = exchange.query(MessagesQuery)
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         limit = min(query.limit or exchange.limits.page, exchange.limits.most_page)
-        found = (await self._sessions.running(name)).messages()
+        found = (await self._sessions.state(name)).history
         first = query.after or 0
         last = first + limit
         return exchange.given(MessagesView(tuple(found[first:last]), last if last < len(found) else None))

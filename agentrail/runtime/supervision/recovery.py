@@ -62,6 +62,13 @@ async def read_opening(shared: SharedServices, session_id: str) -> State:
     return opening_of(first[0])
 
 
+async def stored_state(shared: SharedServices, session_id: str) -> State:
+    """Return the state of a stored session after its last record; it is neither claimed nor started."""
+    await read_opening(shared, session_id)  # raises if it is not stored
+    state, _, _ = await rebuilt(shared.journal, session_id)
+    return state
+
+
 async def forked(
     shared: SharedServices, origin: str, at: int | None, session_id: str, find_code: FindCode
 ) -> tuple[State, SessionCode, SessionBranched]:

@@ -23,18 +23,19 @@ from agentrail.errors import (
     UnknownSession,
 )
 from agentrail.ports.failpoints import reach
-from agentrail.ports.journal import Claim, SessionFilter, StoredSession
+from agentrail.ports.journal import Claim, SessionFilter, StoredAnswer, StoredSession
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.stacks import threads_among
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.resources import FindCode, Found, SessionCode
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
-from agentrail.runtime.supervision.recovery import brought_back, forked
+from agentrail.runtime.supervision.recovery import brought_back, forked, stored_state
 from agentrail.runtime.supervision.returning import Returning
 from agentrail.runtime.supervision.root_nursery import leavable
 from agentrail.runtime.supervision.subagents import Family
@@ -92,6 +93,7 @@ class Sessions:
         find_code: FindCode,
         restart: str,
         above: Link | None = None,
+        command: str | None = None,
     ) -> SessionHandle:
         """Start a session under the supervisor *node*; if that fails, remove all of it and raise the reason."""
         session_id = state.session_id
@@ -100,7 +102,7 @@ class Sessions:
             claim = await self._reading(session_id, claiming)
             session = Session(state, claim, self.shared, code, find_code)
             session.ties.above = above
-            return await self._begun(node, session, SessionOpened(), restart)
+            return await self._begun(node, session, SessionOpened(), restart, command)
 
     async def _fork_here(self, origin: str, at: int | None, session_id: str) -> SessionHandle:
         """Fork a session of this tree, with its code, under the root supervisor."""
@@ -110,7 +112,13 @@ class Sessions:
         return await self.fork(self.root, origin, at, session_id, session.sleep.find_code)
 
     async def fork(
-        self, node: SupervisorNode, origin: str, at: int | None, session_id: str, find_code: FindCode
+        self,
+        node: SupervisorNode,
+        origin: str,
+        at: int | None,
+        session_id: str,
+        find_code: FindCode,
+        command: str | None = None,
     ) -> SessionHandle:
         """Start a fork of a stored session, up to a record; the original is not changed."""
         with self._taking(node, session_id):
@@ -118,11 +126,15 @@ class Sessions:
             state, code, branched = await self._reading(session_id, fork)
             claim = await self._reading(session_id, partial(self._claim, node, session_id))
             session = Session(state, claim, self.shared, code, find_code)
-            return await self._begun(node, session, branched, "transient")
+            return await self._begun(node, session, branched, "transient", command)
 
-    async def _begun(self, node: SupervisorNode, session: Session, first: AnyInput, restart: str) -> SessionHandle:
+    async def _begun(
+        self, node: SupervisorNode, session: Session, first: AnyInput, restart: str, command: str | None
+    ) -> SessionHandle:
         """Run a session under *node* until it is ready; if that fails, remove all of it and raise the reason."""
-        session.mailbox.post_control(Letter(first))
+        session.mailbox.post_control(
+            Letter(first, command=command, digest=b"" if command is None else digest_of(first))
+        )
         handle, child = self._adopted(node, session, restart)
         try:
             error = await session.performer.started.wait()
@@ -242,6 +254,19 @@ class Sessions:
             self.shared.figures.came(session.state)
         node.adopt(child)
         return handle, child
+
+    def code_of(self, session_id: str) -> FindCode | None:
+        """Return the function that finds the code of a session of this tree; `None` if it is not here."""
+        session = session_of(self.tree.sessions.get(session_id))
+        return None if session is None else session.sleep.find_code
+
+    async def state(self, session_id: str) -> State:
+        """Return the state of a stored session after its last record; raise if it is not stored."""
+        return await stored_state(self.shared, session_id)
+
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        """Return the command that a stored session was given under a command id, and its answer."""
+        return await self.shared.journal.answer(session_id, command)
 
     async def stored(self, wanted: SessionFilter, after: StoredSession | None, limit: int) -> tuple[StoredSession, ...]:
         """Return a page of the journal's list of sessions, without rebuilding them."""

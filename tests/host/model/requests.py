@@ -77,7 +77,7 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
     "reject": lambda make: {"approval": make.ref(), "reason": make.mark},
     "respond": lambda make: {"ref": make.ref(), "answer": make.mark},
     "switch_model": lambda _: {"model": "demo"},
-    "change_tools": lambda _: {"do": "detach", "tools": ["other"]},
+    "change_tools": lambda make: {"do": "replace", "tools": [make.draw.choice(("ask_user", "other"))]},
     "change_plugins": _plugins,
     "compact": lambda make: {"reason": make.mark},
     "fork": _fork,

@@ -27,6 +27,7 @@ from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.wire.calls import HostCall
 from agentrail.wire.limits import HostLimits
+from agentrail.wire.public_ids import visible
 from agentrail.wire.routes import ROUTES, HostRoute
 from tests.host.model.agent import MARK, agent, mark
 from tests.host.model.in_process import Answer, Asked, Hear, ask, cut_after, first_of, opened
@@ -247,7 +248,7 @@ class Tenants:
 
     def refs(self) -> tuple[str, ...]:
         """Return the ids of what waits for a decision in all sessions."""
-        return tuple(held.id for session in self.supervisor.sessions() for held in session.status().held)
+        return tuple(visible(held.id) for session in self.supervisor.sessions() for held in session.status().held)
 
     # What there is
 
