@@ -19,13 +19,18 @@ import httpx
 import pytest
 import trio
 
+from agentrail import SessionSpec, tool
 from agentrail.adapters.python_file import load
 from agentrail.host.serve_command import main, parsed
+from agentrail.journals import SqliteJournal
+from agentrail.models import ModelRequest, ToolMessage
+from agentrail.plugins import HumanApproval
 from agentrail.sandboxes import LocalSandbox
-from agentrail.testing import ScriptedModel
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
 from tests.docs.pages import blocks_of
 from tests.docs.sources import ROOT
-from tests.host.hosted import KEYS, LINES, open_desk, scripted
+from tests.host.hosted import KEYS, LINES, listening, open_desk, scripted
 
 EXAMPLES: Final = ROOT / "docs" / "examples"
 GUIDE: Final = ROOT / "docs" / "guide" / "serving.md"
@@ -102,9 +107,69 @@ async def test_each_tenant_has_its_own_agent_also_after_a_restart(
                 async with httpx.AsyncClient(base_url=serving.url, headers=headers, trust_env=False) as client:
                     if began:
                         await client.post("/v1/sessions", json={"session": "trip"})
-                    assert (await client.get("/v1/sessions/trip/messages")).status_code == 200
+                    answer = await client.post("/v1/chat", json={"message": "hello", "session": "trip"})
+                    assert answer.json()["stop_reason"] == "end"  # and the session runs here
                     tools[user] = (await client.get("/v1/sessions/trip")).json()["tools"]
             assert tools == {"ann": ["read_file", "write_file"], "eve": ["read_file"]}
+
+
+class Channel:
+    """A chat in which a person answers when `answered` is set."""
+
+    def __init__(self, answer: str) -> None:
+        self.asked: list[str] = []
+        self.seen = trio.Event()
+        self.answered = trio.Event()
+        self._answer = answer
+
+    async def ask(self, question: str) -> str:
+        self.asked.append(question)
+        self.seen.set()
+        await self.answered.wait()
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("said", "ran", "heard"), [("yes", [5], "sent 5"), ("too much", [], "rejected by the user: too much")]
+)
+async def test_an_approver_answers_hours_later(said: str, ran: list[int], heard: str, tmp_path: Path) -> None:
+    sent: list[int] = []
+
+    @tool
+    async def transfer(amount: int) -> str:
+        """Send money."""
+        sent.append(amount)
+        return f"sent {amount}"
+
+    def answer(request: ModelRequest) -> Element:
+        last = request.messages[-1]
+        return (
+            f"It is so: {last.text}" if isinstance(last, ToolMessage) else say(calls=[call("transfer", {"amount": 5})])
+        )
+
+    approve, channel = load(EXAMPLES / "approver.py").approve, Channel(said)
+    for hour in (1, 2):
+        spec = SessionSpec(
+            model=ScriptedModel([answer], repeat_last=True),
+            tools=[transfer],
+            plugins=[HumanApproval(tools=("transfer",), timeout=None)],
+        )
+        async with open_desk(spec, journal=SqliteJournal(tmp_path / "desk.db")) as desk, trio.open_nursery() as nursery:
+            if hour == 1:
+                held = await desk.ann.post("/v1/chat", json={"message": "pay", "session": "trip"})
+                assert (held.status_code, held.json()["stop_reason"]) == (202, "held")
+            else:
+                channel.answered.set()
+            nursery.start_soon(approve, desk.ann, channel, 0.01)
+            with trio.fail_after(20):
+                await channel.seen.wait()
+                if hour == 2:
+                    async with listening(desk, "GET", "/v1/sessions/trip/events?since=0") as listener:
+                        assert f"It is so: {heard}" in await listener.until(lambda text: "event: AgentEnd" in text)
+            nursery.cancel_scope.cancel()
+    assert sent == ran
+    assert len(channel.asked) == 2, "each approver asks once"
+    assert set(channel.asked) == {"ann.trip: `transfer` wants to run with {'amount': 5}\ntransfer {\"amount\": 5}"}
 
 
 # The guide
