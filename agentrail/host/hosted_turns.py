@@ -6,12 +6,13 @@ import logging
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, get_args
 
 import trio
 
+from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy
 from agentrail.errors import AgentrailError
-from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
@@ -19,11 +20,14 @@ from agentrail.wire.public_ids import read_internal
 
 log = logging.getLogger("agentrail.host")
 
+KINDS: Final[tuple[RequestKind, ...]] = get_args(RequestKind)
+"""The kinds of requests."""
+
 
 class SessionTurns:
     """The turns of one session: the requests that began them, by the ids of their prompts."""
 
-    __slots__ = ("_changed", "_contexts", "_dropped", "_over", "_sending", "agent", "session")
+    __slots__ = ("_changed", "_contexts", "_dropped", "_over", "_sending", "agent", "seen", "session")
 
     def __init__(self, session: SessionHandle) -> None:
         state = session.inspect()
@@ -31,7 +35,13 @@ class SessionTurns:
         self.agent = state.setup.spec
         pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
         self._over = min(map(_number, pending)) - 1 if pending else state.serial
-        self._contexts: dict[str, RequestContext] = {}
+        self.seen = state.seq
+        begun = [(one.ref, one.asked) for one in state.queue]
+        begun += [(text.ref, text.asked) for text in state.steering]
+        begun += [] if state.taking is None else [(state.taking.ref, state.taking.asked)]
+        begun += [] if state.turn is None else [(state.turn.ref, state.turn.asked)]
+        # Of a session that comes back: what began its turns is in its records.
+        self._contexts = {ref: stored_context(session.id, self.agent, asked) for ref, asked in begun if asked.request}
         self._sending: list[RequestContext] = []
         self._dropped: set[str] = set()  # while prompts are on their way: one may be dropped before its id is known
         self._changed = trio.Event()
@@ -148,12 +158,13 @@ class Turns:
         turns, turn = self._sessions.get(session.id), session.inspect().turn
         is_known = turns is not None and turns.session is session
         found = turns.current(turn.ref) if turns and turn and is_known else None
-        return found or no_request(session.id, session.inspect().setup.spec)
+        agent = session.inspect().setup.spec
+        return found or stored_context(session.id, agent, NOBODY_ASKED if turn is None else turn.asked)
 
     async def _listen(self, turns: SessionTurns) -> None:
         session = turns.session
         try:
-            async with session.subscribe(types=HEARD) as events:
+            async with session.subscribe(since=turns.seen, types=HEARD) as events:
                 async for envelope in events:
                     event = envelope.event
                     if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None:
@@ -178,8 +189,20 @@ async def _rest_or_end(turns: SessionTurns) -> None:
         await turns.wait_rest()
 
 
+def stored_context(session_id: str, agent: str, asked: AskedBy) -> RequestContext:
+    """Return the context of a turn, as its session's records tell it: that of its request, or one of the kind `none`.
+
+    The id of a request begins with its kind: see `CallRequest.context`.
+    """
+    found = no_request(session_id, agent)
+    kind = next((kind for kind in KINDS if asked.request.startswith(f"{kind}-")), None)
+    if kind is None:
+        return found
+    return found.but(kind=kind, user_id=asked.by[0] if asked.by else found.user_id, request_id=asked.request)
+
+
 def no_request(session_id: str, agent: str) -> RequestContext:
-    """Return the context of a turn that no request began: after a restart, or because of a timer."""
+    """Return the context of a turn that no request began, but a timer for instance."""
     owned = read_internal(session_id)
     if owned is None:
         return RequestContext("none", "", "", session_id, agent, "")

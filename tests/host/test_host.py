@@ -391,7 +391,7 @@ async def test_sessions_of_tenants_come_back_by_their_profiles(tmp_path: Path) -
         while not (await desk.ann.get("/v1/sessions/trip")).json()["status"]["turn_open"]:  # noqa: ASYNC110 - by HTTP
             await trio.sleep(0.05)
     async with open_desk([Profile("desk", build)], [witness], journal=SqliteJournal(path)) as desk:
-        await until(lambda: "persisted none ann.trip" in witness.heard)
+        await until(lambda: "persisted chat ann.trip" in witness.heard)
         assert (await chat(desk.clients["eve"], "and?", session="trip")).json()["text"] == "evil"
     assert built == [("chat", "acme", ""), ("chat", "evil", ""), ("none", "acme", "desk"), ("none", "evil", "desk")]
 

@@ -63,7 +63,8 @@ class CallRequest:
 
     def context(self, kind: RequestKind, session: str = "", agent: str | None = None) -> RequestContext:
         """Return the context that host plugins get of a request that goes to an agent."""
-        return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", f"r-{secrets.token_hex(16)}")
+        request = f"{kind}-{secrets.token_hex(16)}"  # its kind is known by it after a restart
+        return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
 
     def given(self, found: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
         """Return an answer with *found* as its content."""

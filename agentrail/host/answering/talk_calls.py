@@ -207,7 +207,7 @@ class TalkCalls:
         session = await self._session(talk)
         turns = self._turns.of(session)
         with turns.sending(talk.context):
-            accepted = await session.by(talk.exchange.who.user).steer(
+            accepted = await session.by(talk.exchange.who.user, talk.context.request_id).steer(
                 text_of(talk.words), when=when, command=talk.exchange.command
             )
             if accepted.status == "started":
@@ -258,7 +258,7 @@ class TalkCalls:
         """Prompt the session."""
         command = talk.exchange.command or talk.context.request_id
         turns = self._turns.of(session)
-        session = session.by(talk.exchange.who.user)
+        session = session.by(talk.exchange.who.user, talk.context.request_id)
         with turns.sending(talk.context):
             accepted = await session.prompt_nowait(talk.words, command=command)
             turns.began(accepted.ref, talk.context)
