@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from agentrail.host import hosted_sessions
 from agentrail.host.answering import session_calls, talk_calls
+from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_turns import SessionTurns
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.wire import public_ids
@@ -104,6 +105,11 @@ def steering_not_intercepted(plant: Planting) -> None:
         "if answer is not None:",
         "if answer is not None and not isinstance(step, partial):",
     )
+
+
+@BED.bug("an event that comes at the time of a heartbeat is lost", "streams")
+def event_at_a_heartbeat_lost(plant: Planting) -> None:
+    plant.rewrite(_function(EventFrames.give_each), "if scope.cancel_called:", "if envelope.seq < 0:")
 
 
 def _broken(play: Callable[[int], object], kind: type[AssertionError]) -> Callable[[int], str | None]:

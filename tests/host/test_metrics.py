@@ -12,7 +12,7 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.events import AgentEnd, Gap
+from agentrail.events import AgentEnd, Envelope, Gap
 from agentrail.host.access.api_keys import ApiKeys, new_key, written
 from agentrail.host.access.identity import Identity
 from agentrail.host.answering.call_request import CallRequest
@@ -245,6 +245,11 @@ async def test_many_tenants_are_written_in_pieces_and_none_is_left_out() -> None
 # Slow clients
 
 
+async def goes_on(envelope: Envelope | None) -> bool:
+    await trio.lowlevel.checkpoint()
+    return envelope is None or not isinstance(envelope.event, AgentEnd | Gap)
+
+
 @pytest.mark.parametrize("policy", ["coalesce", "drop"])
 async def test_what_a_slow_client_loses_is_counted(policy: Policy) -> None:
     model = ScriptedModel([say(chunks=[*(["a"] * 20)]), "two"])
@@ -254,9 +259,7 @@ async def test_what_a_slow_client_loses_is_counted(policy: Policy) -> None:
         session = await supervisor.spawn(SessionSpec(model=model), "h.acme.ann.trip", tenant="acme")
         async with session.subscribe(capacity=8, policy=policy) as events:
             await session.ask("hi")
-            heard = [await frames.next(events)]
-            while not isinstance(heard[-1] and heard[-1].event, AgentEnd | Gap):
-                heard.append(await frames.next(events))
+            await frames.give_each(events, goes_on)
         found = figures.tenants["acme"]
         assert (found.merged > 0, found.dropped > 0) == (policy == "coalesce", True)
         assert (events.merged, events.dropped) == (0, 0)

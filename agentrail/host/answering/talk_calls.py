@@ -320,17 +320,26 @@ class Following:
     async def send_events(self) -> None:
         """Send events until the turn is over, then the last frame; no-op once the client has gone."""
         with suppress(trio.BrokenResourceError):
-            with self._scope, suppress(StopAsyncIteration):
-                while self._until is None or self._seen < self._until:
-                    envelope = await self._frames.next(self._events)
-                    if envelope is None:
-                        await self._send.send(HEARTBEAT)
-                    else:
-                        self._seen = envelope.seq
-                        if self._is_ours(envelope):
-                            await self._send.send(self._frames.frame(envelope))
+            with self._scope:
+                if self._goes_on:
+                    await self._frames.give_each(self._events, self._send_one)
             await self._is_over.wait()  # the events of a session that is stopped end before its turn has its end
             await self._send.send(self._last)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether there may be events to send."""
+        return self._until is None or self._seen < self._until
+
+    async def _send_one(self, envelope: Envelope | None) -> bool:
+        """Send an event if it is ours, a heartbeat if there is none; return whether there may be more."""
+        if envelope is None:
+            await self._send.send(HEARTBEAT)
+        else:
+            self._seen = envelope.seq
+            if self._is_ours(envelope):
+                await self._send.send(self._frames.frame(envelope))
+        return self._goes_on
 
     def _is_ours(self, envelope: Envelope) -> bool:
         """Whether an event is about the prompt or its turn; turns before it may still be under way."""

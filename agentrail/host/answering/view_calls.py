@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 
 from agentrail.host.answering.call_request import CallRequest
@@ -11,6 +10,7 @@ from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse, Send
 from agentrail.runtime.events.subscription import Subscription
+from agentrail.values.events.envelope import Envelope
 from agentrail.wire.bodies import EventsQuery, MessagesQuery
 from agentrail.wire.sse_frames import HEARTBEAT
 from agentrail.wire.strict_reading import start_of, types_of
@@ -37,11 +37,12 @@ class ViewCalls:
         return self._streams.session(exchange, partial(self._send_events, subscription))
 
     async def _send_events(self, subscription: Subscription, send: Send) -> None:
+        async def give(envelope: Envelope | None) -> bool:
+            await send(HEARTBEAT if envelope is None else self._frames.frame(envelope))
+            return True
+
         async with subscription as events:
-            with suppress(StopAsyncIteration):
-                while True:
-                    envelope = await self._frames.next(events)
-                    await send(HEARTBEAT if envelope is None else self._frames.frame(envelope))
+            await self._frames.give_each(events, give)
 
     async def messages(self, exchange: CallRequest) -> HttpResponse:
         """Show a page of the conversation."""

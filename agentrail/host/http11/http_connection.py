@@ -198,8 +198,14 @@ class HttpConnection:
                 if ended:  # a task that has outlived its answer would write into the next one
                     raise trio.ClosedResourceError
                 try:
-                    async with turn:
+                    if turn.locked():
+                        await turn.acquire()
+                    else:  # without its checkpoint, which is a task switch: to send has one
+                        turn.acquire_nowait()
+                    try:
                         await self._outbound.piece(data)
+                    finally:
+                        turn.release()
                 except PeerGone:
                     scope.cancel()
                     await trio.lowlevel.checkpoint()

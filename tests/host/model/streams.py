@@ -14,8 +14,10 @@ from agentrail import SessionSpec
 from agentrail.host.access.api_keys import ApiKeys
 from agentrail.host.host_server import Host, Opened
 from agentrail.host.profiles import Profile
+from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor
+from agentrail.wire.limits import DEFAULTS
 from agentrail.wire.sse_frames import GAP
 from tests.host.model.in_process import Asked, ask, first_of, opened
 from tests.host.model.people import LINES, PEOPLE
@@ -57,8 +59,9 @@ def read_frames(text: str) -> list[Frame]:
 class Streams:
     """A host with one session, and what those have heard who listen to it."""
 
-    def __init__(self, draw: Random, found: Opened, nursery: trio.Nursery) -> None:
+    def __init__(self, draw: Random, words: str, found: Opened, nursery: trio.Nursery) -> None:
         self._draw = draw
+        self._words = words
         self._found = found
         self._nursery = nursery
 
@@ -80,7 +83,8 @@ class Streams:
         listening = [self.listen("0") for _ in range(self._draw.randint(1, 4))]
         await trio.sleep(1)
         before = self._found.frames.encoded
-        for _ in range(self._draw.randint(1, 3)):
+        turns = self._draw.randint(1, 3)
+        for _ in range(turns):
             await self.post("/v1/chat", {"session": "s1", "message": "hi"})
         await trio.sleep(1)
         whole = read_frames(b"".join(listening[0]).decode())
@@ -88,6 +92,8 @@ class Streams:
             expect("all hear the same", read_frames(b"".join(other).decode()), whole)
         new = [frame for frame in whole if frame.name != "SessionStarted"]
         expect("encoded once", self._found.frames.encoded - before <= len(new), True)
+        said = "".join(json.loads(frame.data)["event"]["delta"] for frame in whole if frame.name == "MessageDelta")
+        expect("all deltas", said, self._words * turns)
         cursors = [frame.cursor for frame in whole if frame.cursor is not None]
         expect("in order", cursors, sorted(set(cursors)))
         durable = [frame for frame in whole if frame.cursor is not None and frame.cursor.n == 0]
@@ -110,16 +116,25 @@ class Streams:
 def streamed(seed: int) -> None:
     """Play a host from *seed*; raise `StreamError` if a stream is not what it must be."""
     draw = Random(seed)
-    words = " ".join(["word"] * draw.randint(1, 6))
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    words = "word " * draw.randint(1, 6)
     spec = SessionSpec(model=ScriptedModel([say(words)], repeat_last=True))
+    apart = draw.choice((0.0, 0.0, DEFAULTS.heartbeat_seconds))
+
+    def published(point: Failpoint) -> None:
+        """Let it be time for a heartbeat just when those who listen have got an event, and have not run yet."""
+        if point is Failpoint.PUBLISHED:
+            clock.jump(apart)
+
     host = Host([Profile("desk", spec)], limits=limits())
 
     async def live() -> None:
         async with opened(host, ApiKeys(lines=LINES)) as found, trio.open_nursery() as nursery:
-            await Streams(draw, found, nursery).check()
+            await Streams(draw, words, found, nursery).check()
             nursery.cancel_scope.cancel()
 
     try:
-        trio.run(live, clock=trio.testing.MockClock(autojump_threshold=0))
+        with watching(published):
+            trio.run(live, clock=clock)
     except* StreamError as group:
         raise first_of(group, StreamError) from None
