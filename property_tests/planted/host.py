@@ -89,15 +89,6 @@ def turns_never_persisted(plant: Planting) -> None:
     plant.rewrite(_function(SessionTurns.began), "_number(ref) > self._over and", "_number(ref) < self._over and")
 
 
-@BED.bug("a client that goes away takes its request with it", "lives")
-def request_ends_with_its_client(plant: Planting) -> None:
-    plant.rewrite(
-        _function(talk_calls.TalkCalls._lived),
-        "self._nursery.start_soon(self._live, exchange, body, name, context, step, answer)",
-        "await self._live(exchange, body, name, context, step, answer)",
-    )
-
-
 @BED.bug("steering is not shown to interceptors", "lives")
 def steering_not_intercepted(plant: Planting) -> None:
     plant.rewrite(

@@ -84,7 +84,6 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "lower_priorities_first": (0, "starts in order"),
     "ends_before_persisted": (0, "ends last"),
     "turns_never_persisted": (0, "persisted once"),
-    "request_ends_with_its_client": (3, "intercepted"),
     "steering_not_intercepted": (0, "intercepted"),
     "event_at_a_heartbeat_lost": (1, "encoded once"),
     "abort_clears_the_queue": (5, "session"),

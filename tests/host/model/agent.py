@@ -7,6 +7,7 @@ from typing import Final
 
 from agentrail import SessionSpec, tool
 from agentrail.plugins import HumanApproval
+from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
@@ -58,4 +59,5 @@ def agent() -> SessionSpec:
         tools=[pay, ask_user],
         plugins=[HumanApproval(tools=["pay"])],
         agents={"helper": helper},
+        sandbox=MemorySandbox(),
     )

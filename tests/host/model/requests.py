@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from attrs import frozen
 
+from agentrail.wire.calls import JSON
 from agentrail.wire.routes import HostRoute
 from tests.host.model.in_process import Asked
 from tests.host.model.people import Person
@@ -109,10 +110,11 @@ def made(route: HostRoute, make: Making, key: str) -> Asked:
     call = route.call
     body = BODIES[call.name](make)
     content = b"" if body is None else json.dumps(body).encode()
-    if call.takes != "application/json":
-        content = make.mark.encode()
+    takes = call.takes
+    if takes != JSON:
+        takes, content = "text/plain", make.mark.encode()
     query = make.draw.choice(QUERIES.get(call.name, ("",)))
-    headers = [("content-type", call.takes), *PRETENDED]
+    headers = [("content-type", takes), *PRETENDED]
     if key:
         headers.append(("authorization", f"Bearer {key}"))
     if call.command and make.draw.random() < 0.3:
