@@ -165,6 +165,7 @@ NEVER_WRITTEN: Final = frozenset(
         "Form",  # a class, or a JSON Schema
         "Nothing",  # what a hook of a host plugin returns: `None`, or an awaitable of it
         "Nursery",  # Trio's, for a host that is opened without a server
+        "Offered",  # what a profile has under names, for calls of the host
         "Opened",  # such a host, for tests of ours
         "Said",  # text, or parts
         "Spare",  # a fallback model of a drawn world, which is given as a name
