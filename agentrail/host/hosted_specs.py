@@ -14,7 +14,7 @@ from agentrail.host.plugins.host_context import providers_of
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.plugins.reaching import reaching
 from agentrail.host.plugins.rows import HostPluginRow
-from agentrail.host.profiles import Offered, Profile, ProfileTable
+from agentrail.host.profiles import Offered, Profile, ProfileTable, offered, with_given
 from agentrail.ports.sandbox import Sandbox
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.sanitize import Contained, tell
@@ -53,7 +53,7 @@ class HostedSpecs:
         """Return what a session may be given by name while it runs."""
         context = no_request(session.id, session.inspect().setup.spec)
         profile = await self._profiles.find(context)
-        return profile.offered(await self._profiles.spec_of(profile, context))
+        return offered(profile, await self._profiles.spec_of(profile, context))
 
     def _reaching(self, profile: Profile, spec: SessionSpec) -> SessionSpec:
         providers = providers_of(self._row, (), profile.context_providers, profile.id)
@@ -69,7 +69,7 @@ class HostedSpecs:
             raise SpecMissing(wanted.session_id, wanted.name) from gone
         spec = await self._profiles.spec_of(profile, context)
         if profile.tools or profile.plugins:
-            spec = profile.with_given(spec, await self.supervisor.state(wanted.session_id))
+            spec = with_given(profile, spec, await self.supervisor.state(wanted.session_id))
         self._sandboxes[wanted.session_id] = spec.sandbox
         if wanted.session_id not in self._awaited:  # `_listen` may ask for it once more
             self._awaited.add(wanted.session_id)

@@ -36,22 +36,6 @@ class Profile(Authored, gc=True):
     plugins: Sequence[Attachable] = ()
     """Session plugins that a session may be given by key while it runs, beside those of the specification."""
 
-    def offered(self, spec: SessionSpec) -> Offered:
-        """Return what sessions with *spec* may be given by name: also what *spec* has, if it was taken away."""
-        tools = {_tool_name(tool): tool for tool in (*spec.tools, *self.tools)}
-        return Offered(tools, {unkeyed(plugin)[0]: plugin for plugin in (*spec.plugins, *self.plugins)})
-
-    def with_given(self, spec: SessionSpec, stored: State) -> SessionSpec:
-        """Return *spec* with what the session *stored* was given by name while it ran."""
-        changes = {change.key for change in stored.changes if change.seat is not None}
-        keys = {*changes, *(seat.key for seat in stored.seats)} - {unkeyed(plugin)[0] for plugin in spec.plugins}
-        names = {*stored.tools, *(attached.source for attached in stored.tools.values())}
-        names -= {_tool_name(tool) for tool in spec.tools}
-        return spec.but(
-            tools=(*spec.tools, *(tool for tool in self.tools if _tool_name(tool) in names)),
-            plugins=(*spec.plugins, *(plugin for plugin in self.plugins if unkeyed(plugin)[0] in keys)),
-        )
-
 
 class Offered(NamedTuple):
     """What a session may be given by name."""
@@ -60,6 +44,24 @@ class Offered(NamedTuple):
     """Tools and sources of tools, by name."""
     plugins: Mapping[str, Attachable]
     """Session plugins, by key."""
+
+
+def offered(profile: Profile, spec: SessionSpec) -> Offered:
+    """Return what sessions with *spec* may be given by name: also what *spec* has, if it was taken away."""
+    tools = {_tool_name(tool): tool for tool in (*spec.tools, *profile.tools)}
+    return Offered(tools, {unkeyed(plugin)[0]: plugin for plugin in (*spec.plugins, *profile.plugins)})
+
+
+def with_given(profile: Profile, spec: SessionSpec, stored: State) -> SessionSpec:
+    """Return *spec* with what the session *stored* was given by name while it ran."""
+    changes = {change.key for change in stored.changes if change.seat is not None}
+    keys = {*changes, *(seat.key for seat in stored.seats)} - {unkeyed(plugin)[0] for plugin in spec.plugins}
+    names = {*stored.tools, *(attached.source for attached in stored.tools.values())}
+    names -= {_tool_name(tool) for tool in spec.tools}
+    return spec.but(
+        tools=(*spec.tools, *(tool for tool in profile.tools if _tool_name(tool) in names)),
+        plugins=(*spec.plugins, *(plugin for plugin in profile.plugins if unkeyed(plugin)[0] in keys)),
+    )
 
 
 def _tool_name(given: object) -> str:
