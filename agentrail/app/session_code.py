@@ -242,7 +242,7 @@ def check_builder(name: str, found: object) -> None:
 async def built(specs: Specs, stored: State) -> SessionSpec:
     """Return the specification of a stored session, built by its name; raise `SpecMissing` if nothing has that name."""
     setup = stored.setup
-    build = cast("Callable[..., object] | None", specs.get(setup.spec))
+    build = cast("Callable[..., object] | None", specs if callable(specs) else specs.get(setup.spec))
     if build is None:
         raise SpecMissing(stored.session_id, setup.spec)
     wanted = SpecWanted(stored.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data)

@@ -391,8 +391,8 @@ class SpecWanted(Authored):
 
 Built: TypeAlias = SessionSpec | Awaitable[SessionSpec]
 
-Specs: TypeAlias = Mapping[str, Callable[[], Built] | Callable[[SpecWanted], Built]]
-"""Functions that build specifications, by the name of the specification; async or not.
+Specs: TypeAlias = Mapping[str, Callable[[], Built] | Callable[[SpecWanted], Built]] | Callable[[SpecWanted], Built]
+"""Functions that build specifications, by the name of the specification; async or not. Or one function for any name.
 
 A function that needs an argument is told of the session: see `SpecWanted`.
 """

@@ -321,8 +321,9 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
 
     With a *journal*, sessions that still run when the supervisor ends are parked in it, and `resume` goes on
     with them, in this process or another. *specs* are functions that build specifications, by name; they may be async,
-    and one that takes an argument is told of the session (`SpecWanted`). With them, stored sessions that had work under
-    way are resumed at once, and those that wait for a timer when it is due.
+    and one that takes an argument is told of the session (`SpecWanted`). One function in their place is for any name.
+    With them, stored sessions that had work under way are resumed at once, and those that wait for a timer when it is
+    due.
 
     *retain* says which sessions are deleted from the journal, by when they ended and by a label: at once and then each
     hour, at most ten a second, in the background. Without it, none is.

@@ -95,7 +95,10 @@ def check_models(found: object) -> None:
 
 
 def check_specs(found: object) -> None:
-    """Raise `WrongType` if *found* is neither `None` nor a mapping from names to builders of specifications."""
+    """Raise `WrongType` if *found* is neither `None`, a builder of specifications, nor a mapping to them."""
+    if callable(found):
+        check_builder("any name", found)
+        return
     for name, build in _named("specs", found, SPECS_WANTED):
         check_builder(name, build)
 

@@ -39,7 +39,7 @@ from agentrail.host.http11.listening import Address, Tcp, UnixSocket
 from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.plugins.host_plugin import HostPlugin, name_of
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
-from agentrail.host.profiles import Profiles, ProfileTable, SpecsOfProfiles
+from agentrail.host.profiles import Profiles, ProfileTable
 from agentrail.host.sheltered_tasks import sheltered
 from agentrail.host.uploaded.session_files import SessionFiles
 from agentrail.ports.journal import Journal
@@ -184,7 +184,7 @@ class Host:
             turns = Turns(self._rows, nursery)
             specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
             journal = self._journal or MemoryJournal()
-            async with open_supervisor(journal=journal, specs=SpecsOfProfiles(specs.returning)) as supervisor:
+            async with open_supervisor(journal=journal, specs=specs.returning) as supervisor:
                 figures = supervisor.figures(self.limits.metric_tenants)
                 specs.serve(supervisor)
                 frames, metrics = EventFrames(self.limits, figures), MetricCalls(figures)

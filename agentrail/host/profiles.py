@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, cast
 
-from agentrail.app.spec import Built, SessionSpec, SpecWanted, check_spec
+from agentrail.app.spec import Built, SessionSpec, check_spec
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadProfile, UnknownAgent, WrongType
 from agentrail.hooks.attachments import unkeyed
@@ -132,22 +132,3 @@ def _check(found: object) -> None:
         raise BadProfile(repr(found.id), "its `id` must be a text that can be printed")
     if not callable(found.spec):
         check_spec(found.spec)
-
-
-class SpecsOfProfiles(Mapping[str, Callable[[SpecWanted], Awaitable[SessionSpec]]]):
-    """The `specs` of a host's supervisor: any name is looked up when a session of it comes back."""
-
-    def __init__(self, build: Callable[[SpecWanted], Awaitable[SessionSpec]]) -> None:
-        self._build = build
-
-    def __getitem__(self, name: str) -> Callable[[SpecWanted], Awaitable[SessionSpec]]:
-        return self._build
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-    def __bool__(self) -> bool:
-        return True  # there is a function for any name, though none is listed

@@ -149,3 +149,20 @@ async def test_a_builder_that_fails_while_a_session_wakes_crashes_that_session_a
             await session.ask("are you there?")
         other = await supervisor.spawn(desk("fine"), "other")
         assert (await other.ask("and you?")).text == "fine"
+
+
+async def test_one_function_builds_for_any_name() -> None:
+    async def build(wanted: SpecWanted) -> SessionSpec:
+        await trio.sleep(0.5)
+        return desk(wanted.name)
+
+    journal = TestJournal()
+    await stored(journal, desk("one"))
+    async with open_supervisor(journal=journal, specs=build) as supervisor:
+        session = await supervisor.resume("s")
+        assert session.inspect().setup.spec == "desk"
+
+
+def test_one_function_is_checked_as_each_of_several() -> None:
+    with pytest.raises(WrongType, match="a function that needs other arguments under 'any name'"):
+        open_supervisor(specs=lambda one, two: desk("one"))  # type: ignore[arg-type]  # noqa: ARG005
