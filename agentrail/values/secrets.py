@@ -38,6 +38,15 @@ def secret_name(found: Json) -> str | None:
     return None
 
 
+def named_secret(found: Json) -> str | None:
+    """Return the name of the first secret that *found* names, however deep; `None` if it names none."""
+    name = secret_name(found)
+    if name is not None or isinstance(found, str):
+        return name
+    inside = found.values() if isinstance(found, Mapping) else found if isinstance(found, list | tuple) else ()
+    return next((name for name in map(named_secret, inside) if name is not None), None)
+
+
 def plain_secret(found: Json, at: str = "") -> str | None:
     """Return the path of the first plain text under a key such as "api_key", where a `Secret` belongs; else `None`."""
     if isinstance(found, Mapping):

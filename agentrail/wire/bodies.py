@@ -128,7 +128,7 @@ class ModelBody(CallBody):
     model: Name | SomeNames
     """Name of the model; or names: the first is asked, the others in its place if it fails."""
     options: JsonObject = EMPTY
-    """Options for the provider."""
+    """Options for the provider, without secrets and without those that say where requests go."""
 
 
 class ToolsBody(CallBody):

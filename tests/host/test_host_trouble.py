@@ -28,6 +28,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.response import MessageDelta
 from agentrail.wire.limits import DEFAULTS, HostLimits
 from tests.host.hosted import KEYS, frames, listening, open_desk, scripted
+from tests.host.test_decisions import pay
 from tests.host.test_host import chat, until
 
 
@@ -151,6 +152,31 @@ async def test_an_option_of_a_model_with_a_name_of_ours_is_refused(name: str) ->
         await boss.post("/v1/sessions", json={"session": "trip"})
         refused = await boss.post("/v1/sessions/trip/model", json={"model": "demo", "options": {name: "x"}})
         assert (refused.status_code, refused.json()["type"]) == (422, "urn:agentrail:problem:bad-options")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"base_url": "http://127.0.0.1:9", "api_key": {"secret": "HOME"}},
+        {"api_key": {"secret": "HOME"}},
+        {"base_url": "http://127.0.0.1:9"},
+        {"headers": {"x-more": "1"}},
+        {"extra": {"deep": [{"secret": "HOME"}]}},
+    ],
+)
+async def test_a_client_gets_at_no_secret_of_the_host_by_options(options: dict[str, object]) -> None:
+    async with open_desk(SessionSpec(model="demo", tools=[pay], plugins=[HumanApproval(tools=["pay"])])) as desk:
+        boss = desk.clients["boss"]
+        await boss.post("/v1/sessions", json={"session": "trip"})
+        for what, body in (
+            ("model", {"model": "openai:x"}),
+            ("plugins", {"do": "update", "plugin": "HumanApproval"}),
+        ):
+            refused = await boss.post(f"/v1/sessions/trip/{what}", json={**body, "options": options})
+            assert (refused.status_code, refused.json()["type"]) == (422, "urn:agentrail:problem:bad-options")
+            assert "the program of the host alone" in refused.json()["found"]
+        status = (await boss.get("/v1/sessions/trip")).json()["status"]
+        assert status["model"] == "demo"
 
 
 async def test_a_host_is_served_at_the_loopback_of_ipv6() -> None:

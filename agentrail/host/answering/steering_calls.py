@@ -12,6 +12,8 @@ from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
 from agentrail.runtime.handle import SessionHandle
+from agentrail.values.json import JsonObject
+from agentrail.values.secrets import named_secret
 from agentrail.wire.bodies import (
     AbortBody,
     ApproveBody,
@@ -32,6 +34,11 @@ OWN_PARAMETERS: Final = frozenset({"self", "model", "command"})
 
 OWN_OPTIONS: Final = frozenset({"self", "plugin", "command", "pin"})
 """Names that `SessionHandle.update_plugin` has for itself."""
+
+OF_THE_PROGRAM: Final = frozenset({"api_key", "base_url", "headers"})
+"""Options that say where requests to a model go, and with which secret: who gave both would be sent the secret."""
+
+PROGRAM_SAYS: Final = "the program of the host alone says which secrets are used, and where requests go"
 
 OF_THE_HOST: Final = frozenset({HostContext.__name__, HostTools.__name__})
 """Keys of the session plugins by which those of the host reach into turns: who could take them away would go unseen."""
@@ -108,6 +115,7 @@ class SteeringCalls:
         taken = OWN_PARAMETERS & body.options.keys()
         if taken:
             raise BadOptions(str(model), f"there is no option {_listed(taken)}")
+        _check_options(str(model), body.options)
         await session.switch_model(model, command=exchange.command, **body.options)
         return exchange.done()
 
@@ -140,6 +148,7 @@ class SteeringCalls:
             taken = OWN_OPTIONS & body.options.keys()
             if taken:
                 raise BadOptions(body.plugin, f"there is no option {_listed(taken)}")
+            _check_options(body.plugin, body.options)
             await session.update_plugin(body.plugin, command=exchange.command, pin=body.pin, **body.options)
         return exchange.done()
 
@@ -149,6 +158,16 @@ def _registered(kind: str, known: Mapping[str, T], name: str) -> T:
     if name not in known:
         raise NotRegistered.among(kind, name, known)
     return known[name]
+
+
+def _check_options(whose: str, options: JsonObject) -> None:
+    """Raise `BadOptions` for options by which a client would get at secrets, or at other servers."""
+    taken = OF_THE_PROGRAM & options.keys()
+    if taken:
+        raise BadOptions(whose, f"clients may not give {_listed(taken)}: {PROGRAM_SAYS}")
+    secret = named_secret(options)
+    if secret is not None:
+        raise BadOptions(whose, f"clients may not name secrets, such as `{secret}`: {PROGRAM_SAYS}")
 
 
 def _listed(names: Iterable[str]) -> str:
