@@ -48,18 +48,17 @@ class SessionCalls:
         body = await exchange.body(OpenBody)
         name = _new(exchange, exchange.who.user, body.session)
         context = exchange.context("chat", name.visible, body.agent)
+        taken: SessionExists | SessionStored | None = None
         try:
             await self._sessions.opened(exchange.who, context, name, body.title, body.labels, exchange.command)
-        except (SessionExists, SessionStored):
+        except (SessionExists, SessionStored) as error:
+            taken = error
+        if taken is not None:
             first = await self._first(exchange, name)
             about = (await self._sessions.stored(name)).about
-            same = (about.title, about.labels, about.spec) == (
-                body.title,
-                tuple(sorted(set(body.labels))),
-                body.agent or about.spec,
-            )
-            if not (isinstance(first, SessionOpened) and same):
-                raise
+            wanted = (body.title, tuple(sorted(set(body.labels))), body.agent or about.spec)
+            if not isinstance(first, SessionOpened) or (about.title, about.labels, about.spec) != wanted:
+                raise taken
         return _opened(exchange, name)
 
     async def fork(self, exchange: CallRequest) -> HttpResponse:
@@ -68,14 +67,17 @@ class SessionCalls:
         origin = self._sessions.name(exchange.call, exchange.who, exchange.session)
         await self._sessions.stored(origin)
         name = _new(exchange, origin.user, body.session)
+        taken: SessionExists | SessionStored | None = None
         try:
             await self._sessions.forked(origin, name, body.at, exchange.command)
-        except (SessionExists, SessionStored):
+        except (SessionExists, SessionStored) as error:
+            taken = error
+        if taken is not None:
             first = await self._first(exchange, name)
-            if not (isinstance(first, SessionBranched) and first.origin == origin.internal):
-                raise
+            if not isinstance(first, SessionBranched) or first.origin != origin.internal:
+                raise taken
             if body.at not in (None, first.at):
-                raise
+                raise taken
         return _opened(exchange, name)
 
     async def _first(self, exchange: CallRequest, name: SessionName) -> AnyInput | None:
