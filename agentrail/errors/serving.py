@@ -200,7 +200,7 @@ class ScopeMissing(RefusedError):
 class OwnDecision(RefusedError):
     """Who asked for something may not decide about it, because the host wants four eyes."""
 
-    wording = "`{0}` waits because of your own prompt; another person has to decide"
+    wording = "you ask for `{0}` yourself, by words or arguments of yours; another person has to decide"
 
     def __init__(self, approval: str) -> None:
         super().__init__(approval)

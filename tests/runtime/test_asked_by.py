@@ -13,6 +13,7 @@ from agentrail.errors import BadChoice, OwnDecision
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
+from agentrail.tools.builtin import ask_user
 from agentrail.values.events import AgentEnd, PromptReceived
 from tests.runtime.families import agent, task
 
@@ -89,12 +90,40 @@ async def test_who_steers_a_turn_has_asked_for_it_too() -> None:
     assert await audit(journal, "s") == ()
 
 
+async def test_who_answers_a_question_has_asked_for_what_follows_too() -> None:
+    journal = MemoryJournal(encode=True)
+    spec = payer(say(calls=[call("ask_user", {"question": "whom?"})]), paying(), "done")
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec.but(tools=[pay, ask_user]), "s")
+        question = await session.by(ANN).ask("pay", command="c")
+        await session.by("eve", four_eyes=True).respond(question.held[0].id, "eve")
+        (one,) = (await session.by(ANN).ask("pay", command="c")).held
+        assert one.asked_by == (ANN, "eve")
+        for who in (ANN, "eve"):
+            with pytest.raises(OwnDecision):
+                await session.by(who, four_eyes=True).approve(one.id)
+        await session.by("bob", four_eyes=True).approve(one.id)
+    assert await audit(journal, "s") == ()
+
+
+async def test_with_four_eyes_nobody_approves_arguments_of_their_own() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(payer(paying("eve"), "done"), "s")
+        waits = await held(session.by(ANN), "pay")
+        bob = session.by("bob", four_eyes=True)
+        with pytest.raises(OwnDecision):
+            await bob.approve(waits, {"to": "bob"})
+        assert [(one.id, one.args) for one in session.status().held] == [(waits, {"to": "eve"})]
+        await bob.approve(waits, {"to": "eve"})
+        assert session.status().held == ()
+
+
 @pytest.mark.parametrize("decision", ["approve", "reject"])
 async def test_with_four_eyes_nobody_decides_about_what_they_asked_for(decision: str) -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(payer(paying(), "done"), "s")
         waits = await held(session.by(ANN), "pay")
-        with pytest.raises(OwnDecision, match=f"`{waits}` waits because of your own prompt"):
+        with pytest.raises(OwnDecision, match=f"you ask for `{waits}` yourself"):
             await getattr(session.by(ANN, four_eyes=True), decision)(waits)
         assert [one.id for one in session.status().held] == [waits]
         bob = session.by("bob", four_eyes=True)

@@ -38,6 +38,13 @@ def _has_asked(w: StepDraft) -> bool:
     return w.by in w.s.asked_by
 
 
+def _take_part(w: StepDraft) -> None:
+    """Note that the caller of this step has asked for the open turn too: words of theirs go into it."""
+    turn = w.s.turn
+    if turn is not None and w.by and w.by not in turn.asked.by:
+        w.s.turn = turn.but(asked=turn.asked.but(by=(*turn.asked.by, w.by)))
+
+
 def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
     """Handle `approve`: let a held call run, with exactly the arguments approved."""
     s = w.s
@@ -46,14 +53,14 @@ def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
         w.refuse(_not_held(w, sent.approval_id, "approve"))
         return
     call, hold = found
-    if sent.four_eyes and _has_asked(w):
+    edited = sent.args if sent.args is not None and not is_same(sent.args, hold.args) else None
+    if sent.four_eyes and (_has_asked(w) or edited is not None):  # nobody else would have seen edited arguments
         w.refuse(OwnDecision(sent.approval_id))
         return
     attached = s.tools.get(call.name)
     if attached is None or attached.revision != call.revision:
         w.refuse(ToolChanged(sent.approval_id, call.name))
         return
-    edited = sent.args if sent.args is not None and not is_same(sent.args, hold.args) else None
     if edited is not None:
         problem = unfit(w, call, edited)
         if problem is not None:
@@ -162,6 +169,7 @@ def on_respond(w: StepDraft, sent: commands.RespondSent) -> None:
         )
         return
     w.answer = commands.DONE
+    _take_part(w)
     w.emit(UserResponded(sent.ref, sent.answer))
     s.batch = s.batch.but(decisions=(*s.batch.decisions, ("user_respond", True)))
     wake(w)
