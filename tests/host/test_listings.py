@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import trio
 
+from agentrail.host.access.api_keys import ApiKeys, new_key, written
 from agentrail.host.access.identity import Identity
 from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
-from tests.host.hosted import open_desk, scripted
+from tests.host.hosted import LINES, open_desk, scripted
 
 
 class Slashes(CommandPlugin):
@@ -57,3 +58,15 @@ async def test_without_commands_the_list_is_empty() -> None:
     async with open_desk(scripted("one")) as desk:
         found = await desk.ann.get("/v1/commands")
         assert (found.status_code, found.json()) == (200, {"items": [], "next": None})
+
+
+async def test_a_user_whose_name_stands_for_everybody_sees_only_their_own_sessions() -> None:
+    row, key = new_key("acme", "*", ["talk"])
+    async with open_desk(scripted("one"), keys=ApiKeys(lines=LINES + written([row]))) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        star, headers = desk.clients["bob"], {"authorization": f"Bearer {key}"}
+        await star.post("/v1/sessions", json={"session": "own"}, headers=headers)
+        mine = await star.get("/v1/sessions", headers=headers)
+        assert [each["session"] for each in mine.json()["items"]] == ["_2a.own"]
+        refused = await star.get("/v1/sessions", params={"owner": "*"}, headers=headers)
+        assert (refused.status_code, refused.json()["type"]) == (403, "urn:agentrail:problem:scope-missing")

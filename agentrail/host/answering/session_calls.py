@@ -91,11 +91,12 @@ class SessionCalls:
         """List the sessions of the user, or of others of the tenant."""
         query, who, limits = exchange.query(SessionsQuery), exchange.who, exchange.limits
         owner = who.user if query.owner is None else query.owner
-        if owner != who.user and not is_for_others(exchange.call, who):
+        everybody = query.owner == EVERYBODY  # a user may be called so, too
+        if (everybody or owner != who.user) and not is_for_others(exchange.call, who):
             raise ScopeMissing(exchange.call.name, exchange.call.others or ADMIN)
         limit = min(query.limit or limits.page, limits.most_page)
         wanted = SessionFilter(
-            tenant=who.tenant, owner=None if owner == EVERYBODY else owner, label=query.label, ended=query.ended
+            tenant=who.tenant, owner=None if everybody else owner, label=query.label, ended=query.ended
         )
         after = None
         if query.after is not None:
