@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.host.access.api_keys import ApiKeys, KeyFile
+from agentrail.host.access.api_keys import ApiKey, ApiKeys, KeyFile, written
+from agentrail.host.access.identity import Identity
 from agentrail.testing import stall
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted
@@ -28,6 +29,14 @@ async def freed(desk: Desk) -> None:
     with trio.fail_after(20):
         while (await desk.ann.head(EVENTS)).status_code == FULL[0]:  # noqa: ASYNC110 - by HTTP
             await trio.sleep(0.05)
+
+
+def write_keys(file: Path, rows: dict[str, ApiKey]) -> None:
+    """Replace the keys at once, as an operator does who edits their file."""
+    new = file.with_suffix(".new")
+    new.write_text(written(rows.values()))
+    new.chmod(0o600)
+    new.replace(file)
 
 
 FULL = (429, "urn:agentrail:problem:too-many-streams", "5")
@@ -103,3 +112,21 @@ async def test_a_key_that_is_withdrawn_ends_the_stream_of_a_turn_and_not_the_tur
         assert (await boss.get("/v1/sessions/ann.trip")).json()["status"]["turn_open"] is True
         assert (await boss.post("/v1/sessions/ann.trip/abort", json={})).status_code == 204
         await until(lambda: not desk.serving.supervisor.session("h.acme.ann.trip").status().turn_open)
+
+
+@pytest.mark.parametrize(
+    "now", [Identity("acme", "boss", frozenset({"talk"})), Identity("evil", "boss", frozenset({"observe", "admin"}))]
+)
+async def test_a_stream_ends_when_its_key_no_longer_allows_it(tmp_path: Path, now: Identity) -> None:
+    file, rows = tmp_path / "keys", {name: row for name, (row, _) in MADE.items()}
+    write_keys(file, rows)
+    limits = HostLimits(heartbeat_seconds=0.2, drain_seconds=0.5)
+    async with open_desk(scripted("one"), keys=ApiKeys(file), limits=limits) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        async with listening(desk, "GET", "/v1/sessions/ann.trip/events", user="boss") as listener:
+            await listener.until(lambda text: ":\n\n" in text)
+            write_keys(file, {**rows, "boss": rows["boss"].but(identity=now)})
+            last = frames(await listener.until(lambda text: "event: problem" in text))[-1]
+            assert '"status":401' in last["data"]
+            await listener.until(lambda _: False)
+            assert listener.over

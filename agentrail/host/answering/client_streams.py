@@ -10,8 +10,8 @@ from typing import Final
 
 import trio
 
-from agentrail.errors import AgentrailError, TooManyStreams
-from agentrail.host.access.identity import Authenticator
+from agentrail.errors import AgentrailError, NotAuthenticated, TooManyStreams
+from agentrail.host.access.identity import Authenticator, Identity
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
 from agentrail.wire.limits import HostLimits
@@ -20,6 +20,8 @@ from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
 
 STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
 """Headers of a stream of events; the last one keeps a proxy from holding it back."""
+
+CHANGED: Final = "the key allows less than when the stream began, or is somebody else's"
 
 
 class ClientStreams:
@@ -78,7 +80,7 @@ class ClientStreams:
         async def send_if_known(data: bytes) -> None:
             nonlocal checked
             if trio.current_time() - checked >= exchange.limits.heartbeat_seconds:
-                await self._authenticator.identify(exchange.request.headers)  # the key may be withdrawn
+                _check_same(exchange.who, await self._authenticator.identify(exchange.request.headers))
                 checked = trio.current_time()
             await send(data)
 
@@ -103,3 +105,9 @@ class ClientStreams:
             self._of_tenant[tenant] -= 1
             if not self._of_tenant[tenant]:
                 del self._of_tenant[tenant]
+
+
+def _check_same(began: Identity, now: Identity) -> None:
+    """Raise `NotAuthenticated` if the key is no longer that of who *began* the stream, or allows less."""
+    if (began.tenant, began.user) != (now.tenant, now.user) or not began.scopes <= now.scopes:
+        raise NotAuthenticated(CHANGED)
