@@ -185,3 +185,15 @@ async def test_a_composite_sandbox_removes_no_prefix_and_tells_who_cannot_receiv
         await sandbox.receive("in", pieces(b"x"))
     with pytest.raises(FileFailed, match="no `receive`"):
         await sandbox.receive("plain/a", pieces(b"x"))
+
+
+@pytest.mark.parametrize("kind", [LocalSandbox, BubblewrapSandbox])
+async def test_a_missing_root_is_created_with_what_is_written(
+    kind: type[LocalSandbox | BubblewrapSandbox], tmp_path: Path
+) -> None:
+    sandbox = kind(tmp_path / "not" / "there")
+    assert await sandbox.receive("in/a.bin", pieces(b"one")) == Written(3, created=True)
+    assert (tmp_path / "not" / "there" / "in" / "a.bin").read_bytes() == b"one"
+    other = kind(tmp_path / "nor" / "this")
+    assert await other.write("b.bin", b"two") == Written(3, created=True)
+    assert (tmp_path / "nor" / "this" / "b.bin").read_bytes() == b"two"

@@ -11,6 +11,7 @@ import secrets
 import stat
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final, Protocol
 
 from agentrail.adapters.sandboxes.confined_open import FOLDER, O_PATH, PLAIN, Root, check_file, open_file
@@ -101,6 +102,11 @@ class DiskFiles:
             self._root = os.path.realpath(self._where)
         return self._root
 
+    def made_root(self) -> str:
+        """Return the root folder; create it with its parents if it is missing."""
+        Path(self.root).mkdir(parents=True, exist_ok=True)
+        return self.root
+
     def open_folder(self, path: str) -> int:
         """Return a descriptor of a folder, to run a command there."""
         parts = parts_of(path)
@@ -123,7 +129,7 @@ class DiskFiles:
         parts = parts_of(path)
         check_writable(path, parts, self.protected)
         check_data(path, data)
-        with translated("write", path), Root(self.root) as root:
+        with translated("write", path), Root(self.made_root()) as root:
             folder = make_folders(root, parts[:-1])
             try:
                 before = self._look(folder, parts)

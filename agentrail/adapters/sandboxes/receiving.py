@@ -33,7 +33,7 @@ class IncomingFile:
     def begin(self) -> None:
         """Create the file under another name, in its folder; raise `FileFailed` if its own name is taken."""
         check_writable(self._path, self._parts, self._files.protected)
-        with translated("write", self._path), Root(self._files.root) as root:
+        with translated("write", self._path), Root(self._files.made_root()) as root:
             self._folder = make_folders(root, self._parts[:-1])
             with suppress(FileNotFoundError):
                 os.stat(self._parts[-1], dir_fd=self._folder, follow_symlinks=False)
