@@ -33,7 +33,7 @@ class RequestContext(Authored, gc=True):
     session_id: str
     """Public id of the session; empty if the request begins a new one and it is not there yet."""
     agent_id: str
-    """Id of the profile that serves the request."""
+    """Name of the profile, if the request gives one; else empty: that of the session, or the first one, serves it."""
     request_id: str
     """Id of the request; empty for a turn that no request began."""
     state: dict[type[object], object] = field(default_factory=dict[type[object], object])

@@ -35,17 +35,17 @@ async def test_each_request_to_talk_has_one_line(caplog: pytest.LogCaptureFixtur
         assert (await desk.ann.get("/v1/sessions")).status_code == 200  # talks to nobody
     first, second, third = lines(caplog)
     assert re.fullmatch(
-        r"request=r-\w+ kind=chat tenant=acme user=ann session=ann\.trip agent=desk outcome=finished "
+        r"request=chat-[0-9a-f]{32} kind=chat tenant=acme user=ann session=ann\.trip agent=desk outcome=finished "
         r"ms=\d+ input_tokens=7 output_tokens=3 cost_usd=0\.25",
         first,
     )
     assert re.fullmatch(
-        r'request=r-\w+ kind=stream tenant=acme user=ann session=ann\.trip agent="" outcome=finished '
+        r'request=stream-[0-9a-f]{32} kind=stream tenant=acme user=ann session=ann\.trip agent="" outcome=finished '
         r"ms=\d+ input_tokens=0 output_tokens=0 cost_usd=0\.0",
         second,
     )
     assert re.fullmatch(
-        r"request=r-\w+ kind=chat tenant=acme user=ann session=ann\.s-\w+ agent=none outcome=refused "
+        r"request=chat-[0-9a-f]{32} kind=chat tenant=acme user=ann session=ann\.s-\w+ agent=none outcome=refused "
         r"ms=\d+ input_tokens=0 output_tokens=0 error=UnknownAgent",
         third,
     )
