@@ -11,7 +11,7 @@ from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT
 from agentrail.host.plugins.plugin_values import Allow, Deny, HandledResponse
 from agentrail.values.content import Text
 from agentrail.values.fitting import fit_result
-from agentrail.values.foreign import mended, number, plain_text, shown
+from agentrail.values.foreign import mended, named, number, plain_text, shown
 from agentrail.values.json import freeze, freeze_object
 from agentrail.values.messages import Message, UserMessage
 from agentrail.values.tools import Err, Ok
@@ -31,6 +31,8 @@ class UnfitAnswerError(TypeError):
     def __init__(self, found: object, wanted: str) -> None:
         none = found is None
         super().__init__(f"it returned {'nothing' if none else shown(found)}; it must return {wanted}")
+        self.unquoted = f"it returned {'nothing' if none else f'a `{named(found)}`'}; it must return {wanted}"
+        """The same without the value, which may quote the conversation."""
 
 
 def nothing(found: object) -> None:

@@ -56,7 +56,13 @@ class Given(Value, Generic[T], gc=True):
 
 def log_plugin_error(plugin: str, hook: str, error: BaseException) -> None:
     """Write a warning to the log: the default of `on_plugin_error`."""
-    log.warning("plugin `%s` failed in `%s`: %s", plugin, hook, traced(error))
+    if isinstance(error.__cause__, UnfitAnswerError):
+        problem = error.__cause__.unquoted
+    elif isinstance(error, BrokenPlugin) and error.__traceback__ is None:  # never raised: its words are the row's own
+        problem = error.args[2]
+    else:
+        problem = traced(error)
+    log.warning("plugin `%s` failed in `%s`: %s", plugin, hook, problem)
 
 
 class Tasks:
@@ -214,7 +220,9 @@ class HostPluginRow:
             late_error.__cause__ = error if errors else None
             error = late_error
         elif isinstance(error, UnfitAnswerError):
-            error = BrokenPlugin(whose, hook, str(error))
+            unfit = BrokenPlugin(whose, hook, str(error))
+            unfit.__cause__ = error
+            error = unfit
         await self.report(whose, hook, error)
         await trio.lowlevel.checkpoint_if_cancelled()
         return HookFault(error)

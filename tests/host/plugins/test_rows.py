@@ -279,6 +279,26 @@ async def test_without_on_plugin_error_a_warning_is_logged(caplog: pytest.LogCap
     )
 
 
+async def test_the_log_says_what_a_hook_returned_without_its_words_and_that_it_was_late(
+    caplog: pytest.LogCaptureFixture,
+    autojump_clock: object,  # noqa: ARG001
+) -> None:
+    class Wrong(HostPlugin):
+        def intercept(self, request: Request) -> str:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]  # a mistake
+            return request.message
+
+    class Late(HostPlugin):
+        async def intercept(self, request: Request) -> None:
+            await trio.sleep_forever()
+
+    with caplog.at_level(logging.WARNING, "agentrail.host"):
+        await HostPluginRow([Wrong(), Late()]).intercept(REQUEST)
+    assert [record.getMessage() for record in caplog.records] == [
+        "plugin `Wrong` failed in `intercept`: it returned a `str`; it must return a `HandledResponse` or None",
+        "plugin `Late` failed in `intercept`: it was not done after 10 s, its deadline",
+    ]
+
+
 async def test_a_cancelled_request_cancels_the_hook_that_runs(autojump_clock: object) -> None:  # noqa: ARG001
     ordered, reports = row([probe("auth", [], {"intercept": hangs}, critical=True)])
     with trio.move_on_after(1) as scope:
