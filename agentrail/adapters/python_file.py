@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 
 from agentrail.values.foreign import described
@@ -22,7 +23,8 @@ def load(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        problem = f"it raised {described(error)}"
+        lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == spec.origin]
+        problem = f"it raised {described(error)}" + (f" (line {lines[-1]})" if lines else "")
         raise ImportError(problem) from error
     finally:
         sys.path.pop(0)

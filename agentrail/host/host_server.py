@@ -52,7 +52,9 @@ log = logging.getLogger("agentrail.host")
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 NO_TLS: Final = "none with `unix`: only this machine can reach the socket"
 NEEDS_PEOPLE: Final = "False, or give the host an `authenticator`: without one, there is only one user"
-NEEDS_KEYS: Final = "`127.0.0.1`, `::1` or `localhost`, or give the host an `authenticator`"
+NEEDS_KEYS: Final = (
+    "`127.0.0.1`, `::1` or `localhost`, or give the host an `authenticator`: for the command, `--keys PATH`"
+)
 
 
 @frozen

@@ -21,6 +21,7 @@ from agentrail.errors import AgentrailError
 from agentrail.host.access.api_keys import ApiKeys, KeyFile, new_key
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
+from agentrail.values.foreign import described
 from agentrail.wire.calls import SCOPES
 
 WRONG_USAGE: Final = 2
@@ -85,6 +86,9 @@ async def _serve(host: Host, said: str, options: ServeOptions) -> int:
             origins=options.origins,
         ) as serving:
             print(f"agentrail serves {said} at {serving.entry}\nCtrl-C ends it.", flush=True)
+            if options.keys is not None and not options.keys.exists():
+                made = f"`agentrail serve keys make {options.keys} TENANT USER` makes one"
+                print(f"agentrail: nobody has a key: there is no file {str(options.keys)!r}; {made}", file=sys.stderr)
             await trio.sleep_forever()
     except AgentrailError as error:  # here, because a nursery would put it into a group
         print(f"agentrail: {error}", file=sys.stderr)
@@ -150,25 +154,30 @@ def found(options: ServeOptions) -> tuple[Host, str]:
         if not name.startswith("_") and (not options.name or name == options.name)
     }
     made: dict[str, object] = {name: value for name, value in here.items() if isinstance(value, KINDS)}
-    made = made or dict(map(_called, here.items()))
+    made = made or {name: _called(name, value, options) for name, value in here.items()}
     for kind in KINDS:
-        for name, value in made.items():
-            if isinstance(value, kind):
-                return _as_host(name, value, options), f"the {kind.__name__} `{name}` of {options.file}"
+        names = [name for name, value in made.items() if isinstance(value, kind)]
+        if names:
+            first, *others = names
+            more = f", and not {', '.join(f'`{options.file}:{other}`' for other in others)}," if others else ""
+            return _as_host(first, made[first], options), f"the {kind.__name__} `{first}` of {options.file}{more}"
     problem = f"cannot serve {options.file}: it has no {'`' + options.name + '` that is a ' if options.name else ''}"
     raise NothingToServeError(
-        problem + "Host, Profile or SessionSpec, nor a function without arguments that returns one"
+        problem + "Host, Profile or SessionSpec, nor a function without arguments that is annotated to return one"
     )
 
 
-def _called(named: tuple[str, object]) -> tuple[str, object]:
-    """Return a function's name with what it returns, if it says that it returns what can be served."""
-    name, value = named
+def _called(name: str, value: object, options: ServeOptions) -> object:
+    """Return what a function returns, if its annotation says that this can be served; else `None`."""
     returns: object = getattr(value, "__annotations__", {}).get("return")
     wanted = {kind.__name__ for kind in KINDS}
-    if callable(value) and (returns in KINDS or str(returns).rpartition(".")[2] in wanted):
-        return name, cast("Callable[[], object]", value)()
-    return name, None
+    if not callable(value) or (returns not in KINDS and str(returns).rpartition(".")[2] not in wanted):
+        return None
+    try:
+        return cast("Callable[[], object]", value)()
+    except Exception as error:
+        problem = f"cannot serve {options.file}: its function `{name}` raised {described(error)}"
+        raise NothingToServeError(problem) from error
 
 
 def _as_host(name: str, found: object, options: ServeOptions) -> Host:
@@ -199,14 +208,14 @@ def _host(profile: Profile, options: ServeOptions) -> Host:
 
 def _keys(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="agentrail serve keys", description="Make, list and withdraw keys of users.")
-    doing = parser.add_subparsers(dest="do", required=True)
+    doing = parser.add_subparsers(dest="do", required=True, metavar="make|list|withdraw")
     make = doing.add_parser("make", help="make a key, and print it: it is nowhere else")
     listing = doing.add_parser("list", help="list the keys")
     withdraw = doing.add_parser("withdraw", help="take a key out of the file")
     for each in (make, listing, withdraw):
         each.add_argument("file", type=Path, help="the file of the keys")
-    make.add_argument("tenant")
-    make.add_argument("user")
+    make.add_argument("tenant", help="whose sessions the key can reach: a customer, a team")
+    make.add_argument("user", help="who has the key")
     make.add_argument("--scopes", default="talk", help=f"with commas between: {', '.join(SCOPES)} (default: talk)")
     withdraw.add_argument("id", help="the id of the key, as `list` shows it")
     given = parser.parse_args(argv)
@@ -220,6 +229,8 @@ def _keys(argv: Sequence[str]) -> int:
             row = file.withdraw(given.id)
             print(f"withdrawn: {row.id} of {row.identity.user} ({row.identity.tenant})")
         else:
+            if not given.file.exists():
+                parser.error(f"there is no file {str(given.file)!r}; `make` makes it")
             for row in file.keys().values():
                 who = row.identity
                 print(f"{row.id}  {row.made}  {who.tenant}  {who.user}  {','.join(sorted(who.scopes))}")

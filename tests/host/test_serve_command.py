@@ -33,6 +33,10 @@ desk = Host([Profile('desk', other)])
         "from agentrail import SessionSpec\ndef helper() -> SessionSpec:\n    return SessionSpec(model='demo')\n",
         "the SessionSpec `helper`",
     ),
+    "two specifications": (
+        "from agentrail import SessionSpec\none = SessionSpec(model='demo')\ntwo = one\n",
+        "the SessionSpec `one` of app.py, and not `app.py:two`,",
+    ),
 }
 
 
@@ -62,7 +66,8 @@ async def test_what_a_file_has_is_served(text: str, told: str, tmp_path: Path) -
     (tmp_path / "app.py").write_text(text, encoding="utf-8")
     body = ("-H", "Content-Type: application/json", "-d", '{"message": "hello"}')
     said, answer, status = await served(["app.py"], tmp_path, "/v1/chat", *body)
-    assert f"agentrail serves {told} of app.py at http://127.0.0.1:" in said
+    of = "" if "app.py" in told else " of app.py"
+    assert f"agentrail serves {told}{of} at http://127.0.0.1:" in said
     assert json.loads(answer)["stop_reason"] == "end"
     assert status == 0
 
@@ -82,18 +87,32 @@ async def test_names_of_the_host_and_origins_of_pages_are_options(tmp_path: Path
     assert json.loads(body) == {"items": [], "next": None}
 
 
+RAISES = """from agentrail import SessionSpec
+
+
+def helper() -> SessionSpec:
+    raise OSError("no database")
+"""
+
 ANYWHERE = "0.0.0.0"  # noqa: S104 - it is refused
 
 BAD = {
     "no file": (["gone.py"], "there is no file 'gone.py'"),
     "nothing": (["empty.py"], "cannot serve empty.py: it has no Host, Profile or SessionSpec, nor a function without"),
     "another name": (["spec.py:other"], "it has no `other` that is a Host, Profile or SessionSpec"),
-    "broken": (["broken.py"], "cannot serve broken.py: it raised ZeroDivisionError: division by zero"),
-    "elsewhere": (["spec.py", "--host", ANYWHERE], "or give the host an `authenticator`"),
+    "broken": (["broken.py"], "cannot serve broken.py: it raised ZeroDivisionError: division by zero (line 2)"),
+    "a broken function": (["raises.py"], "cannot serve raises.py: its function `helper` raised OSError: no database"),
+    "elsewhere": (
+        ["spec.py", "--host", ANYWHERE],
+        "or give the host an `authenticator`: for the command, `--keys PATH`",
+    ),
     "no name": (["spec.py", "--name", "a b"], "hosts='a b' is not a choice"),
     "no origin": (["spec.py", "--origin", "pages.example"], "origins='pages.example' is not a choice"),
     "keys for a host": (["host.py", "--keys", "keys"], "give it `authenticator=ApiKeys('keys')`"),
     "a journal for a host": (["host.py", "--journal", "kept.db"], "give it `journal=SqliteJournal('kept.db')`"),
+    "a slash at the end": (["spec.py", "--origin", "http://127.0.0.1:8000/"], "without a path or a `/` at the end"),
+    "no file of keys": (["keys", "list", "gone"], "there is no file 'gone'; `make` makes it"),
+    "nothing about keys": (["keys"], "the following arguments are required: make|list|withdraw"),
     "bad keys": (["spec.py", "--keys", "empty.py"], "cannot take the keys of empty.py: line 1 has 3 fields"),
 }
 
@@ -103,7 +122,8 @@ async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tm
     (tmp_path / "empty.py").write_text("x = 1\n", encoding="utf-8")
     (tmp_path / "spec.py").write_text(FILES["a specification"][0], encoding="utf-8")
     (tmp_path / "host.py").write_text(FILES["a host"][0], encoding="utf-8")
-    (tmp_path / "broken.py").write_text("1 / 0\n", encoding="utf-8")
+    (tmp_path / "broken.py").write_text("x = 0\n1 / x\n", encoding="utf-8")
+    (tmp_path / "raises.py").write_text(RAISES, encoding="utf-8")
     done = await trio.run_process([*AGENTRAIL, *arguments], cwd=tmp_path, capture_stderr=True, check=False)
     assert done.returncode == 2
     assert told in done.stderr.decode()

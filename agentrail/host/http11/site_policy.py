@@ -68,7 +68,11 @@ def _origins(given: Iterable[str]) -> frozenset[str]:
     for one in checked:
         found = _ORIGIN.fullmatch(one)
         if found is None or not is_host(found[2]) or one != one.lower():
-            raise BadChoice("origins", one, "origins such as `https://example.com`, in lower case")
+            raise BadChoice(
+                "origins",
+                one,
+                "origins such as `https://example.com`: in lower case, without a path or a `/` at the end",
+            )
     return checked
 
 
