@@ -22,7 +22,7 @@ export class Host {
       headers: { ...headers, "content-type": "application/json", authorization: `Bearer ${this.token}` },
       credentials: "omit",
       cache: "no-store",
-    });
+    }).catch(() => Promise.reject(new Error(`${this.address} does not answer, or not to this page: see \`--origin\``)));
     if (response.ok) return response;
     throw new Problem(response.status, await response.json().catch(() => ({})));
   }

@@ -66,7 +66,7 @@ async function show(wanted) {
 }
 
 let answer = null; // the line of the response that is under way
-const words = (parts = []) => parts.map((part) => part.text ?? "").join("");
+const words = (parts = []) => parts.map((part) => (part.$ === "Thinking" ? "" : (part.text ?? ""))).join("");
 
 const on = {
   PromptReceived: (event) => line(event.text, "user"),
@@ -131,5 +131,6 @@ $("steer").onclick = () => trying(() => say("steer"));
 $("abort").onclick = () => trying(() => host.command(`${path(session)}/abort`, {}));
 $("new").onclick = () => trying(async () => show((await host.command("/v1/sessions", {})).session));
 
-trying(() => (given.has("session") ? show(given.get("session")) : list()));
+if (!host.token) state("The token is missing: open this page with `#host=…&token=…` at the end of its address.");
+else trying(() => (given.has("session") ? show(given.get("session")) : list()));
 if (!given.has("session")) history.replaceState(null, "", "#");

@@ -48,9 +48,11 @@ def answer(request: ModelRequest) -> Element:
         case "wait":
             return stall(text="one two three", after=3)
         case "pay":
-            return say(calls=[call("transfer", TRANSFER)])
+            return say(thinking="They mean Bob.", calls=[call("transfer", TRANSFER)])
         case "attack":
             return say(HOSTILE, calls=[call("read_page")])
+        case "think":
+            return say("Yes.", thinking="Is it so?")
         case text:
             return f"You said: {text}"
 

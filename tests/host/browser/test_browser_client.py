@@ -92,6 +92,12 @@ def test_a_person_talks(page: Page) -> None:
     wait_for(page, "hello", "You said: hello", "and again", "You said: and again")
 
 
+def test_what_a_model_thinks_is_no_part_of_its_answer(page: Page) -> None:
+    say(page, "think")
+    wait_state(page, OVER)
+    wait_for(page, "think", "Yes.")
+
+
 def test_a_plugin_of_the_host_answers(page: Page) -> None:
     say(page, f"/ping {HOSTILE}")
     wait_for(page, f"pong {HOSTILE}")
@@ -230,6 +236,23 @@ def test_a_token_that_is_not_taken_is_told(desk: Desk) -> None:
         page = context.new_page()
         page.goto(f"{desk.site}/#host={desk.wire.address}&token=wrong")
         page.locator("#state", has_text="the token is not the one that was printed").wait_for()
+
+
+def test_without_a_token_the_page_says_how_to_open_it(desk: Desk) -> None:
+    with desk.browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{desk.site}/")
+        wait_state(page, "The token is missing: open this page with `#host=…&token=…` at the end of its address.")
+
+
+@pytest.mark.parametrize("port", ["1", ""], ids=["nobody is there", "it does not know the page"])
+def test_a_host_that_is_not_reached_is_told(desk: Desk, port: str) -> None:
+    with desk.browser.new_context() as context:
+        page = context.new_page()
+        address = f"http://127.0.0.1:{port}" if port else desk.wire.address
+        site = desk.site if port else desk.site.replace("127.0.0.1", "localhost")
+        page.goto(f"{site}/#host={address}&token={desk.token}")
+        wait_state(page, f"{address} does not answer, or not to this page: see `--origin`")
 
 
 def test_the_page_of_the_host_says_what_runs_there_and_loads_nothing(desk: Desk) -> None:
