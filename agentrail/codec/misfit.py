@@ -50,6 +50,7 @@ _WORDS: Final = tuple(
     for pattern, words in (
         (r"Expected `(.+)`, got `(.+)`", "is {1} where {0} is wanted"),
         (r"Expected `array` of length (.+), got (.+)", "holds {1} things where {0} are wanted"),
+        (r"Expected `(?:str|array)` of length >= 1", "is empty"),
         (r"Expected `str` of length >= (.+)", "has fewer than {0} characters"),
         (r"Expected `str` of length <= (.+)", "has more than {0} characters"),
         (r"Expected `array` of length >= (.+)", "has fewer than {0} items"),

@@ -168,7 +168,7 @@ class WrongContent(UsageError):
 class UnknownCommand(UsageError):
     """A message looks like a command, and the host has none of this name."""
 
-    wording = "there is no command {0!r} here; {1}, or begin with a space to send the message as it is"
+    wording = "there is no command {0!r} here; {1}; begin with a space to send the message as it is"
 
     def __init__(self, command: str, advice: str) -> None:
         super().__init__(_cut(command), advice)

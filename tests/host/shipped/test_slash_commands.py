@@ -201,11 +201,11 @@ async def test_an_unknown_command_is_told() -> None:
             "type": "urn:agentrail:problem:unknown-command",
             "title": "A message looks like a command, and the host has none of this name",
             "status": 404,
-            "detail": "cannot carry out the command: there is no command '/Pin' here; did you mean `/ping`?, or begin "
+            "detail": "cannot carry out the command: there is no command '/Pin' here; did you mean `/ping`?; begin "
             "with a space to send the message as it is",
             "attempted": "carry out the command",
             "found": "there is no command '/Pin' here",
-            "to_do": "did you mean `/ping`?, or begin with a space to send the message as it is",
+            "to_do": "did you mean `/ping`?; begin with a space to send the message as it is",
         }
 
 
