@@ -82,10 +82,10 @@ class Peers:
         assert len(statuses(await self._talk("".join(gone).encode()))) == len(gone)
 
     def _drawn(self) -> Iterator[Asked]:
-        """Yield requests whose answers do not stream: a stream ends, with its connection, when its client is done."""
+        """Yield requests that are answered to a client that has sent its last: it has left chats and streams."""
         while True:
             route, request = asked(self._chance)
-            if route.call.name not in {"events", "stream"}:
+            if route.call.name not in {"chat", "events", "stream"}:
                 yield request
 
     async def _talk(self, data: bytes) -> bytes:
