@@ -140,10 +140,17 @@ class HostedSessions:
     async def forked(
         self, origin: SessionName, name: SessionName, at: int | None, command: str | None = None
     ) -> SessionHandle:
-        """Start a session with the past of *origin*, up to its record *at*."""
+        """Start a session with the past of *origin*, up to its record *at*, and code that is made for itself."""
+        spec = None
+        if origin == origin.root:  # the code of a sub-agent is its parent's
+            agent = (await self.stored(origin)).about.spec
+            spec = await self._specs.forking(name.internal, origin.internal, agent)
         async with self._room(name.tenant):
-            handle = await self._supervisor.fork(origin.internal, at=at, id=name.internal, command=command)
-        self._specs.forked(origin.internal, name.internal)
+            handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
+        if spec is None:
+            self._specs.forked(origin.internal, name.internal)
+        else:
+            self._specs.started(name.internal, spec)
         self._turns.of(handle)
         return handle
 

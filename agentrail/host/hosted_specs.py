@@ -67,21 +67,35 @@ class HostedSpecs:
             profile = await self._profiles.find(context)
         except UnknownAgent as gone:
             raise SpecMissing(wanted.session_id, wanted.name) from gone
-        spec = await self._profiles.spec_of(profile, context)
-        if profile.tools or profile.plugins:
-            spec = with_given(profile, spec, await self.supervisor.state(wanted.session_id))
+        spec = await self._spec_with_given(profile, context, wanted.session_id)
         self._sandboxes[wanted.session_id] = spec.sandbox
         if wanted.session_id not in self._awaited:  # `_listen` may ask for it once more
             self._awaited.add(wanted.session_id)
             self._nursery.start_soon(self._listen, wanted.session_id)
         return self._reaching(profile, spec)
 
+    async def forking(self, session_id: str, origin: str, agent: str) -> SessionSpec | None:
+        """Return the specification for a fork of *origin*, built for the fork; `None` if no profile is *agent*."""
+        context = no_request(session_id, agent)
+        try:
+            profile = await self._profiles.find(context)
+        except UnknownAgent:
+            return None
+        return self._reaching(profile, await self._spec_with_given(profile, context, origin))
+
+    async def _spec_with_given(self, profile: Profile, context: RequestContext, stored: str) -> SessionSpec:
+        """Return the specification of a session that goes on from what is *stored* under this id."""
+        spec = await self._profiles.spec_of(profile, context)
+        if profile.tools or profile.plugins:
+            spec = with_given(profile, spec, await self.supervisor.state(stored))
+        return spec
+
     def started(self, session_id: str, spec: SessionSpec) -> None:
         """Note that a new session has this specification."""
         self._sandboxes[session_id] = spec.sandbox
 
     def forked(self, origin: str, session_id: str) -> None:
-        """Note that a new session has the specification of *origin*, unless one was built for it."""
+        """Note that a new session has the specification of *origin*, as none could be built for it."""
         if origin in self._sandboxes:
             self._sandboxes.setdefault(session_id, self._sandboxes[origin])
 

@@ -50,6 +50,20 @@ async def change(client: httpx.AsyncClient, what: str, **body: object) -> tuple[
     return found.status_code, found.json()["type"].rpartition(":")[2] if found.content else ""
 
 
+async def test_a_fork_has_what_its_origin_was_given_and_lacks_what_was_taken_away() -> None:
+    async with open_desk([desk()], [Watch()]) as host:
+        boss = host.clients["boss"]
+        await boss.post("/v1/sessions", json={"session": "trip"})
+        assert await change(boss, "tools", do="attach", tools=["pay"]) == (204, "")
+        assert await change(boss, "tools", do="detach", tools=["look"]) == (204, "")
+        assert await change(boss, "plugins", do="attach", plugin="BudgetGuard") == (204, "")
+        before = await shown(boss)
+        assert before == (["pay"], ["BudgetGuard", "HostTools"])
+        assert (await boss.post("/v1/sessions/trip/fork", json={"session": "copy"})).status_code == 201
+        copy = (await boss.get("/v1/sessions/copy")).json()
+        assert (copy["tools"], copy["plugins"]) == before
+
+
 async def test_tools_are_changed_by_name_also_beyond_a_restart() -> None:
     journal = MemoryJournal()
     async with open_desk([desk()], [Watch()], journal=journal) as host:

@@ -14,9 +14,10 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
+from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
 from agentrail.host.uploaded.session_files import PIECE, folder_of
-from agentrail.journals import SqliteJournal
+from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, NextPiece, Written
 from agentrail.testing import ScriptedModel
 from agentrail.wire.limits import DEFAULTS, HostLimits
@@ -360,9 +361,29 @@ async def test_the_files_of_each_session_are_in_the_sandbox_that_was_made_for_it
         assert (await desk.ann.post("/v1/sessions/other/fork", json={"session": "third"})).status_code == 201
         assert (await desk.ann.post("/v1/sessions/third/files", content=b"of third")).status_code == 201
         assert [sorted(data for data in sandbox.files.values() if b"{" not in data) for sandbox in made] == [
-            [b"of third"],
+            [],
             [b"x"],
+            [b"of third"],
         ]
+
+
+async def test_files_of_a_fork_are_there_after_a_restart_and_are_erased_with_it(tmp_path: Path) -> None:
+    def build(context: RequestContext) -> SessionSpec:
+        root = tmp_path / context.session_id
+        root.mkdir(exist_ok=True)
+        return with_folder(root)
+
+    journal = MemoryJournal()
+    async with open_desk([Profile("desk", build)], journal=journal) as desk:
+        await opened(desk)
+        assert (await desk.ann.post("/v1/sessions/trip/fork", json={"session": "copy"})).status_code == 201
+        name = (await desk.ann.post("/v1/sessions/copy/files", content=b"x")).json()["name"]
+    async with open_desk([Profile("desk", build)], journal=journal) as desk:
+        body = {"message": "hi", "session": "copy", "files": [name]}
+        assert (await desk.ann.post("/v1/chat", json=body)).status_code == 200
+        assert desk.serving.supervisor.sessions() == (desk.serving.supervisor.session("h.acme.ann.copy"),)
+        assert (await desk.clients["boss"].delete("/v1/sessions/ann.copy")).status_code == 200
+        assert (sizes(tmp_path), notes(tmp_path)) == ([], 0)
 
 
 # Clients
