@@ -9,10 +9,10 @@ from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
 from agentrail.host.access.identity import Authenticator, Identity
 from agentrail.host.access.request_rates import Rates
 from agentrail.host.answering.call_request import CallRequest, CarryOut
+from agentrail.host.answering.refusals import refusal
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, problem_answer
+from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.wire.limits import HostLimits
-from agentrail.wire.problems import problem_of
 from agentrail.wire.routes import match
 
 NOBODY: Final = Identity("", "")
@@ -59,4 +59,4 @@ class Application:
                 raise UnknownRoute(request.path)
             return await function(CallRequest(request, call, who, matched.session, self._limits))
         except AgentrailError as error:
-            return problem_answer(problem_of(error, attempt, who.tenant))
+            return refusal(error, attempt, who.tenant)

@@ -75,6 +75,8 @@ SENT: Final[dict[str, tuple[str, str, bytes, tuple[int, str]]]] = {
     "misspelt": ("POST", "/v1/chat", b'{"massage": "hi"}', (422, "bad-body")),
     "who it is": ("POST", "/v1/chat", b'{"message": "hi", "tenant": "evil"}', (422, "bad-body")),
     "a bad name": ("POST", "/v1/sessions", b'{"session": "a b"}', (422, "bad-name")),
+    "a bad name to talk with": ("POST", "/v1/chat", b'{"message": "hi", "session": "a b"}', (422, "bad-name")),
+    "a bad id": ("POST", "/v1/chat", b'{"message": "hi", "session": "ann.a b"}', (404, "unknown-session")),
 }
 
 

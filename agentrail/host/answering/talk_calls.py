@@ -29,6 +29,7 @@ from agentrail.host.answering.call_request import NO_STORE, CallRequest
 from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.answering.file_calls import FileCalls
+from agentrail.host.answering.refusals import refusal
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer, while_here
@@ -146,6 +147,8 @@ class TalkCalls:
 
     def _name(self, exchange: CallRequest, body: ChatBody) -> SessionName:
         """Return the session that the request is for. One that has no name gets one, the same for the same command."""
+        if body.session and "." not in body.session and not exchange.session:  # it is opened if it is not there
+            return new_name(exchange.who.tenant, exchange.who.user, body.session)
         if body.session:
             return self._sessions.name(exchange.call, exchange.who, body.session)
         return new_name(exchange.who.tenant, exchange.who.user, exchange.made_name)
@@ -168,8 +171,7 @@ class TalkCalls:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
                     life.outcome, life.error = _outcome_of(error), type(error).__name__
-                    problem = problem_of(error, exchange.call.attempt, exchange.who.tenant)
-                    answer.settle(problem_answer(problem))
+                    answer.settle(refusal(error, exchange.call.attempt, exchange.who.tenant))
         for found in failed:
             tell(log, found, "a request to `%s` failed", name.internal)
         answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))  # no-op if there was an answer

@@ -210,7 +210,9 @@ async def test_what_a_killed_process_has_left_is_removed_by_the_next_upload(tmp_
         assert sizes(tmp_path) == [1]
 
 
-async def test_a_full_disk_is_told_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_is_told_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     real, room = os.write, [70_000]
 
     def write(fd: int, data: memoryview) -> int:
@@ -226,6 +228,9 @@ async def test_a_full_disk_is_told_and_nothing_is_left(tmp_path: Path, monkeypat
         monkeypatch.undo()
         assert told(found) == (507, "disk-full")
         assert found.headers["retry-after"] == "30"
+        (line,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert line == f"cannot upload the file: {found.json()['title']}"
+        assert "DiskFull" in caplog.text, "its operator is told of it"
         assert (sizes(tmp_path), notes(tmp_path)) == ([], 0)
 
 

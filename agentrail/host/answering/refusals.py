@@ -1,0 +1,23 @@
+"""The answers to requests that fail: problem documents, and lines in the log for what the operator has to see."""
+
+from __future__ import annotations
+
+import logging
+
+from agentrail.errors import AgentrailError, InfrastructureError, OutsideError
+from agentrail.host.http11.http_messages import HttpResponse, problem_answer
+from agentrail.runtime.shared.sanitize import tell
+from agentrail.wire.problems import problem_of
+
+log = logging.getLogger("agentrail.host")
+
+
+def refusal(error: AgentrailError, attempt: str, tenant: str) -> HttpResponse:
+    """Return the problem document of *error*, and log an error of something outside.
+
+    The log gets no words of the error and of its causes: they may quote the conversation.
+    """
+    problem = problem_of(error, attempt, tenant)
+    if isinstance(error, OutsideError | InfrastructureError):
+        tell(log, error, "cannot %s: %s", attempt, problem.title, level=logging.WARNING, words=False)
+    return problem_answer(problem)
