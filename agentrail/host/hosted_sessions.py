@@ -108,10 +108,11 @@ class HostedSessions:
         A sub-agent is brought back by its parent: alone, it would be a session of its own.
         """
         handle = self.here(name)
-        if handle is None and name != name.root:
-            await self.stored(name)
-            await self.running(name.root)
-            raise SessionNotAlive(name.visible, "it has ended, or its parent is bringing it back")
+        if handle is None:
+            await self.stored(name)  # to bring back what is not there would keep its name from who opens it meanwhile
+            if name != name.root:
+                await self.running(name.root)
+                raise SessionNotAlive(name.visible, "it has ended, or its parent is bringing it back")
         handle = handle or await self._supervisor.resume(name.internal)
         await woken(handle)
         self._turns.of(handle)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from collections import Counter
 from pathlib import Path
 
 import httpx
@@ -143,6 +144,23 @@ async def test_two_who_open_a_session_at_once_talk_to_the_same() -> None:
             nursery.start_soon(talk)
             nursery.start_soon(talk)
         assert (sorted(found), asked) == (["one", "two"], ["ann.trip", "ann.trip"])
+
+
+async def test_who_begins_a_session_at_the_same_time_as_others_is_answered() -> None:
+    found = Counter[int]()
+    limits = HostLimits(requests_per_second=10_000, burst=10_000)
+    spec = SessionSpec(model=ScriptedModel(["one"], repeat_last=True))
+    async with open_desk(spec, limits=limits) as desk:
+
+        async def talk(user: str, session: str) -> None:
+            body = {"message": "hi", "session": session}
+            found[(await desk.clients[user].post("/v1/chat", json=body)).status_code] += 1
+
+        for session in range(10):
+            async with trio.open_nursery() as nursery:
+                for user in ("ann", "bob", "eve") * 5:
+                    nursery.start_soon(talk, user, f"s{session}")
+    assert found == {200: 150}
 
 
 @pytest.mark.parametrize("name", ["command", "model", "self"])
