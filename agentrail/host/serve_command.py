@@ -107,7 +107,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         nargs="?",
         metavar="FILE[:NAME]",
         help="a Python file with a Host, a Profile or a SessionSpec, or a "
-        "function that returns one (default: a demo agent, offline)",
+        "function annotated to return one (default: a demo agent, offline)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=PORT, help=f"the port; 0: any (default: {PORT})")
