@@ -123,6 +123,7 @@ from agentrail.errors.serving import (
     UnknownFile,
     UnknownKey,
     UnknownRoute,
+    WaitsForSpace,
     WrongContent,
     WrongMedia,
 )
@@ -360,6 +361,7 @@ __all__ = [
     "UnknownTask",
     "UnknownTool",
     "UsageError",
+    "WaitsForSpace",
     "WebFailed",
     "WebRefused",
     "WrongContent",

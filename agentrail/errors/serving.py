@@ -287,3 +287,12 @@ class HostClosing(InfrastructureError):
     """The host is about to stop, and takes no new work."""
 
     wording = "the host is stopping; try again later"
+
+
+class WaitsForSpace(InfrastructureError):
+    """The journal has no space for what a request waits for; the command may still be carried out."""
+
+    wording = (
+        "the journal has no space for what the request waits for; it may still be carried out when there is space: "
+        "free some, and send it again with the same `Idempotency-Key`, and it is carried out once"
+    )

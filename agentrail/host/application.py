@@ -57,6 +57,6 @@ class Application:
             function = self._functions.get(call.name)
             if function is None:
                 raise UnknownRoute(request.path)
-            return await function(CallRequest(request, call, who, matched.session, self._limits))
+            return await CallRequest(request, call, who, matched.session, self._limits).answered(function)
         except AgentrailError as error:
             return refusal(error, attempt, who.tenant)

@@ -27,6 +27,7 @@ from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Offered
+from agentrail.host.space_watch import SpaceWatch
 from agentrail.host.uploaded.session_files import Storage
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.sandbox import Receiver
@@ -77,8 +78,12 @@ def is_for_others(call: HostCall, who: Identity) -> bool:
     return call.others is not None and bool(who.scopes & {call.others, ADMIN})
 
 
-async def woken(handle: SessionHandle) -> SessionHandle:
-    """Return *handle* when its session no longer hibernates, so that its state can be looked at."""
+async def woken(handle: SessionHandle, space: SpaceWatch) -> SessionHandle:
+    """Return *handle* when its session no longer hibernates, so that its state can be looked at.
+
+    From now on, *space* watches its journal.
+    """
+    space.follow(handle)
     try:
         handle.inspect()
     except SessionAsleep:
@@ -102,19 +107,20 @@ class HostedSessions:
         check_owner(call, who, name)
         return name
 
-    async def running(self, name: SessionName) -> SessionHandle:
+    async def running(self, name: SessionName, space: SpaceWatch) -> SessionHandle:
         """Return the session *name*, which is brought back if it is only stored; raise `UnknownSession` if none is.
 
+        From now on, *space* watches its journal.
         A sub-agent is brought back by its parent: alone, it would be a session of its own.
         """
         handle = self.here(name)
         if handle is None:
             await self.stored(name)  # to bring back what is not there would keep its name from who opens it meanwhile
             if name != name.root:
-                await self.running(name.root)
+                await self.running(name.root, space)
                 raise SessionNotAlive(name.visible, "it has ended, or its parent is bringing it back")
         handle = handle or await self._supervisor.resume(name.internal)
-        await woken(handle)
+        await woken(handle, space)
         self._turns.of(handle)
         return handle
 
@@ -155,12 +161,12 @@ class HostedSessions:
         self._turns.of(handle)
         return handle
 
-    async def storage(self, name: SessionName) -> Storage:
+    async def storage(self, name: SessionName, space: SpaceWatch) -> Storage:
         """Return the sandbox of the session *name*, which is brought back if it is only stored.
 
         Raise `FilesNotTaken` if it has none that takes files.
         """
-        session = await self.running(name)
+        session = await self.running(name, space)
         if "." in name.name:
             raise FilesNotTaken(IS_SUBAGENT, TELL_PARENT)
         sandbox = await self._specs.sandbox(name.internal, session.inspect().setup.spec)

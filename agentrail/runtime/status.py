@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from agentrail.core.vocabulary.state import State
+from agentrail.errors import JournalFull
 from agentrail.ports.agents import Task
 from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.replies import HeldCall, held_calls
@@ -115,7 +117,10 @@ def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task,
 
 
 class Monitor:
-    """Waits for the end of a session: `wait` returns when it is gone for good, at once if it is already."""
+    """Waits for the end of a session: `wait` returns when it is gone for good, at once if it is already.
+
+    Who must not wait for space in the journal meanwhile is told by `when_full` that there is none.
+    """
 
     __slots__ = ("_session",)
 
@@ -135,6 +140,19 @@ class Monitor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Watch no more."""
+
+    def when_full(self, tell: Callable[[JournalFull], None]) -> Callable[[], None]:
+        """Have *tell* called each time the journal has no space for a record of the session; return what ends that.
+
+        The record is written when there is space, so the caller of its command waits until then.
+        """
+        session = self._session
+        session.when_full = (*session.when_full, tell)
+
+        def end() -> None:
+            session.when_full = tuple(other for other in session.when_full if other is not tell)
+
+        return end
 
     async def wait(self) -> SessionDown:
         """Return when the session is gone for good."""

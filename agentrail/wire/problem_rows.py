@@ -229,6 +229,14 @@ INFRASTRUCTURE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.BadJournal: _JOURNAL,
     errors.NothingWritten: _JOURNAL,
     errors.JournalFull: _FULL,
+    errors.WaitsForSpace: Row(
+        507,
+        "this may still be carried out when there is space: send it again later with the same `Idempotency-Key`, "
+        "and it is carried out once; if it had none, see first what the session has done",
+        "the journal of the host has no space",
+        30,
+        told_as=errors.JournalFull,
+    ),
     errors.NotWrittenYet: Row(503, _AGAIN, "what ran has stopped, and the journal has not written it yet", 5),
     errors.SessionHeld: Row(503, "try again when it has let it go", "another process runs the session", 30),
     errors.Fenced: Row(503, "try again there", "another process has taken the session over", 5),

@@ -64,7 +64,7 @@ class PluginCalls:
         exchange = CallRequest(sent, call, request.identity, request.context.session_id, self._limits)
         try:
             check_scope(call, request.identity)
-            answer = await function(exchange)
+            answer = await exchange.answered(function)
         except AgentrailError as error:
             answer = problem_answer(problem_of(error, call.attempt, request.identity.tenant))
         content = answer.content

@@ -114,7 +114,7 @@ class SessionCalls:
         listed = _listed(await self._sessions.stored(name))
         handle = self._sessions.here(name)
         if handle is not None:
-            await woken(handle)
+            await woken(handle, exchange.space)
         return exchange.given(
             DetailView(
                 *[getattr(listed, field) for field in SessionView.__struct_fields__],

@@ -57,7 +57,8 @@ class SteeringCalls:
 
     async def _session(self, exchange: CallRequest) -> SessionHandle:
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
-        return (await self._sessions.running(name)).by(exchange.who.user, four_eyes=self._four_eyes)
+        session = await self._sessions.running(name, exchange.space)
+        return session.by(exchange.who.user, four_eyes=self._four_eyes)
 
     async def _deciding(self, exchange: CallRequest, waits: str) -> tuple[SessionHandle, str]:
         """Return the session of the request, and the id in the journal of what *waits* there for a person."""

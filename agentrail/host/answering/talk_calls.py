@@ -246,15 +246,17 @@ class TalkCalls:
         """Return the session of the request, which may be a new one."""
         if talk.body.session or talk.exchange.command:
             try:
-                return await self._sessions.running(talk.name)
+                return await self._sessions.running(talk.name, talk.exchange.space)
             except UnknownSession:
                 if talk.name.user != talk.exchange.who.user or talk.exchange.session:
                     raise
         name = new_name(*talk.name)  # `named` takes names of sub-agents too
         try:
-            return await self._sessions.opened(talk.exchange.who, talk.context, name)
+            session = await self._sessions.opened(talk.exchange.who, talk.context, name)
         except (SessionExists, SessionStored):  # another request has opened it meanwhile
-            return await self._sessions.running(name)
+            return await self._sessions.running(name, talk.exchange.space)
+        talk.exchange.space.follow(session)
+        return session
 
     async def _asked(self, session: SessionHandle, talk: Talk) -> PromptAsked:
         """Prompt the session."""
