@@ -44,6 +44,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.ports.model import Model, why_untaken
 from agentrail.ports.tool import ToolSource
+from agentrail.runtime.decisions import decided as decided
 from agentrail.runtime.events import tracing
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import CAPACITY, POLICIES, Subscription

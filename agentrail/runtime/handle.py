@@ -187,14 +187,8 @@ class SessionHandle:
     async def _decide(self, given: AnyInput, ref: str, command: str | None) -> None:
         """Send a decision to the session that waits for it: this one, or one of its sub-agents."""
         letter, slot = self._letter(given, command)
-        subagents = self._session.ties.subagents
-        below = None if subagents is None else subagents.mailbox(ref)
-        past = None if subagents is None or below is not None else await subagents.answered(ref, letter)
-        if past is not None:
-            commands.raised(past)
-            return
-        (self._session.mailbox if below is None else below).post_said(letter)
-        commands.raised(await slot.wait())
+        session = self._session
+        commands.raised(await commands.decided(ref, letter, slot, session.mailbox, session.ties.subagents))
 
     # Changing
 

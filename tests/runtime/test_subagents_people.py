@@ -1,5 +1,7 @@
 """Approvals for sub-agents go through the parent session; meanwhile no deadline runs."""
 
+from functools import partial
+
 import pytest
 import trio
 
@@ -123,6 +125,16 @@ async def test_a_decision_that_is_sent_again_has_its_answer_also_behind_the_end_
     stranger = await world.spawn([], "q", agents=careful(counting()))
     with pytest.raises(UnknownApproval):
         await stranger.approve(held.id, command="once")
+
+
+async def test_a_decision_that_is_sent_again_while_the_sub_agent_ends_has_its_answer(world: World) -> None:
+    session = await world.spawn([task(), "fine"], "p", agents=careful(counting()))
+    (held,) = (await session.ask("go")).held
+    await session.approve(held.id, command="once")
+    async with trio.open_nursery() as nursery:
+        while session.status().turn_open:
+            nursery.start_soon(partial(session.approve, held.id, command="once"))
+            await trio.lowlevel.checkpoint()
 
 
 async def test_nobody_decides_for_the_sub_agents_of_others(world: World) -> None:
