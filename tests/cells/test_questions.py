@@ -33,7 +33,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.tools import AskPerson, Effect, ok
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import Bench, Got, Now, call, plug, ruled, with_call
+from tests.cells.bench import NOW, Bench, Got, Now, call, plug, ruled, with_call
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, executing, failed, out, ran, request, result, said, starts, turn
 
@@ -51,7 +51,8 @@ def test_a_session_rests_when_only_a_question_is_left() -> None:
     bench = executing(call("keep"))
     before = bench.state
     assert before.batch is not None
-    waiting = bench.call("c3").but(status=CallStatus.ASKING, question=Question("s:q4", "which?", ("this", "that")))
+    question = Question("s:q4", "which?", ("this", "that"), asked_at=NOW)
+    waiting = bench.call("c3").but(status=CallStatus.ASKING, question=question)
     bench.returns("c3", WHICH).expect_only(
         ids=1,
         events=[AskUser("s:q4", "c3", "which?", ("this", "that"))],
