@@ -9,9 +9,9 @@ from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
 from agentrail.host.access.identity import Authenticator, Identity
 from agentrail.host.access.request_rates import Rates
 from agentrail.host.answering.call_request import CallRequest, CarryOut
-from agentrail.host.answering.refusals import refusal
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
+from agentrail.host.told_refusals import refusal
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.routes import match
 

@@ -44,7 +44,6 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.ports.model import Model, why_untaken
 from agentrail.ports.tool import ToolSource
-from agentrail.runtime.decisions import decided as decided
 from agentrail.runtime.events import tracing
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import CAPACITY, POLICIES, Subscription
@@ -55,6 +54,7 @@ from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import Asker, Outcome, Reply, Waiters
 from agentrail.runtime.inbox.replies import outcome_of as outcome_of
 from agentrail.runtime.resources import Subagents
+from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.runtime.shared.sanitize import kept_parts as kept_parts

@@ -9,9 +9,10 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import trio
 
-from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent
+from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Refused
 from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
 from agentrail.core.vocabulary.state import Setup, State
+from agentrail.errors import SessionNotAlive
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin
@@ -36,6 +37,7 @@ from agentrail.runtime.shared.collector import FewerCollections
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.timers import Timers
@@ -353,3 +355,29 @@ FindCode: TypeAlias = Callable[[State, int], Awaitable[Found]]
 It returns the state with the states of its plugins in their classes, the code, and what the session is to hear if it
 comes from another process; it raises `PluginMismatch` and what else does not fit.
 """
+
+
+async def decided(
+    ref: str, letter: Letter, slot: Slot[Answer], mailbox: Mailbox, subagents: Subagents | None
+) -> Answer:
+    """Send *letter*, a decision about *ref*, to one of *subagents* if it waits there, else to *mailbox*.
+
+    Return the answer. If the sub-agent has ended, or ends meanwhile, it is the one that it gave to the command id.
+    """
+    below = None if subagents is None else subagents.mailbox(ref)
+    answer = None
+    if below is not None:
+        below.post_said(letter)
+        answer = await slot.wait()
+    if subagents is not None and (answer is None or _has_ended(answer)):
+        known = await subagents.answered(ref, letter)
+        answer = answer if known is None else known
+    if answer is None:
+        mailbox.post_said(letter)
+        answer = await slot.wait()
+    return answer
+
+
+def _has_ended(answer: Answer) -> bool:
+    """Whether the session that was to answer had ended by then."""
+    return isinstance(answer, Refused) and isinstance(answer.error, SessionNotAlive)

@@ -80,6 +80,8 @@ HANDLE_PAST = "handle.SessionHandle._past"
 RESUMED = "sessions.Sessions.resume"
 FORKED = "recovery.forked"
 STORED = "sessions.Sessions.stored"
+GIVEN = "sessions.Sessions.answer"
+LOOKED_AT = "recovery.stored_state"
 PAGES = "returning.Returning._page"
 ONE_BACK = "returning.Returning._bring_back_once"
 BEGUN = "subagents.Family._begun"
@@ -119,6 +121,9 @@ PLACES: Final = (
     Place("forgetting.delete_stored", "delete", "retention._deleted", "session", "retain"),
     Place(OPENING, "read", "retention._deleted", "session", "retain"),
     Place(STORED, "sessions", STORED, "caller", "look"),
+    Place(GIVEN, "answer", GIVEN, "caller", "look_up"),
+    Place(OPENING, "read", LOOKED_AT, "caller", "look_at_one"),
+    Place(REBUILT, "latest", LOOKED_AT, "caller", "look_at_one"),
     Place(STORED, "sessions", PAGES, "session", "come_back"),
     Place(OPENING, "read", ONE_BACK, "session", "come_back"),
     Place(CLAIMS, "claim", ONE_BACK, "session", "come_back"),

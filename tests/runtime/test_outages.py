@@ -305,6 +305,18 @@ async def look(lab: Lab) -> None:
         await lab.during(supervisor.stored)
 
 
+async def look_up(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        await lab.during(lambda: supervisor.answered("s", "c"))
+
+
+async def look_at_one(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        await supervisor.spawn(spec(), "s")
+    async with lab.open() as supervisor:
+        await lab.during(lambda: supervisor.state("s"))
+
+
 async def forget(lab: Lab) -> None:
     async with lab.open() as supervisor:
         await supervisor.spawn(spec(), "s")
@@ -432,7 +444,7 @@ STORIES = {
             command,
             decide,
         ),
-        *(resume, resume_long, resume_large, fork, look, forget, redact, retain, come_back),
+        *(resume, resume_long, resume_large, fork, look, look_up, look_at_one, forget, redact, retain, come_back),
         *(task, task_in_doubt, task_comes_back, hold, let_go, leave),
     )
 }

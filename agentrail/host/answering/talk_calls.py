@@ -29,13 +29,13 @@ from agentrail.host.answering.call_request import NO_STORE, CallRequest
 from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.answering.file_calls import FileCalls
-from agentrail.host.answering.refusals import refusal
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer, while_here
 from agentrail.host.plugins.hook_answers import NO_BODY
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
+from agentrail.host.told_refusals import refusal
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.replies import Reply

@@ -19,7 +19,7 @@ from agentrail.errors import BodyTooLarge, FileMissing, FilesTooLarge, TooManyFi
 from agentrail.host.http11.http_messages import Body
 from agentrail.host.uploaded.file_kinds import HEAD, is_ours, media_of, new_name, readable
 from agentrail.ports.sandbox import KIB, Kind, Receiver, Sandbox
-from agentrail.values.value import Value
+from agentrail.values.value import Value, learned
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.public_ids import SessionName
 
@@ -198,7 +198,7 @@ class SessionFiles:
         try:
             written = await sandbox.read(_note_path(session, name), 0, MOST_NOTE)
             size = (await sandbox.read(path, 0, 0)).size
-            note = msgspec.json.decode(written.data, type=FileNote)
+            note = msgspec.json.decode(written.data, type=learned(FileNote))
         except (FileMissing, msgspec.MsgspecError, UnicodeDecodeError):  # tools of the session may have been there
             raise UnknownFile(name) from None
         return StoredFile(name, path, size, note)
