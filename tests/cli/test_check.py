@@ -138,7 +138,8 @@ def test_no_time_is_no_example(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("x = 1", "there is no plugin in it"), ("1 / 0", "it raised ZeroDivisionError: division by zero")]
+    ("text", "why"),
+    [("x = 1", "there is no plugin in it"), ("1 / 0", "it raised ZeroDivisionError: division by zero (line 1)")],
 )
 def test_a_file_that_cannot_be_checked_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, why: str
