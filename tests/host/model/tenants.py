@@ -140,7 +140,8 @@ class Tenants:
         is_settled = not beside and self.draw.random() < 0.4
         if is_settled:
             await self.settle()
-        is_there = place is not None and place.internal in self.known()
+        # A sub-agent may have come and ended since the last look at the journal; to others it is missing all the same.
+        is_there = place is not None and (place.is_child or place.internal in self.known())
         expected = outcome(person, route.call, place, is_there=is_there)
         if expected == "missing" and self.opens(route, owner, place):
             expected = "may"
