@@ -12,7 +12,6 @@ from random import Random
 from typing import Final
 
 import trio
-import trio.testing
 from attrs import define, field, frozen
 
 from agentrail import SessionSpec, tool
@@ -33,6 +32,7 @@ from agentrail.host.profiles import Profile
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
+from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.messages import ToolMessage
 from agentrail.values.stream import ModelRequest
 from tests.host.model.in_process import Answer, Asked, ask, cut_after, opened
@@ -102,7 +102,7 @@ class Lives:
     ends: Counter[tuple[str, str]] = field(factory=Counter)
     """How the intercepting of requests that were not cut off ended, by entry point."""
     crossed: set[str] = field(factory=set)
-    """Requests beside which a session was steered: that may stop a call that runs, and no hook comes after it."""
+    """Requests beside which a session was steered: that may stop a call that runs or is ruled on; no hook follows."""
 
     def drawn(self, count: int) -> None:
         """Draw *count* plugins, and one that has all hooks, never fails, and comes last."""
@@ -204,10 +204,13 @@ class Lives:
         for request, about in asked:
             calls = self.called("before_tool_call", request, about)
             wanted, end = self.first_that_ends(calls, "before_tool_call")
-            expect("first deny wins", [each.plugin for each in calls], wanted)
+            ruled = [each.plugin for each in calls]
             after = self.called("after_tool_call", request, about)
             if end == "passes" and not after and request in self.crossed:
+                expect("ruled in order until steered", ruled, wanted[: len(ruled)])
+                expect("what was not ruled on did not run", ruled == wanted or about not in self.ran, True)
                 continue
+            expect("first deny wins", ruled, wanted)
             if end == "passes":
                 hooks, _ = self.first_that_ends(after, "after_tool_call")
                 expect("after each call that ran", [each.plugin for each in after], hooks)
@@ -302,7 +305,10 @@ def lived(seed: int, count: int) -> Lives:
     lives.drawn(lives.draw.randint(0, 11))
     host = Host([Profile("desk", spec(lives))], lives.plugins, on_plugin_error=lambda *_: None, limits=limits())
 
-    async def live() -> bool:
+    started = True
+
+    async def live(_: object) -> None:
+        nonlocal started
         try:
             async with opened(host, ApiKeys(lines=LINES)) as found:
                 for name in ("s1", "s2"):
@@ -310,10 +316,9 @@ def lived(seed: int, count: int) -> Lives:
                 for _ in range(count):
                     await _one(lives, found)
         except BrokenPlugin:
-            return False
-        return True
+            started = False
 
-    started = trio.run(live, clock=trio.testing.MockClock(autojump_threshold=0))
+    run(seed, ClockWatch(), live)
     lives.check_tools()
     lives.check_life(started=started)
     return lives

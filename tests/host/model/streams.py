@@ -7,8 +7,8 @@ from random import Random
 from typing import Final
 
 import trio
-import trio.testing
 from attrs import frozen
+from trio.testing import MockClock
 
 from agentrail import SessionSpec
 from agentrail.host.access.api_keys import ApiKeys
@@ -16,6 +16,7 @@ from agentrail.host.host_server import Host, Opened
 from agentrail.host.profiles import Profile
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing import ScriptedModel, say
+from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.events.envelope import Cursor
 from agentrail.wire.limits import DEFAULTS
 from agentrail.wire.sse_frames import GAP
@@ -116,25 +117,24 @@ class Streams:
 def streamed(seed: int) -> None:
     """Play a host from *seed*; raise `StreamError` if a stream is not what it must be."""
     draw = Random(seed)
-    clock = trio.testing.MockClock(autojump_threshold=0)
     words = "word " * draw.randint(1, 6)
     spec = SessionSpec(model=ScriptedModel([say(words)], repeat_last=True))
     apart = draw.choice((0.0, 0.0, DEFAULTS.heartbeat_seconds))
 
-    def published(point: Failpoint) -> None:
-        """Let it be time for a heartbeat just when those who listen have got an event, and have not run yet."""
-        if point is Failpoint.PUBLISHED:
-            clock.jump(apart)
-
     host = Host([Profile("desk", spec)], limits=limits())
 
-    async def live() -> None:
-        async with opened(host, ApiKeys(lines=LINES)) as found, trio.open_nursery() as nursery:
-            await Streams(draw, words, found, nursery).check()
-            nursery.cancel_scope.cancel()
+    async def live(clock: MockClock) -> None:
+        def published(point: Failpoint) -> None:
+            """Let it be time for a heartbeat just when those who listen have got an event, and have not run yet."""
+            if point is Failpoint.PUBLISHED:
+                clock.jump(apart)
+
+        with watching(published):
+            async with opened(host, ApiKeys(lines=LINES)) as found, trio.open_nursery() as nursery:
+                await Streams(draw, words, found, nursery).check()
+                nursery.cancel_scope.cancel()
 
     try:
-        with watching(published):
-            trio.run(live, clock=clock)
+        run(seed, ClockWatch(), live)
     except* StreamError as group:
         raise first_of(group, StreamError) from None

@@ -16,7 +16,6 @@ from random import Random
 from typing import Any, Final
 
 import trio
-import trio.testing
 from attrs import define, field, frozen
 
 from agentrail.app.supervisor import Supervisor
@@ -25,6 +24,7 @@ from agentrail.host.access.api_keys import ApiKeys
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
+from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.wire.calls import HostCall
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.public_ids import visible
@@ -44,8 +44,12 @@ PROBLEM: Final = "urn:agentrail:problem:"
 STATUS: Final = {"no key": 401, "no scope": 403, "missing": 404}
 OPENING: Final = frozenset({"chat", "stream", "open_session", "fork"})
 """Calls that may make a session."""
-DRAWN: Final = tuple(route for route in ROUTES for _ in range(4 if route.call.name in OPENING | {"prompt"} else 1))
-"""All routes, those by which sessions come and talk more often."""
+DECIDING: Final = frozenset({"approve", "reject", "respond"})
+"""Calls about what waits in a session."""
+DRAWN: Final = tuple(
+    route for route in ROUTES for _ in range(4 if route.call.name in OPENING | DECIDING | {"prompt"} else 1)
+)
+"""All routes, those by which sessions come, talk and are decided about more often."""
 ANYWHERE: Final = frozenset({"approvals", "tree", "metrics"})
 """Calls that show what is of the whole tenant."""
 INTERNAL: Final = re.compile(rb"(?<![\w.])h\.(?:acme|acm|acme_2eann|_c3_a9vil|h)\.[\w-]+\.")
@@ -132,7 +136,7 @@ class Tenants:
         """Make a request, and check what came of it. *cut*: it is cut off; *beside*: others are made meanwhile."""
         route = self.draw.choice(DRAWN)
         person, key = self.who()
-        said = self.say(person) if route.about_session or self.draw.random() < 0.8 else ""
+        said = self.say(person, route.call) if route.about_session or self.draw.random() < 0.8 else ""
         place = self.place(route, person, said)
         owner = self.draw.choice(PEOPLE) if person is None else person
         make = Making(self.draw, owner, said, self.mark(owner, route.call), self.refs(place), self.words)
@@ -206,9 +210,12 @@ class Tenants:
             return None, self.draw.choice(wrong_keys(person, self.draw.choice(PEOPLE)))
         return person, person.key
 
-    def say(self, person: Person | None) -> str:
+    def say(self, person: Person | None, call: HostCall) -> str:
         """Draw the id of a session, as *person* may say it: of their tenant, of those that are there, or of any."""
         draw, there = self.draw, self.known()
+        waiting = [session.id for session in self.supervisor.sessions() if session.status().held]
+        if call.name in DECIDING and waiting:
+            there = waiting
         if person is not None and draw.random() < 0.5:
             there = [id_ for id_ in there if place_of(id_).tenant == person.tenant]
         if there and draw.random() < 0.75:
@@ -396,16 +403,17 @@ def limits() -> HostLimits:
 def played(seed: int, count: int) -> tuple[Tenants, ...]:
     """Play *count* requests in virtual time against two hosts, one after the other, with one journal."""
     draw, journal = Random(seed), MemoryJournal()
-    clock = trio.testing.MockClock(autojump_threshold=0)
+    worlds = list[Tenants]()
 
-    async def both() -> tuple[Tenants, ...]:
-        first = await _one_host(draw, journal, count // 2, [])
-        return first, await _one_host(draw, journal, count - count // 2, first.marks)
+    async def both(_: object) -> None:
+        worlds.append(await _one_host(draw, journal, count // 2, []))
+        worlds.append(await _one_host(draw, journal, count - count // 2, worlds[0].marks))
 
     try:
-        return trio.run(both, clock=clock)
+        run(seed, ClockWatch(), both)
     except* ForeignError as group:
         raise first_of(group, ForeignError) from None
+    return tuple(worlds)
 
 
 async def _one_host(draw: Random, journal: MemoryJournal, count: int, marks: list[Mark]) -> Tenants:
