@@ -245,7 +245,8 @@ def spec(lives: Lives) -> SessionSpec:
         if isinstance(request.messages[-1], ToolMessage):
             return say("done", delay=None)
         if "child" in text:
-            return say(calls=[call("task", {"agent": "helper", "description": "d", "prompt": "note"})])
+            no_repeat = str(len(request.messages))  # else it is held if it was stopped before
+            return say(calls=[call("task", {"agent": "helper", "description": no_repeat, "prompt": "note"})])
         if "note" in text:
             return say(calls=[call("note", {"text": text})])
         return say("one two three", delay=0.3 if "slow" in text else None)
