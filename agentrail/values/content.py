@@ -13,6 +13,12 @@ URLS: Final = ("https://", "http://", "gs://")
 """Beginnings of references that need no provider."""
 
 
+MAX_MEMORY: Final = 64 * 1024
+"""The most bytes of a memory file that the model gets, in UTF-8, with the mark of a cut."""
+
+_ROOM_FOR_MARK: Final = 128
+
+
 class Text(Authored, tag_field=TAG):
     """Plain text."""
 
@@ -130,3 +136,20 @@ def as_parts(given: str | Iterable[Part]) -> tuple[Part, ...]:
         return (_text(given),) if isinstance(given, str) else tuple(given)
     except TypeError as error:
         raise WrongType.of("content", given, "text, or a list of parts") from error
+
+
+def memory_text(found: str | bytes, size: int | None = None) -> str:
+    """Return the content of a memory file as the model gets it: at most `MAX_MEMORY` bytes, with a mark if it is cut.
+
+    *size* is the size of the whole file in bytes, if *found* is only its beginning. Bytes that are not UTF-8 become
+    replacement characters.
+    """
+    data = found.encode(errors="replace") if isinstance(found, str) else found
+    whole = len(data) if size is None else size
+    text = data[: MAX_MEMORY + 1].decode(errors="replace").removeprefix("\ufeff")
+    if whole <= MAX_MEMORY and len(text.encode()) <= MAX_MEMORY:
+        return text
+    kept = text.encode()[: MAX_MEMORY - _ROOM_FOR_MARK].decode(errors="ignore")
+    line_end = kept.rfind("\n")
+    kept = kept if line_end < len(kept) // 2 else kept[:line_end]
+    return f"{kept}\n\n[cut here: the file has {whole} bytes, and at most {MAX_MEMORY} of it are shown]"
