@@ -173,6 +173,9 @@ class BeforeFinish(Hook):
     moment = "before_finish"
     about = "a response without calls is about to end the turn"
 
+    texts: tuple[str, ...] = ()
+    """Texts of plugins that were asked before, by `Intervene`; if there are any, the turn goes on after this hook."""
+
 
 class BeforeCompaction(Hook):
     """The context is about to be compacted."""

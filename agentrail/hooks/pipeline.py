@@ -274,6 +274,7 @@ class Pipeline:
 
 def _intervene(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
     run.gathered = run.gathered.but(texts=(*run.gathered.texts, said.text))
+    run.hook = run.gathered.shown_in(run.given)
 
 
 def _add_context(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:

@@ -11,6 +11,7 @@ from agentrail.hooks.moments import (
     AfterResponse,
     AfterTool,
     BeforeCompaction,
+    BeforeFinish,
     BeforePrompt,
     BeforeRequest,
     BeforeSteering,
@@ -103,7 +104,7 @@ class Gathered(Value):
     """How many times each plugin has returned `Ask` in this run: pairs of key and number."""
 
     def shown_in(self, hook: Hook) -> Hook:
-        """Return *hook* with what the plugins have replaced, as the next plugin sees it."""
+        """Return *hook* with what the plugins have replaced or added, as the next plugin sees it."""
         match hook:
             case BeforePrompt() | BeforeSteering() if self.said is not None:
                 return hook.but(text=self.said)
@@ -115,6 +116,8 @@ class Gathered(Value):
                 return hook.but(messages=self.messages.of(hook.messages))
             case AfterTool() if self.result is not None:
                 return hook.but(result=self.result)
+            case BeforeFinish() if self.texts:
+                return hook.but(texts=self.texts)
             case _:
                 return hook
 

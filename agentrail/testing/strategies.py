@@ -200,7 +200,7 @@ HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrate
             "duration_ms": st.integers(0, 9_999),
         },
         AfterToolBatch: lambda: {"results": st.lists(tool_results(), max_size=3).map(tuple)},
-        BeforeFinish: dict,
+        BeforeFinish: lambda: {"texts": st.lists(WORDS, max_size=1).map(tuple)},
         BeforeCompaction: lambda: {"messages": messages(), "reason": WORDS},
         BeforeSteering: lambda: {"text": WORDS, "ref": st.just("s1")},
         BeforePluginOptsUpdate: lambda: {"plugin": WORDS, "options": json_objects()},

@@ -20,6 +20,7 @@ from agentrail.hooks.actions import (
     Continue,
     Emission,
     Emit,
+    Failed,
     FindFiles,
     HoldTool,
     Intervene,
@@ -34,7 +35,7 @@ from agentrail.hooks.attachments import AttachedPlugin, seat_for, updated_seat
 from agentrail.hooks.context import Context, Log, MoneyLimit
 from agentrail.hooks.judge import Consent, PluginRow
 from agentrail.hooks.live import Live
-from agentrail.hooks.moments import AfterTool, AfterTurn, BeforePrompt, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Plugin
 from agentrail.hooks.ruling import Gathered, PluginAnswer, Ruling, Verdict
 from agentrail.values.content import Text
@@ -340,6 +341,26 @@ def test_a_state_that_is_the_same_is_not_recorded() -> None:
     live, seat = judge(plug("P", before_prompt=lambda _hook, state, _ctx: Intervene("look", state)))
     ruling = live.rule(HOOKS[0], PluginRow((seat,), ("state",)), Context)
     assert (ruling.states, ruling.gathered, ruling.errors) == ((), Gathered(texts=("look",)), ())
+
+
+def test_a_plugin_sees_before_the_end_what_others_have_added_also_after_it_has_asked() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def look(hook: BeforeFinish, *_: object) -> object:
+        seen.append(hook.texts)
+        return Continue() if hook.answer is not None else Ask(CallService("s"))
+
+    row = [plug(f"P{at}", before_finish=Intervene(f"again {at}")) for at in range(2)]
+    row.append(plug("Last", before_finish=look))
+    live = Live(storable)
+    for plugin in row:
+        live.seat(plugin.key, 0, plugin)
+    seats = PluginRow(tuple(seat_for(plugin.key, plugin) for plugin in row), (None,) * 3)
+    ruling = live.rule(BeforeFinish(), seats, Context)
+    assert ruling.pause is not None
+    place = ruling.pause.place.but(asked=ruling.pause.request, answer=Failed("no"))
+    assert live.rule(BeforeFinish(), seats, Context, place, ruling.gathered).gathered.texts == ("again 0", "again 1")
+    assert seen == [("again 0", "again 1")] * 2
 
 
 def test_a_plugin_sees_whether_a_person_has_approved_the_arguments() -> None:

@@ -27,6 +27,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "Batch": "texts",
         "BeforeCompact": "reason",
         "BeforeCompaction": "reason",
+        "BeforeFinish": "texts",
         "BeforePrompt": "text",
         "BeforeRequest": "last_error",
         "BeforeSteering": "text",
