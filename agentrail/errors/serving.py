@@ -206,6 +206,15 @@ class OwnDecision(RefusedError):
         super().__init__(approval)
 
 
+class FourEyesWanted(RefusedError):
+    """A change would let one person run calls that nobody else has seen, and the host wants four eyes."""
+
+    wording = "{0} would let calls run that nobody else has seen, and the host wants four eyes; {1}"
+
+    def __init__(self, what: str, advice: str) -> None:
+        super().__init__(what, advice)
+
+
 class OriginRefused(RefusedError):
     """A page of this origin, or a request to this host name, may not use the host."""
 

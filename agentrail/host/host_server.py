@@ -107,7 +107,11 @@ class Host:
         checks: HostChecks = NO_CHECKS,
         four_eyes: bool = False,
     ) -> None:
-        """Make a host; with *four_eyes*, nobody decides about a held call that they have asked for."""
+        """Make a host.
+
+        With *four_eyes*, nobody decides about a held call that they have asked for, nor about the later ones of its
+        family, and nobody takes away or changes the plugins of a session, which may hold its calls.
+        """
         if four_eyes and authenticator is None:
             raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
         check_checks(checks)

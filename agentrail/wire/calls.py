@@ -194,7 +194,7 @@ _CALLS: Final = (
         body=bodies.ApproveBody,
         status=204,
         command=True,
-        raises=(*_DECIDE, errors.NoFamily, errors.BadArguments, errors.ToolChanged),
+        raises=(*_DECIDE, errors.FourEyesWanted, errors.NoFamily, errors.BadArguments, errors.ToolChanged),
     ),
     HostCall(
         "reject",
@@ -257,6 +257,7 @@ _CALLS: Final = (
             errors.UnknownPlugin,
             errors.PluginExists,
             errors.PluginRefused,
+            errors.FourEyesWanted,
             errors.BadOptions,
         ),
     ),

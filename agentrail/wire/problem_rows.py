@@ -143,6 +143,7 @@ REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
     errors.NotAuthenticated: Row(401),
     errors.ScopeMissing: Row(403),
     errors.OwnDecision: Row(403),
+    errors.FourEyesWanted: Row(403),
     errors.OriginRefused: Row(403, "have the operator name it in the host's list"),
     errors.PluginRefused: Row(403, "change what the plugin refuses"),
     errors.SessionRefused: Row(403, "ask for another agent", "{1} refuses the start of the session: {2}"),

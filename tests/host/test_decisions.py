@@ -174,6 +174,22 @@ async def test_four_eyes_see_the_calls_of_sub_agents() -> None:
         await other_eyes(desk, await held(desk.ann, "trip"), times=1)
 
 
+async def test_with_four_eyes_nobody_takes_away_or_changes_what_holds_calls() -> None:
+    for four_eyes, wanted in ((True, (403, "four-eyes-wanted")), (False, (204, ""))):
+        async with open_desk(payer(), four_eyes=four_eyes) as desk:
+            waits = await held(desk.ann, "trip")
+            always = {"approval": waits["id"], "always": True}
+            boss, plugins = desk.clients["boss"], "/v1/sessions/ann.trip/plugins"
+            found = [
+                await boss.post("/v1/sessions/ann.trip/approve", json=always),
+                await boss.post(plugins, json={"do": "update", "plugin": "HumanApproval", "options": {"timeout": 5}}),
+                await boss.post(plugins, json={"do": "detach", "plugin": "HumanApproval"}),
+            ]
+            told = [(one.status_code, one.json()["type"].rpartition(":")[2] if one.content else "") for one in found]
+            assert told == [wanted] * 3
+            assert "attach another plugin" in found[2].text or not four_eyes
+
+
 def test_one_person_has_no_four_eyes() -> None:
     with pytest.raises(BadChoice, match="there is only one user"):
         Host([Profile("desk", payer())], four_eyes=True)

@@ -9,7 +9,7 @@ from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.auditing import audit
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.vocabulary.state import AskedBy
-from agentrail.errors import BadChoice, OwnDecision
+from agentrail.errors import BadChoice, FourEyesWanted, OwnDecision
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
@@ -104,6 +104,36 @@ async def test_who_answers_a_question_has_asked_for_what_follows_too() -> None:
                 await session.by(who, four_eyes=True).approve(one.id)
         await session.by("bob", four_eyes=True).approve(one.id)
     assert await audit(journal, "s") == ()
+
+
+async def test_who_rejects_with_a_reason_has_asked_for_what_follows_too() -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(payer(paying("eve"), paying("tom"), paying("bob"), "done"), "s")
+        waits = (await session.by(ANN).ask("pay", command="c")).held[0].id
+        await session.by("tom", four_eyes=True).reject(waits, auto_resume=True)
+        (one,) = (await session.by(ANN).ask("pay", command="c")).held
+        assert one.asked_by == (ANN,)
+        await session.by("bob", four_eyes=True).reject(one.id, "pay bob", auto_resume=True)
+        (one,) = (await session.by(ANN).ask("pay", command="c")).held
+        assert (one.args, one.asked_by) == ({"to": "bob"}, (ANN, "bob"))
+        for who in (ANN, "bob"):
+            with pytest.raises(OwnDecision):
+                await session.by(who, four_eyes=True).approve(one.id)
+        await session.by("tom", four_eyes=True).approve(one.id)
+    assert await audit(journal, "s") == ()
+
+
+async def test_with_four_eyes_nobody_approves_later_calls() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(payer(paying("eve"), "done"), "s")
+        waits = await held(session.by(ANN), "pay")
+        bob = session.by("bob", four_eyes=True)
+        with pytest.raises(FourEyesWanted, match="`always` would let calls run that nobody else has seen"):
+            await bob.approve(waits, always=True)
+        assert [one.id for one in session.status().held] == [waits]
+        await bob.approve(waits)
+        assert session.status().held == ()
 
 
 async def test_with_four_eyes_nobody_approves_arguments_of_their_own() -> None:

@@ -9,7 +9,15 @@ from agentrail.core.machine.tool_results import give_error, hold_timer, put
 from agentrail.core.machine.tool_runs import take_answer
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
-from agentrail.errors import BadArguments, NoFamily, OwnDecision, ToolChanged, UnknownApproval, WrongDecision
+from agentrail.errors import (
+    BadArguments,
+    FourEyesWanted,
+    NoFamily,
+    OwnDecision,
+    ToolChanged,
+    UnknownApproval,
+    WrongDecision,
+)
 from agentrail.hooks.ruling import START, Gathered
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
@@ -56,6 +64,9 @@ def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
     edited = sent.args if sent.args is not None and not is_same(sent.args, hold.args) else None
     if sent.four_eyes and (_has_asked(w) or edited is not None):  # nobody else would have seen edited arguments
         w.refuse(OwnDecision(sent.approval_id))
+        return
+    if sent.four_eyes and sent.always:  # the caller could ask for the later calls, or be the only one to see them
+        w.refuse(FourEyesWanted("`always`", "approve each call by itself"))
         return
     attached = s.tools.get(call.name)
     if attached is None or attached.revision != call.revision:
@@ -135,6 +146,8 @@ def on_reject(w: StepDraft, sent: commands.RejectSent) -> None:
         w.refuse(OwnDecision(sent.approval_id))
         return
     w.answer = commands.DONE
+    if sent.reason:
+        _take_part(w)
     resolve(w, call, hold, "rejected", "tool_rejected", goes_on=sent.auto_resume, reason=sent.reason)
     _refused(w, call, hold, "rejected by the user" + (f": {sent.reason}" if sent.reason else ""))
 

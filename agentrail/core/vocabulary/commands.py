@@ -140,7 +140,7 @@ class ApproveSent(Value, tag_field=TAG):
     auto_resume: bool = True
     """Whether the person wants the next request once all calls have results; if no decision does, the turn ends."""
     four_eyes: bool = False
-    """Whether it is refused if the person has asked for the turn of the call."""
+    """Whether it is refused if the person has asked for the turn of the call, or decides about later calls too."""
 
 
 class RejectSent(Value, tag_field=TAG):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar, cast
 
-from agentrail.errors import BadOptions, NotRegistered, PluginRefused, UnknownApproval
+from agentrail.errors import BadOptions, FourEyesWanted, NotRegistered, PluginRefused, UnknownApproval
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse
@@ -42,6 +42,9 @@ PROGRAM_SAYS: Final = "the program of the host alone says which secrets are used
 
 OF_THE_HOST: Final = frozenset({HostContext.__name__, HostTools.__name__})
 """Keys of the session plugins by which those of the host reach into turns: who could take them away would go unseen."""
+
+PLUGIN_CHANGE: Final = "another option of a plugin, or a plugin less,"
+ASK_PROGRAM: Final = "attach another plugin, or have the operator change the profile of the session"
 
 STAYS: Final = "it is part of the host, and stays as it is"
 
@@ -139,6 +142,8 @@ class SteeringCalls:
         session = await self._session(exchange)
         if body.plugin in OF_THE_HOST:
             raise PluginRefused(STAYS, body.plugin)
+        if self._four_eyes and not isinstance(body, AttachPluginBody):
+            raise FourEyesWanted(PLUGIN_CHANGE, ASK_PROGRAM)
         if isinstance(body, AttachPluginBody):
             known = (await self._sessions.offered(session)).plugins
             plugin = _registered("plugin", known, body.plugin)
