@@ -34,6 +34,7 @@ from agentrail.hooks.actions import (
     RunTool,
     SetSection,
     SwitchModel,
+    WriteFile,
 )
 from agentrail.hooks.wellformed import why_malformed
 from agentrail.runtime.shared.clock import Steady
@@ -157,6 +158,7 @@ def _actions(found: object) -> tuple[object, ...]:
         Emit(odd, odd),  # type: ignore[arg-type]
         Ask(ReadFile(odd), deadline=odd),  # type: ignore[arg-type]
         Ask(FindFiles(odd, odd, odd, odd)),  # type: ignore[arg-type]
+        Ask(WriteFile(odd, odd, odd)),  # type: ignore[arg-type]
         Ask(ChangeTools(odd, odd)),  # type: ignore[arg-type]
         Ask(CallModel(odd), deadline=1),  # type: ignore[arg-type]
         Ask(CallService(odd, odd), deadline=1),  # type: ignore[arg-type]

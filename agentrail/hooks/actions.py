@@ -48,12 +48,25 @@ class ReadFile(Authored, tag_field=TAG):
     """Path of the file."""
 
 
+class WriteFile(Authored, tag_field=TAG):
+    """Request for `Ask`: write a whole text file in the working directory, with the folders above it.
+
+    No plugin rules on it, so the path must be the plugin's own; for one of the model's, run the tool `write_file`.
+    """
+
+    path: str
+    """Path of the file."""
+    text: str
+    """All that the file is to hold; at most 1 MiB. No-op if the file holds it already."""
+    replaces: str | None = None
+    """The text that the file holds now; `None` if there is no file. If it holds another, the answer is `Failed`."""
+
+
 class FindFiles(Authored, tag_field=TAG):
     """Request for `Ask`: find files and folders by name, on the disk or among what git tracks.
 
     The answer is a list of paths, relative to the working directory: each ends in the first part that has one of the
-    names. A folder that is not there has nothing in it. It is `Failed` if not all could be looked at, or if more than
-    100 paths were found.
+    names. It is `Failed` if not all could be looked at, or if more than 100 paths were found.
     """
 
     names: tuple[str, ...]
@@ -84,7 +97,7 @@ class ChangeTools(Authored, tag_field=TAG):
     """Names of tools of the session."""
 
 
-Errand: TypeAlias = CallModel | RunTool | ReadFile | FindFiles | CallService
+Errand: TypeAlias = CallModel | RunTool | ReadFile | WriteFile | FindFiles | CallService
 """A request that the runtime carries out; the others are carried out in the step."""
 
 AskRequest: TypeAlias = Errand | ChangeTools
@@ -94,10 +107,7 @@ class Answered(Authored, tag_field=TAG):
     """Answer to an `Ask` that succeeded."""
 
     value: Json
-    """The text (or object) of the model, the text of tool or file, the paths that were found, the service's answer.
-
-    `None` for `ChangeTools`.
-    """
+    """The text (or object) of the model, the text of tool or file, the paths found, the service's answer; or `None`."""
 
 
 class Failed(Authored, tag_field=TAG):
@@ -180,10 +190,7 @@ class Intervene(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
 
 
 class AddContext(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
-    """Add a text to this request alone, after the messages, and let the next plugin decide.
-
-    The record of the request has the text and the key of the plugin; the history never has it.
-    """
+    """Add a text to this request alone, after the messages: not to the history. Let the next plugin decide."""
 
     kind = "add_context"
 

@@ -34,6 +34,7 @@ from agentrail.hooks.actions import (
     RunTool,
     SetSection,
     SwitchModel,
+    WriteFile,
 )
 from agentrail.hooks.ruling import SECTION_LAYERS, PluginAnswer
 from agentrail.values.events.context import (
@@ -135,6 +136,8 @@ def _is_request(found: object) -> bool:
             return _is_text(name) and _is_object(args)
         case ReadFile(path=path):
             return _is_text(path)
+        case WriteFile(path=path, text=text, replaces=replaces):
+            return _is_text(path) and _is_text(text) and _is_text_or_none(replaces)
         case FindFiles(names=names, folders=folders, tracked=tracked, ignored=ignored):
             return _is_flag(ignored) and all(map(_are_texts, (names, folders, tracked)))
         case CallService(name=name, payload=payload):

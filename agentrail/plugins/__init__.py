@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.actions import Skip as Skip
     from agentrail.hooks.actions import SwitchModel as SwitchModel
     from agentrail.hooks.actions import TimedOut as TimedOut
+    from agentrail.hooks.actions import WriteFile as WriteFile
     from agentrail.hooks.context import Context as Context
     from agentrail.hooks.context import Log as Log
     from agentrail.hooks.context import MoneyLimit as MoneyLimit
@@ -135,6 +136,7 @@ _HOMES = {
     "Skip": "agentrail.hooks.actions",
     "SwitchModel": "agentrail.hooks.actions",
     "TimedOut": "agentrail.hooks.actions",
+    "WriteFile": "agentrail.hooks.actions",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the names are the keys of `_HOMES`

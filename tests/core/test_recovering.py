@@ -44,7 +44,7 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, PluginChange
 from agentrail.errors import PluginMismatch, PluginRefused
-from agentrail.hooks.actions import Abort, Answered, Ask, CallService, Continue, Failed, RunTool
+from agentrail.hooks.actions import Abort, Answered, Ask, CallService, Continue, Failed, RunTool, WriteFile
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterTool, Hook
 from agentrail.hooks.plugin import Plugin
@@ -324,6 +324,15 @@ def test_a_safe_tool_that_a_plugin_had_run_is_run_again() -> None:
     world.apply(hello())
     step = world.apply(back(world))
     assert [type(e.request) for e in step.effects if isinstance(e, CarryOut)] == [RunTool]
+    assert not any(isinstance(event, AskAnswered) for event in events(step))
+
+
+def test_a_file_that_a_plugin_had_written_is_written_again() -> None:
+    request = WriteFile("notes.md", "new", "old")
+    world = session(Asker("before_request", request))
+    world.apply(hello())
+    step = world.apply(back(world))
+    assert [e.request for e in step.effects if isinstance(e, CarryOut)] == [request]
     assert not any(isinstance(event, AskAnswered) for event in events(step))
 
 

@@ -30,6 +30,7 @@ from agentrail.hooks.actions import (
     RunTool,
     SetSection,
     SwitchModel,
+    WriteFile,
 )
 from agentrail.hooks.attachments import AttachedPlugin, seat_for, updated_seat
 from agentrail.hooks.context import Context, Log, MoneyLimit
@@ -131,6 +132,10 @@ NAME = "which is neither a name nor pairs nor an event of its own to report"
         (Ask(ChangeTools("ab")), "before_prompt", "its `ask` has a `ChangeTools` for `request`"),  # type: ignore[arg-type]
         (Ask(ChangeTools((), (5,))), "before_prompt", "its `ask` has a `ChangeTools` for `request`"),  # type: ignore[arg-type]
         (Ask(FindFiles(("a",), ignored=1)), "before_prompt", "its `ask` has a `FindFiles` for `request`"),  # type: ignore[arg-type]
+        (Ask(WriteFile("a", 5)), "before_prompt", "its `ask` has a `WriteFile` for `request`"),  # type: ignore[arg-type]
+        (Ask(WriteFile(5, "a")), "before_prompt", "its `ask` has a `WriteFile` for `request`"),  # type: ignore[arg-type]
+        (Ask(WriteFile("a", "b", b"c")), "before_prompt", "its `ask` is given no JSON for `request`"),  # type: ignore[arg-type]
+        (Ask(WriteFile("a", "\ud800")), "before_prompt", "its `ask` is given no JSON for `request`"),
         (Ask(CallService("a", object())), "before_prompt", "its `ask` is given no JSON for `request`"),  # type: ignore[arg-type]
         (Intervene(5), "before_prompt", "its `intervene` has 5 for `text`"),  # type: ignore[arg-type]
         (Abort(5), "before_prompt", "its `abort` has 5 for `reason`"),  # type: ignore[arg-type]
@@ -200,11 +205,12 @@ def test_an_event_of_the_catalogue_is_emitted_as_it_is(event: Event) -> None:
     [
         FindFiles(("a", "b"), ("c",), ("d",), ignored=False),
         FindFiles(()),
+        WriteFile("a", "b", "c"),
         ChangeTools(("a",)),
         RunTool("look", {"a": 1}),
     ],
 )
-def test_a_request_is_asked_as_it_is(request_: FindFiles | ChangeTools | RunTool) -> None:
+def test_a_request_is_asked_as_it_is(request_: FindFiles | WriteFile | ChangeTools | RunTool) -> None:
     ruling = ruled(Ask(request_))
     assert (ruling.verdict, ruling.errors) == (Verdict.ASK, ())
     assert ruling.pause is not None

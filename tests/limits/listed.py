@@ -180,6 +180,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "runtime.work.held_text.STEPS": (8, ("searches_while_what_is_looked_at_comes",)),
     "runtime.work.held_text.TRIES": (3, ("places_where_a_text_may_be_cut",)),
     "runtime.work.plugin_asks.MAX_READ": (1_048_576, ("bytes_of_a_file_that_a_plugin_reads",)),
+    "runtime.work.plugin_asks.MAX_WRITTEN": (1_048_576, ("bytes_of_a_file_that_a_plugin_writes",)),
     "runtime.shared.sanitize.MAX_FRAMES": (50, ("frames_of_a_trace",)),
     "runtime.events.subscription.CAPACITY": (1024, ("events_that_wait_for_a_subscriber",)),
     "runtime.events.subscription.MOST_MERGED": (16_384, ("delta_that_takes_in_another",)),

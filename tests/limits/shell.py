@@ -17,8 +17,8 @@ from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.core.supervision_rules import Ending, Policy, Ward, decide
 from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
-from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError, TooManyLabels, WrongType
-from agentrail.hooks.actions import FindFiles
+from agentrail.errors import CommandRefused, FileFailed, NotReadable, RateLimited, ToolError, TooManyLabels, WrongType
+from agentrail.hooks.actions import FindFiles, WriteFile
 from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.contract import LONGEST_SCREENED
 from agentrail.hooks.plugin import Plugin
@@ -45,7 +45,7 @@ from agentrail.runtime.work import file_finding
 from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
 from agentrail.runtime.work.file_finding import find_files
 from agentrail.runtime.work.held_text import STEP, HeldReports, HeldText
-from agentrail.runtime.work.plugin_asks import _text_of_file
+from agentrail.runtime.work.plugin_asks import _text_of_file, _write
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.life import AgentStart
@@ -490,6 +490,16 @@ async def bytes_of_a_file_that_a_plugin_reads(size: int) -> bool:
         return len(await _text_of_file(sandbox, "a")) == size
     except NotReadable:
         return False
+
+
+@scene("runtime.work.plugin_asks.MAX_WRITTEN")
+async def bytes_of_a_file_that_a_plugin_writes(size: int) -> bool:
+    sandbox = MemorySandbox({})
+    try:
+        await _write(sandbox, WriteFile("a", "x" * size))
+    except FileFailed:
+        return False
+    return len(await _text_of_file(sandbox, "a")) == size
 
 
 @scene("runtime.work.file_finding.MOST_FOUND")

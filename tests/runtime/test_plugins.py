@@ -25,10 +25,12 @@ from agentrail.hooks.actions import (
     RunTool,
     SwitchModel,
     TimedOut,
+    WriteFile,
 )
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePluginOptsUpdate, BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Plugin
+from agentrail.runtime.work.plugin_asks import MAX_WRITTEN
 from agentrail.testing import ScriptedModel, call, say, stall, transient
 from agentrail.testing.scripted import Element, Scripted
 from agentrail.values.content import Text
@@ -258,6 +260,47 @@ async def read_files(tmp_path: Path) -> None:
         assert await asked(world, FindFiles(("NOT*",), (".",)), working_dir=str(tmp_path)) == "ok: ('notes',)"
         assert "failed" in await asked(world, FindFiles(("NOT*",), ("..",)), working_dir=str(tmp_path))
         assert "no repository" in await asked(world, FindFiles(("NOT*",), (), (".",)), working_dir=str(tmp_path))
+
+
+def test_a_plugin_writes_a_file_below_the_working_directory_only(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("before")
+    (tmp_path / "big").write_text("x" * (MAX_WRITTEN + 1))
+    (tmp_path / "raw").write_bytes(b"\xff")
+    trio.run(write_files, tmp_path)  # in real time, as above
+    assert {
+        str(path.relative_to(tmp_path)): path.read_bytes()[:20] for path in tmp_path.rglob("*") if path.is_file()
+    } == {
+        "big": b"x" * 20,
+        "raw": b"\xff",
+        "old": b"after",
+        "sub/new": "naïve".encode(),
+        "sub/empty": b"",
+    }
+
+
+async def write_files(tmp_path: Path) -> None:
+    async with open_world() as world:
+        rows: list[tuple[WriteFile, str]] = [
+            (WriteFile("sub/new", "naïve"), "ok: None"),
+            (WriteFile("sub/new", "naïve", "other"), "ok: None"),  # it holds that already
+            (WriteFile("sub/new", "other"), "does not hold the text that is to be replaced; read it again"),
+            (WriteFile("sub/empty", ""), "ok: None"),
+            (WriteFile("sub/empty", "", "x"), "ok: None"),
+            (WriteFile("old", "after", "befor"), "does not hold the text"),
+            (WriteFile("old", "after", "before"), "ok: None"),
+            (WriteFile("gone", "text", "before"), "does not hold the text"),
+            (WriteFile("big", "small", "x" * MAX_WRITTEN), "does not hold the text"),
+            (WriteFile("big2", "x" * (MAX_WRITTEN + 1)), "its text is larger than"),
+            (WriteFile("raw", "text"), "does not hold the text"),
+            (WriteFile("../out", "text"), "failed"),
+            (WriteFile(str(tmp_path.parent / "out"), "text"), "failed"),
+            (WriteFile(".git/hooks/pre-commit", "rm -rf ."), "a person must change it"),
+            (WriteFile("sub", "text"), "failed"),
+            (WriteFile("", "text"), "failed"),
+            (WriteFile("a\0b", "text"), "failed"),
+        ]
+        for request, said in rows:
+            assert said in await asked(world, request, working_dir=str(tmp_path)), request.path
 
 
 async def test_a_plugin_calls_a_service(world: World) -> None:

@@ -132,6 +132,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "Turn": "last_error last_call subjects abort_reason",
         "UnknownEvent": "body",
         "UserResponded": "response",
+        "WriteFile": "path text replaces",
     }
 )
 """Fields that are replaced, by the name of their class."""

@@ -12,7 +12,7 @@ import trio
 from agentrail.core.answers import read_answer
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import NotReadable
+from agentrail.errors import FileFailed, FileMissing, NotReadable
 from agentrail.hooks.actions import (
     Answered,
     AskAnswer,
@@ -23,6 +23,7 @@ from agentrail.hooks.actions import (
     FindFiles,
     ReadFile,
     RunTool,
+    WriteFile,
 )
 from agentrail.ports.failpoints import reach
 from agentrail.ports.model import Prices
@@ -46,6 +47,9 @@ log = logging.getLogger("agentrail.ask")
 
 MAX_READ: Final = 1024 * KIB
 """The most bytes of a file that a plugin may read; a larger file is refused, not cut."""
+
+MAX_WRITTEN: Final = MAX_READ
+"""The most bytes of a file that a plugin may write, so that it can read the file again."""
 
 
 class AskWorld:
@@ -144,7 +148,7 @@ def _nothing() -> Usage:
 
 
 async def _answer(
-    request: RunTool | ReadFile | FindFiles | CallService, world: AskWorld, ctx: ToolContext
+    request: RunTool | ReadFile | WriteFile | FindFiles | CallService, world: AskWorld, ctx: ToolContext
 ) -> AskAnswer:
     match request:
         case RunTool():
@@ -156,6 +160,9 @@ async def _answer(
             )
         case ReadFile():
             return Answered(fit_text(await _text_of_file(world.surroundings.sandbox, request.path)))
+        case WriteFile():
+            await _write(world.surroundings.sandbox, request)
+            return Answered(None)
         case FindFiles():
             return Answered(freeze(await find_files(world.surroundings.sandbox, request)))
         case CallService():
@@ -171,3 +178,24 @@ async def _text_of_file(sandbox: Sandbox, path: str) -> str:
     if content.size > MAX_READ:
         raise NotReadable(path, f"it is larger than {MAX_READ} bytes")
     return content.data.decode()
+
+
+async def _write(sandbox: Sandbox, request: WriteFile) -> None:
+    """Write the file, unless it holds the text already, as after a restart that repeats the request."""
+    path, data = request.path, request.text.encode()
+    if len(data) > MAX_WRITTEN:
+        raise FileFailed("write", path, f"its text is larger than {MAX_WRITTEN} bytes")
+    found = await _data_of_file(sandbox, path)
+    if found == data:
+        return
+    if found != (None if request.replaces is None else request.replaces.encode()):
+        raise FileFailed("write", path, "it does not hold the text that is to be replaced; read it again")
+    await sandbox.write(path, data)
+
+
+async def _data_of_file(sandbox: Sandbox, path: str) -> bytes | None:
+    """Return what the file holds, up to a byte more than may be read; `None` if there is no file."""
+    try:
+        return (await sandbox.read(path, 0, MAX_WRITTEN + 1)).data
+    except FileMissing:
+        return None
