@@ -12,7 +12,7 @@ import agentrail.plugins
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Plugin
-from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
+from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, PatchToolCalls, SecurityGuard
 from agentrail.testing import INVARIANTS, check_plugin, find_conflict, plugin_sets, scripts, simulate
 from agentrail.testing.breaking_probes import Listener, Raiser
 from agentrail.testing.probes import ArgsReplacer, Asker, CriticalScripted, Guard, Holder, Scripted
@@ -26,6 +26,7 @@ BUILT_IN: dict[type[AnyPlugin], tuple[Callable[[], AnyPlugin], ...]] = {
     HumanApproval: (HumanApproval, lambda: HumanApproval(tools=("write",), timeout=None)),
     BudgetGuard: (BudgetGuard, lambda: BudgetGuard(max_tokens=150, max_calls=2, max_rounds=4, max_turn_calls=1)),
     EventLogger: (EventLogger,),
+    PatchToolCalls: (PatchToolCalls, lambda: PatchToolCalls("lost", is_error=False)),
 }
 """Each plugin that ships, made with its defaults, and with options with which it does more."""
 

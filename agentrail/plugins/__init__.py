@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from agentrail.plugins.approval import HumanApproval as HumanApproval
     from agentrail.plugins.budget import BudgetGuard as BudgetGuard
     from agentrail.plugins.logger import EventLogger as EventLogger
+    from agentrail.plugins.requests.patch_tool_calls import PatchToolCalls as PatchToolCalls
     from agentrail.plugins.security import ALLOWED_PATHS as ALLOWED_PATHS
     from agentrail.plugins.security import BLOCKED_PATHS as BLOCKED_PATHS
     from agentrail.plugins.security import PROTECTED_PATHS as PROTECTED_PATHS
@@ -118,6 +119,7 @@ _HOMES = {
     "MoneyLimit": "agentrail.hooks.context",
     "OnToolError": "agentrail.hooks.moments",
     "PROTECTED_PATHS": "agentrail.plugins.security",
+    "PatchToolCalls": "agentrail.plugins.requests.patch_tool_calls",
     "Plugin": "agentrail.hooks.plugin",
     "PluginRefused": "agentrail.errors",
     "Priority": "agentrail.hooks.plugin",

@@ -66,6 +66,13 @@ def is_flag(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
         _refuse(plugin, field, f"is {shown(found)}; it must be True or False")
 
 
+def is_said(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
+    """Raise `BadOptions` unless *found* is a text that says something."""
+    text = plain_text(found)
+    if text is None or not text.strip():
+        _refuse(plugin, field, f"is {shown(found)}; give a text")
+
+
 def is_patience(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
     """Raise `BadOptions` unless *found* is a finite number of seconds from 0 on, or `None`, which means no limit."""
     if found is not None and seconds(found) is None:

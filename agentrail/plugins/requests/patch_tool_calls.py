@@ -1,0 +1,149 @@
+"""`PatchToolCalls`: repairs lists of messages in which calls and results do not pair, before a model gets them."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from hashlib import blake2s
+from typing import Final
+
+from attrs import field, frozen
+
+from agentrail.hooks.actions import Continue, ReplaceMessages
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeCompaction, BeforeRequest
+from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.plugins.options import is_flag, is_said
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.foreign import mended
+from agentrail.values.json import freeze
+from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage, why_unfit
+
+LOST: Final = (
+    "The result of this call is not in the conversation. The call may have taken effect: check before a retry."
+)
+"""The default of `PatchToolCalls.content`."""
+
+PATCHED: Final = "tool_calls_patched"
+"""Name of the event."""
+
+MOST_NAMED: Final = 20
+"""The most ids of calls in each list of the event."""
+LONGEST_NAMED: Final = 80
+"""The most characters of an id in the event."""
+
+
+@frozen
+class Repair:
+    """A repaired list of messages, and what was wrong with it."""
+
+    messages: tuple[Message, ...]
+    """The messages, which all providers accept."""
+    unanswered: tuple[str, ...]
+    """Ids of the calls that got a result in place of a missing one."""
+    left_out: tuple[str, ...]
+    """Ids of the calls of results that were left out: they have no call before them, or the call has its result."""
+
+    @property
+    def mark(self) -> str:
+        """A digest of what was wrong: equal for equal faults."""
+        return blake2s(repr((self.unanswered, self.left_out)).encode(errors="surrogatepass")).hexdigest()
+
+
+@frozen
+class PatchToolCalls(Plugin[str]):
+    """Pair calls and results in the messages of a request, or of a compaction, that plugins have put in place.
+
+    A call without a result gets one that says so. A result is moved behind its call; one without a call is left out. So
+    is a message of the model with nothing in it. `tool_calls_patched` tells of it, once for the same faults. The own
+    history of a session always pairs, so nothing is done unless a plugin replaces messages.
+    """
+
+    content: str = field(default=LOST, validator=is_said)
+    """The text of a result in place of a missing one."""
+    is_error: bool = field(default=True, validator=is_flag)
+    """Whether the model is told that such a call failed."""
+
+    priority = Priority.CORE + 40
+
+    def init(self, ctx: Context) -> str:
+        """Return the mark of the faults that were told of last: none yet."""
+        return ""
+
+    def before_request(self, hook: BeforeRequest, state: str, ctx: Context) -> Continue[str] | ReplaceMessages[str]:
+        """Repair the messages that the model gets."""
+        return self._patched(hook.messages, state)
+
+    def before_compact(self, hook: BeforeCompaction, state: str, ctx: Context) -> Continue[str] | ReplaceMessages[str]:
+        """Repair the messages of a compaction, which is refused if calls and results do not pair in what it leaves."""
+        return self._patched(hook.messages, state)
+
+    def _patched(self, messages: Sequence[Message], state: str) -> Continue[str] | ReplaceMessages[str]:
+        if isinstance(messages, History) or why_unfit(messages) is None:  # a history of the session itself pairs
+            return Continue()
+        repair = self.repaired(messages)
+        if not repair.messages:
+            return Continue()
+        told = repair.mark
+        action = ReplaceMessages(repair.messages, told)
+        if told == state:
+            return action
+        return action.emitting(
+            PATCHED,
+            freeze(
+                {
+                    "unanswered": _named(repair.unanswered),
+                    "left_out": _named(repair.left_out),
+                    "counts": {"unanswered": len(repair.unanswered), "left_out": len(repair.left_out)},
+                }
+            ),
+        )
+
+    def repaired(self, messages: Sequence[Message]) -> Repair:
+        """Return *messages* with one result for each call, directly after it, in the order of the calls."""
+        places: defaultdict[str, deque[int]] = defaultdict(deque)
+        for place, message in enumerate(messages):
+            if isinstance(message, ToolMessage):
+                places[message.call_id].append(place)
+        paired: list[Message] = []
+        unanswered: list[str] = []
+        used: set[int] = set()
+        for place, message in enumerate(messages):
+            if isinstance(message, ToolMessage):
+                continue
+            if isinstance(message, AssistantMessage):
+                if not message.parts and not message.calls:
+                    continue
+                paired.append(message)
+                for call in message.calls:
+                    found = _first_after(places[call.call_id], place)
+                    if found is None:
+                        unanswered.append(call.call_id)
+                        paired.append(self._missing(call))
+                    else:
+                        used.add(found)
+                        paired.append(messages[found])
+            else:
+                paired.append(message)
+        left_out = [
+            message.call_id
+            for place, message in enumerate(messages)
+            if isinstance(message, ToolMessage) and place not in used
+        ]
+        return Repair(tuple(paired), tuple(unanswered), tuple(left_out))
+
+    def _missing(self, call: ToolCall) -> ToolMessage:
+        return ToolMessage(call.call_id, call.name, (Text(self.content),), self.is_error)
+
+
+def _first_after(places: deque[int], place: int) -> int | None:
+    """Take out and return the first of *places* after *place*; `None` if there is none. Earlier ones are dropped."""
+    while places:
+        found = places.popleft()
+        if found > place:
+            return found
+    return None
+
+
+def _named(ids: Sequence[str]) -> list[str]:
+    return [mended(call_id[:LONGEST_NAMED]) for call_id in ids[:MOST_NAMED]]
