@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
     from agentrail.runtime.events.tracing import TracedStep as TracedStep
     from agentrail.runtime.handle import SessionHandle as SessionHandle
+    from agentrail.runtime.inbox.replies import AskedPrompt as AskedPrompt
     from agentrail.runtime.inbox.replies import HeldCall as HeldCall
     from agentrail.runtime.inbox.replies import Reply as Reply
     from agentrail.runtime.status import Monitor as Monitor
@@ -64,6 +65,7 @@ _HOMES = {
     "Action": "agentrail.hooks.actions",
     "ActorTrace": "agentrail.runtime.events.tracing",
     "Ask": "agentrail.hooks.actions",
+    "AskedPrompt": "agentrail.runtime.inbox.replies",
     "BlockTool": "agentrail.hooks.actions",
     "ChildView": "agentrail.runtime.diagnosis.crash_reports",
     "Context": "agentrail.hooks.context",

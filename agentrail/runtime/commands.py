@@ -15,7 +15,6 @@ from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, Appr
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
-    AgentrailError,
     AnswerUnfit,
     BadChoice,
     BrokenContractError,
@@ -51,8 +50,7 @@ from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import Asker, Outcome, Reply, Waiters
-from agentrail.runtime.inbox.replies import outcome_of as outcome_of
+from agentrail.runtime.inbox.replies import AskedPrompt, Asker, Outcome, Reply, Waiters
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
@@ -208,34 +206,28 @@ def prompt_of(text: object, returns: object) -> tuple[PromptSent, ReadAnswer | N
     return PromptSent(parts, returns=form.schema), form.read
 
 
-async def reply_of(
+async def asked(
     waiters: Waiters,
     mailbox: Mailbox,
     past: Callable[[str], Awaitable[Outcome | None]],
+    read: ReadAnswer | None,
     letter: Letter,
     slot: Slot[Answer],
-    read: ReadAnswer | None,
-) -> Reply:
-    """Send *letter*, a prompt, and return how its turn ended, or that it waits for a person.
+    *,
+    waits: bool,
+) -> AskedPrompt:
+    """Send *letter*, a prompt, and return it once it is accepted; with *waits*, wait for room in the mailbox.
 
     *past* looks up a turn that is over, for a prompt that was sent before. An answer that *read* refuses goes back to
     the model.
     """
-    turn: Slot[Outcome] = Slot()
-    asker = Asker(turn, read)
+    asker = Asker(Slot(), read)
     letter.watch = waiters.watch(asker)
-    await mailbox.post_user(letter)
-    ref = accepted(await slot.wait()).ref
-    may_be_over = letter.is_repeat
-    del letter, slot  # a turn may take hours: free them
-    try:
-        over = await past(ref) if may_be_over and not turn.settled else None
-        outcome = await turn.wait() if over is None else over
-    finally:
-        waiters.leave(ref, asker)
-    if isinstance(outcome, AgentrailError):
-        raise fresh(outcome)
-    return outcome
+    if waits:
+        await mailbox.post_user(letter)
+    else:
+        mailbox.post_user_nowait(letter)
+    return AskedPrompt(accepted(await slot.wait()), asker, waiters, past, is_repeat=letter.is_repeat)
 
 
 def object_of(reply: Reply, read: ReadAnswer) -> object:

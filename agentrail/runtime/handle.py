@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agentrail.core.vocabulary import commands as sent
-    from agentrail.core.vocabulary.commands import Accepted, Answer
+    from agentrail.core.vocabulary.commands import Accepted, Answer, PromptSent
     from agentrail.core.vocabulary.inputs import AnyInput
     from agentrail.core.vocabulary.state import Prompt, State
     from agentrail.hooks.attachments import AttachedPlugin
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.events.subscription import Subscription
     from agentrail.runtime.events.tracing import ActorTrace
     from agentrail.runtime.inbox.letter import Letter
-    from agentrail.runtime.inbox.replies import Outcome, Reply
+    from agentrail.runtime.inbox.replies import AskedPrompt, Reply
     from agentrail.runtime.status import Monitor, Status
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
@@ -103,13 +103,17 @@ class SessionHandle:
     async def ask(self, text: Said, *, returns: object = None, command: str | None = None) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
         given, read = commands.prompt_of(text, returns)
-        session, letter = self._session, self._letter(given, command)
-        reply = await commands.reply_of(session.waiters, session.mailbox, self._past, *letter, read)
+        reply = await (await self._asked(given, read, command, True)).reply()
         return reply if read is None else commands.object_of(reply, read)
 
-    async def _past(self, ref: str) -> Outcome | None:
-        records = self._session.records
-        return await commands.outcome_of(self._session.state, ref, records.read, records.head, self._session.ties.held)
+    async def ask_nowait(self, text: Said, *, returns: Form | None = None, command: str | None = None) -> AskedPrompt:
+        """Do as `prompt_nowait`: the answer has its result as `accepted`, and a method that waits as `ask` does."""
+        given, read = commands.prompt_of(text, returns)
+        return await self._asked(given, read, command, False)
+
+    async def _asked(self, given: PromptSent, read: ReadAnswer | None, command: str | None, waits: bool) -> AskedPrompt:
+        session, letter = self._session, self._letter(given, command)
+        return await commands.asked(session.waiters, session.mailbox, session.past, read, *letter, waits=waits)
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""

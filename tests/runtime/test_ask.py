@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import (
     PromptWasDropped,
@@ -212,3 +213,36 @@ async def test_a_tool_that_is_slow_is_waited_for(world: World) -> None:
     start = trio.current_time()
     assert (await session.ask("hi")).text == "Done."
     assert trio.current_time() - start == pytest.approx(3.0, abs=0.01)
+
+
+async def test_a_prompt_that_was_accepted_can_be_waited_for_again_and_again(world: World) -> None:
+    session = await world.spawn([say(calls=[call("quick")]), "Done."], tools=[quick()], plugins=[Holder()])
+    asked = await session.ask_nowait("hi")
+    assert asked.accepted == Accepted("p1", "started")
+    (held,) = (await asked.reply()).held
+    assert (await asked.reply()).held == (held,)
+    await session.approve(held.id)
+    reply = await asked.reply()
+    assert (reply.stop_reason, reply.text) == ("end", "Done.")
+    assert await asked.reply() == reply
+
+
+async def test_who_was_cancelled_while_waiting_can_wait_again(world: World) -> None:
+    session = await world.spawn([stall()])
+    asked = await session.ask_nowait("hi")
+    with trio.move_on_after(1) as limit:
+        await asked.reply()
+    assert limit.cancelled_caught
+    await session.abort("enough")
+    with pytest.raises(TurnAborted, match="enough"):
+        await asked.reply()
+    with pytest.raises(TurnAborted, match="enough"):
+        await asked.reply()
+
+
+async def test_a_prompt_with_a_command_id_that_was_sent_before_has_its_reply(world: World) -> None:
+    session = await world.spawn(["Hello you."])
+    first = await session.ask_nowait("hi", command="once")
+    reply = await first.reply()
+    again = await session.ask_nowait("hi", command="once")
+    assert (again.accepted, await again.reply()) == (first.accepted, reply)

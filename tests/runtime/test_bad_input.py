@@ -80,6 +80,7 @@ CALLS: dict[str, Callable[[SessionHandle], Awaitable[object]]] = {
     "prompt": lambda session: session.prompt("hi"),
     "prompt_nowait": lambda session: session.prompt_nowait("hi"),
     "ask": lambda session: session.ask("hi"),
+    "ask_nowait": lambda session: session.ask_nowait("hi"),
     "steer": lambda session: session.steer("hi"),
     "abort": lambda session: session.abort(),
     "approve": lambda session: session.approve("x"),

@@ -36,6 +36,7 @@ def refusal(doing: Callable[[], object]) -> str:
         lambda session: session.prompt("hi"),
         lambda session: session.prompt_nowait("hi"),
         lambda session: session.ask("hi"),
+        lambda session: session.ask_nowait("hi"),
         lambda session: session.steer("hi"),
         lambda session: session.abort(),
         lambda session: session.stop(),

@@ -58,7 +58,7 @@ async def test_a_file_is_there_in_another_process() -> None:
 
 async def test_a_model_that_takes_no_such_file_says_so_before_anything_is_sent(world: World) -> None:
     session = await world.spawn(Blind())
-    for send in (session.ask, session.prompt, session.prompt_nowait):
+    for send in (session.ask, session.ask_nowait, session.prompt, session.prompt_nowait):
         with pytest.raises(PartRefused, match="to `blind`: it reads text only; give its text"):
             await send([Text("what does it cost?"), BILL])
     assert (session.messages(), session.queued()) == ((), ())

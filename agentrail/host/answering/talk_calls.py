@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import trio
 from attrs import evolve, frozen
 
-from agentrail.core.vocabulary.commands import Accepted, When
+from agentrail.core.vocabulary.commands import When
 from agentrail.errors import (
     AgentrailError,
     RefusedError,
@@ -38,7 +38,7 @@ from agentrail.host.plugins.rows import HostPluginRow, RequestLife
 from agentrail.host.told_refusals import refusal
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.replies import Reply
+from agentrail.runtime.inbox.replies import AskedPrompt, Reply
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.values.content import Part, Text, text_of
@@ -75,16 +75,23 @@ class Talk:
     reply: Callable[[HttpResponse], None]
     """Sends the answer; it may be called once."""
 
+    @property
+    def command(self) -> str:
+        """The command id of the prompt."""
+        return self.exchange.command or self.context.request_id
+
+    def speaking(self, session: SessionHandle) -> SessionHandle:
+        """Return a handle of *session* whose commands are those of who makes the request."""
+        return session.by(self.exchange.who.user, self.context.request_id)
+
 
 @frozen
 class PromptAsked:
-    """A prompt that is in the journal of its session."""
+    """A prompt that is in the journal of its session, and its reply once it comes."""
 
     session: SessionHandle
     turns: SessionTurns
-    words: tuple[Part, ...]
-    command: str
-    accepted: Accepted
+    sent: AskedPrompt
 
 
 Step: TypeAlias = Callable[[Talk], Awaitable[None]]
@@ -201,17 +208,20 @@ class TalkCalls:
         talk.reply(talk.exchange.given(view(ReplyView, found, asked.session.id), HELD if found.held else None))
 
     async def _prompt(self, talk: Talk) -> None:
-        asked = await self._asked(await self._session(talk), talk)
-        talk.life.outcome = asked.accepted.status
-        talk.reply(talk.exchange.given(view(AcceptedView, asked.accepted, asked.session.id)))
+        session = await self._session(talk)
+        turns = self._turns.of(session)
+        with turns.sending(talk.context):
+            accepted = await talk.speaking(session).prompt_nowait(talk.words, command=talk.command)
+            turns.began(accepted.ref, talk.context)
+        talk.life.outcome = accepted.status
+        talk.reply(talk.exchange.given(view(AcceptedView, accepted, session.id)))
 
     async def _steer(self, when: When, talk: Talk) -> None:
         session = await self._session(talk)
         turns = self._turns.of(session)
         with turns.sending(talk.context):
-            accepted = await session.by(talk.exchange.who.user, talk.context.request_id).steer(
-                text_of(talk.words), when=when, command=talk.exchange.command
-            )
+            words = text_of(talk.words)
+            accepted = await talk.speaking(session).steer(words, when=when, command=talk.exchange.command)
             if accepted.status == "started":
                 turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
@@ -259,27 +269,25 @@ class TalkCalls:
         return session
 
     async def _asked(self, session: SessionHandle, talk: Talk) -> PromptAsked:
-        """Prompt the session."""
-        command = talk.exchange.command or talk.context.request_id
+        """Prompt the session, so that its reply can be waited for."""
         turns = self._turns.of(session)
-        session = session.by(talk.exchange.who.user, talk.context.request_id)
         with turns.sending(talk.context):
-            accepted = await session.prompt_nowait(talk.words, command=command)
-            turns.began(accepted.ref, talk.context)
-        return PromptAsked(session, turns, talk.words, command, accepted)
+            sent = await talk.speaking(session).ask_nowait(talk.words, command=talk.command)
+            turns.began(sent.accepted.ref, talk.context)
+        return PromptAsked(session, turns, sent)
 
     async def _replied(self, asked: PromptAsked, talk: Talk) -> Reply:
         """Return the end of the turn, after plugins have heard of it, or what waits for a person."""
         try:
-            found = await asked.session.ask(asked.words, command=asked.command)
+            found = await asked.sent.reply()
         except AgentrailError:
-            await asked.turns.wait_ended(asked.accepted.ref)  # noqa: ASYNC120 - who cancels it wants no error
+            await asked.turns.wait_ended(asked.sent.accepted.ref)  # noqa: ASYNC120 - who cancels it wants no error
             raise
         talk.life.usage = found.usage
         if found.held:
             talk.life.outcome = "held"
         else:
-            await asked.turns.wait_ended(asked.accepted.ref)
+            await asked.turns.wait_ended(asked.sent.accepted.ref)
         return found
 
 
@@ -347,7 +355,7 @@ class Following:
 
     def _is_ours(self, envelope: Envelope) -> bool:
         """Whether an event is about the prompt or its turn; turns before it may still be under way."""
-        event, ref = envelope.event, self._asked.accepted.ref
+        event, ref = envelope.event, self._asked.sent.accepted.ref
         if isinstance(event, PromptReceived) and event.ref == ref:
             self._turn = envelope.turn
         return envelope.turn == self._turn or (isinstance(event, PromptQueued | PromptDropped) and event.ref == ref)

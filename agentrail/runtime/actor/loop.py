@@ -27,6 +27,7 @@ from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
 from agentrail.runtime.actor.tool_sources import RunningSource
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.replies import Outcome, outcome_of
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.values.events.life import AbortPending
@@ -224,6 +225,10 @@ class Session(Parts):
             letter.watch(known.ref)
         letter.settle(known)
         return True
+
+    async def past(self, ref: str) -> Outcome | None:
+        """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs."""
+        return await outcome_of(self.state, ref, self.records.read, self.records.head, self.ties.held)
 
     def _never_was(self, outcome: Step) -> bool:
         """Whether the session failed to start: then nothing is journaled and its id stays free."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from agentrail.core.answers import UNFIT, read_answer
+from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call, Question
 from agentrail.errors import AgentrailError, AnswerUnfit, PromptWasDropped, PromptWasRejected, TurnAborted
+from agentrail.errors.branches import fresh
 from agentrail.ports.journal import Record
+from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
@@ -223,6 +226,48 @@ class Waiters:
             askers[ref] = kept
         if not askers:
             self._askers = None
+
+
+class AskedPrompt:
+    """A prompt that was accepted: who sent it may wait for its reply."""
+
+    __slots__ = ("_asker", "_is_repeat", "_past", "_waiters", "accepted")
+
+    def __init__(
+        self,
+        accepted: Accepted,
+        asker: Asker,
+        waiters: Waiters,
+        past: Callable[[str], Awaitable[Outcome | None]],
+        *,
+        is_repeat: bool,
+    ) -> None:
+        self.accepted = accepted
+        """What `prompt` returns."""
+        self._asker, self._waiters, self._past = asker, waiters, past
+        self._is_repeat = is_repeat
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"{self.accepted.ref}, {self.accepted.status}"
+
+    async def reply(self) -> Reply:
+        """Return how the turn ended, or that it waits for a person, as `ask` does; called again, how it is then."""
+        ref, asker, may_be_over = self.accepted.ref, self._asker, self._is_repeat
+        if asker.slot is None:  # this was called before
+            asker = Asker(Slot(), asker.read)
+            self._waiters.watch(asker)(ref)
+            may_be_over = True
+        self._asker = Asker(None, asker.read)
+        turn = cast("Slot[Outcome]", asker.slot)
+        try:
+            over = await self._past(ref) if may_be_over and not turn.settled else None
+            outcome = await turn.wait() if over is None else over
+        finally:
+            self._waiters.leave(ref, asker)
+        if isinstance(outcome, AgentrailError):
+            raise fresh(outcome)
+        return outcome
 
 
 def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:
