@@ -16,8 +16,6 @@ URLS: Final = ("https://", "http://", "gs://")
 MAX_MEMORY: Final = 64 * 1024
 """The most bytes of a memory file that the model gets, in UTF-8, with the mark of a cut."""
 
-_ROOM_FOR_MARK: Final = 128
-
 
 class Text(Authored, tag_field=TAG):
     """Plain text."""
@@ -149,7 +147,7 @@ def memory_text(found: str | bytes, size: int | None = None) -> str:
     text = data[: MAX_MEMORY + 1].decode(errors="replace").removeprefix("\ufeff")
     if whole <= MAX_MEMORY and len(text.encode()) <= MAX_MEMORY:
         return text
-    kept = text.encode()[: MAX_MEMORY - _ROOM_FOR_MARK].decode(errors="ignore")
+    mark = f"\n\n[cut here: the file has {whole} bytes, and at most {MAX_MEMORY} of it are shown]"
+    kept = text.encode()[: MAX_MEMORY - len(mark)].decode(errors="ignore")
     line_end = kept.rfind("\n")
-    kept = kept if line_end < len(kept) // 2 else kept[:line_end]
-    return f"{kept}\n\n[cut here: the file has {whole} bytes, and at most {MAX_MEMORY} of it are shown]"
+    return (kept if line_end < len(kept) // 2 else kept[:line_end]) + mark

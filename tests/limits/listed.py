@@ -374,6 +374,10 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
 """Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
+    "values.content.MAX_MEMORY": (
+        65_536,
+        "tests/values/test_memory_text.py::test_a_larger_file_is_cut_at_the_end_of_a_line_with_a_mark",
+    ),
     "runtime.shared.task_pool.MOST_SPARE": (
         64,
         "tests/runtime/test_task_pool.py::test_at_most_so_many_tasks_are_spare",
