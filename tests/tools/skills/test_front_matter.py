@@ -1,0 +1,141 @@
+"""The front matter of a `SKILL.md`: what is read, and what is refused by line and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.tools.skills.front_matter import Field, FrontMatterError, front_matter
+
+
+def read(*lines: str) -> Mapping[str, Field]:
+    return front_matter("\n".join(("---", *lines, "---", "# Text", "---", "a: b")))
+
+
+READ: dict[str, tuple[tuple[str, ...], Mapping[str, Field]]] = {
+    "nothing": ((), {}),
+    "plain texts": (
+        ("name: pdf", "version: 1.0", "on: true", "none:"),
+        {"name": "pdf", "version": "1.0", "on": "true", "none": ""},
+    ),
+    "comments": (("# one", "a: b # two", "  # three", "", "c: d#e"), {"a": "b", "c": "d#e"}),
+    "marks inside of a text": (("a: it's {x}, [y] & http://z:1/*",), {"a": "it's {x}, [y] & http://z:1/*"}),
+    "quotes": (("a: 'it''s: #1'", r'b: "x: \"y\" \u00e9\n\\" # c'), {"a": "it's: #1", "b": 'x: "y" é\n\\'}),
+    "a text that goes on": (("a: one", "  two", "", "   three", "b: c"), {"a": "one two\nthree", "b": "c"}),
+    "a text below its key": (("a:", "  one", "  two", "b: c"), {"a": "one two", "b": "c"}),
+    "a literal text": (
+        ("a: |", "  one", "    two: #", "", "  three", "", "b: c"),
+        {"a": "one\n  two: #\n\nthree\n", "b": "c"},
+    ),
+    "a folded text": (
+        ("a: >", "  one", "  two", "", "  three", "   * four", "  five"),
+        {"a": "one two\nthree\n * four\nfive\n"},
+    ),
+    "ends of texts": (("a: |-", "  x", "", "b: >+", "  y", ""), {"a": "x", "b": "y\n\n"}),
+    "lists": (
+        ("a:", "- x", "-  'y: z'", "b:", "  - q", "c: [r, s t]", "d: []"),
+        {"a": ("x", "y: z"), "b": ("q",), "c": ("r", "s t"), "d": ()},
+    ),
+    "keys below a key": (
+        ("metadata:", "  author: me", '  version: "1.0"', "", "a: b"),
+        {"metadata": {"author": "me", "version": "1.0"}, "a": "b"},
+    ),
+    "ends of lines of another system": (("a: b\r", "c: d\r"), {"a": "b", "c": "d"}),
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_what_is_in_the_subset_is_read(case: str) -> None:
+    lines, fields = READ[case]
+    assert read(*lines) == fields
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+    "an indented key": (("  a: b",), "line 2 of its front matter has an indented line that belongs to no key"),
+    "no key": (("a: b", "just text"), "line 3 of its front matter has no `key: value`"),
+    "no space": (("a:b",), "line 2 of its front matter has no `key: value`"),
+    "a key in quotes": (('"a": b',), "line 2 of its front matter has no `key: value`"),
+    "a merged key": (("<<: b",), "line 2 of its front matter has no `key: value`"),
+    "a second document": (("...", "a: b"), "line 2 of its front matter has no `key: value`"),
+    "a key twice": (("a: b", "c: d", "a: e"), "line 4 of its front matter has `a` for the second time"),
+    "a key twice, below": (("m:", "  a: b", "  a: c"), "line 4 of its front matter has `a` for the second time"),
+    "two levels": (("m:", "  a:", "    b: c"), "line 4 of its front matter has a line that is indented in another way"),
+    "an anchor": (("a: &x b",), "line 2 of its front matter has a value that begins with `&`"),
+    "an alias": (("a: *x",), "line 2 of its front matter has a value that begins with `*`"),
+    "a tag": (("a: !!python/object:os.system x",), "line 2 of its front matter has a value that begins with `!`"),
+    "keys in braces": (("a: {b: c}",), "line 2 of its front matter has a value that begins with `{`"),
+    "a list in brackets": (("a: [[b]]",), "line 2 of its front matter has a list in brackets that is not read"),
+    "an open list": (("a: [b,",), "line 2 of its front matter has a list in brackets that is not read"),
+    "an empty item": (("a: [b,,c]",), "line 2 of its front matter has a list with an empty item"),
+    "a colon": (("a: use when: asked",), "line 2 of its front matter has a `:` in a text without quotes"),
+    "a colon further down": (("a: use", "  when: asked"), "line 3 of its front matter has a `:` in a text without"),
+    "an open quote": (('a: "b',), "line 2 of its front matter has a quote without its end"),
+    "text after a quote": (("a: 'b' c",), "line 2 of its front matter has a quote without its end"),
+    "an escape": ((r'a: "\x00"',), r"line 2 of its front matter has the escape `\\x`"),
+    "half a character": ((r'a: "\ud800"',), r"line 2 of its front matter has the escape `\\ud800`"),
+    "a tab": (("a: b", "\tc: d"), "line 3 of its front matter has a tab; write spaces"),
+    "a hidden character": (("a: b\u202ec",), r"line 2 of its front matter has the character '\\u202e'"),
+    "a hidden text": (("a: b\U000e0041",), r"line 2 of its front matter has the character '\\U000e0041'"),
+    "a key in a list": (("a:", "  - b: c"), "line 3 of its front matter has a key in a list"),
+    "a list in a list": (("a:", "  - b", "    - c"), "line 4 of its front matter has a list in a list"),
+    "text in a list": (("a:", "  - b", "  c"), "line 4 of its front matter has a line in a list that is no text"),
+    "a block less indented": (("a: |", "    b", "  c"), "line 4 of its front matter has a line in a text after `|`"),
+    "a comment in a text": (("a: b # c", "  d"), "line 3 of its front matter has text after a comment"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_in_the_subset_is_refused_by_line_and_reason(case: str) -> None:
+    lines, why = REFUSED[case]
+    with pytest.raises(FrontMatterError, match=why.replace("`|`", r"`\|`").replace("*", r"\*").replace("[[", r"\[\[")):
+        read(*lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it does not begin with a line `---`, as front matter must"),
+        ("# A skill\n---\na: b\n---\n", "it does not begin with a line `---`, as front matter must"),
+        ("---\na: b\n", "its front matter has no end: a second line `---`"),
+    ],
+)
+def test_a_text_without_front_matter_is_refused(text: str, why: str) -> None:
+    with pytest.raises(FrontMatterError) as caught:
+        front_matter(text)
+    assert str(caught.value) == why
+
+
+PIECES = (
+    "a: ",
+    "b:\n",
+    "  ",
+    "\n",
+    "- ",
+    "'",
+    '"',
+    "\\",
+    "|",
+    ">-",
+    "[x, y]",
+    "{",
+    "&",
+    "#",
+    " #",
+    ":",
+    "text",
+    "é",
+    "\t",
+    "---",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=20).map("".join))
+def test_whatever_it_holds_it_is_read_or_refused(body: str) -> None:
+    try:
+        fields = front_matter(f"---\n{body}\n---\n")
+    except FrontMatterError:
+        return
+    assert all(isinstance(value, str | tuple | dict) for value in fields.values())
