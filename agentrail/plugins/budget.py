@@ -1,9 +1,9 @@
-"""`BudgetGuard`: aborts turns and blocks calls of a session that has used up its tokens, money, rounds or calls."""
+"""`BudgetGuard`: limits of tokens, money, seconds, rounds and calls of a session, and of each of its turns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 from attrs import evolve, frozen
@@ -11,7 +11,14 @@ from attrs import evolve, frozen
 from agentrail.errors import BadOptions, PluginRefused
 from agentrail.hooks.actions import Abort, BlockTool, Continue, Skip
 from agentrail.hooks.context import Context, MoneyLimit
-from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforeRequest, BeforeTool
+from agentrail.hooks.moments import (
+    AfterResponse,
+    AfterTool,
+    AfterTurn,
+    BeforeCompaction,
+    BeforeRequest,
+    BeforeTool,
+)
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.plugins.options import is_flag
 from agentrail.values.foreign import number
@@ -21,6 +28,8 @@ from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.usage import Usage
 
 UNKNOWN_PRICE: Final = ("refuse", "allow")
+MOST_SPANS: Final = 100
+"""The most stretches of time that are kept, so that calls in them count once; a response can have 512 calls."""
 
 
 @frozen
@@ -34,9 +43,24 @@ class Spent:
     calls: int = 0
     """Number of tool calls of the session that this plugin did not block; a call counts once."""
     turn_calls: frozenset[str] = frozenset()
-    """The ids of the calls in the open turn that this plugin did not block; empty between turns."""
+    """The ids of the calls since the last request that this plugin did not block."""
     warned: frozenset[str] = frozenset()
     """Names of the limits whose warning was emitted; those of a turn are removed after it, all if options change."""
+    turn_calls_before: int = 0
+    """Number of calls of the open turn before the last request; 0 between turns."""
+    worked_ms: int = 0
+    """Milliseconds that requests and calls of the session have taken; those of calls at the same time count once."""
+    turn_worked_ms: int = 0
+    """Milliseconds that requests and calls of the open turn have taken; 0 between turns."""
+    request_at: int | None = None
+    """When the request under way began, in milliseconds since 1970; `None` if there is none, or no limit of time."""
+    counted: tuple[tuple[int, int], ...] = ()
+    """Begin and end of each stretch of time since the last request that is counted, in milliseconds since 1970."""
+
+    @property
+    def calls_of_turn(self) -> int:
+        """Number of calls in the open turn that this plugin did not block."""
+        return self.turn_calls_before + len(self.turn_calls)
 
 
 def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], found: object) -> None:
@@ -53,16 +77,19 @@ _LIMITS: Final = (
     "max_turn_rounds",
     "max_calls",
     "max_turn_calls",
+    "max_seconds",
+    "max_turn_seconds",
 )
 
 
 @frozen
 class BudgetGuard(Plugin[Spent]):
-    """Limit the tokens, money, rounds and calls of a session or of each turn.
+    """Limit the tokens, money, seconds, rounds and calls of a session or of each turn.
 
-    At a limit, the open turn is aborted before its next request; at a limit of calls, the call is blocked. Before each
-    request its input tokens are estimated and added, so a limit of tokens is exceeded by at most one response. At a
-    limit of tokens or money no compaction begins, because its summary is a request too.
+    At a limit, the open turn is aborted before its next request; at a limit of calls or seconds, the call is blocked.
+    Before each request its input tokens are estimated and added, so a limit of tokens is exceeded by at most one
+    response. At a limit of tokens, money or seconds no compaction begins, because its summary is a request too.
+    Seconds are those of requests and calls; the time in which a call waits for a person does not count.
     `max_usd` needs a model whose price is known: without one the session does not start.
     """
 
@@ -80,6 +107,10 @@ class BudgetGuard(Plugin[Spent]):
     """The most tool calls of the session; `None` if there is no limit."""
     max_turn_calls: int | None = None
     """The most tool calls of one turn; `None` if there is no limit."""
+    max_seconds: float | None = None
+    """The most seconds that requests and calls of the session may take; `None` if there is no limit."""
+    max_turn_seconds: float | None = None
+    """The most seconds that requests and calls of one turn may take; `None` if there is no limit."""
     warn_at: float = 0.8
     """The fraction of a limit from which `budget_warning` is emitted, once for each limit (of a turn: once a turn)."""
     shared: bool = attrs.field(default=False, validator=is_flag)
@@ -128,7 +159,9 @@ class BudgetGuard(Plugin[Spent]):
             max_rounds=_left(self.max_rounds, state.rounds),
             max_turn_rounds=_left(self.max_turn_rounds, state.turn_rounds),
             max_calls=_left(self.max_calls, state.calls),
-            max_turn_calls=_left(self.max_turn_calls, len(state.turn_calls)),
+            max_turn_calls=_left(self.max_turn_calls, state.calls_of_turn),
+            max_seconds=_left(self.max_seconds, state.worked_ms / 1000),
+            max_turn_seconds=_left(self.max_turn_seconds, state.turn_worked_ms / 1000),
             shared=True,
         )
 
@@ -155,7 +188,17 @@ class BudgetGuard(Plugin[Spent]):
         if problem is not None:
             return Abort(problem)
         used, _ = self._used(ctx)
-        new = evolve(state, rounds=state.rounds + 1, turn_rounds=state.turn_rounds + 1)
+        state = self._responded(state, ctx)  # still open if the last attempt has failed: its time counts too
+        new = evolve(
+            state,
+            rounds=state.rounds + 1,
+            turn_rounds=state.turn_rounds + 1,
+            turn_calls=frozenset(),
+            turn_calls_before=state.calls_of_turn,
+            request_at=ctx.now_ms if self._is_timed else None,
+            counted=(),
+        )
+        times = self._times(state)
         uses = [
             *self._tokens_with(hook.messages, ctx),
             ("max_rounds", self.max_rounds, new.rounds),
@@ -164,15 +207,51 @@ class BudgetGuard(Plugin[Spent]):
         for name, limit, would in uses:
             if limit is not None and would > limit:
                 return Abort(f"{name}={limit} is used up: this request would make it {would:g}", state)
+        for name, limit, spent in times:
+            if limit is not None and spent >= limit:
+                return Abort(f"{name}={limit} is used up: requests and calls have taken {spent:g} s", state)
         cost = used.cost_usd or 0.0
         if self._is_spent(ctx):
             return Abort(f"max_usd={self.max_usd} is used up: ${cost:.4f} were spent", state)
-        return self._warned(new, [*uses, ("max_usd", self.max_usd, cost)])
+        return self._warned(new, [*uses, *times, ("max_usd", self.max_usd, cost)])
+
+    def after_response(self, hook: AfterResponse, state: Spent, ctx: Context) -> Continue[Spent]:
+        """Count the time that the request has taken, if time is limited."""
+        return Continue() if state.request_at is None else Continue(self._responded(state, ctx))
+
+    def after_tool(self, hook: AfterTool, state: Spent, ctx: Context) -> Continue[Spent]:
+        """Count the time that the call has taken, if time is limited; of calls at the same time only what is new."""
+        if not self._is_timed:
+            return Continue()
+        return Continue(_counted(state, ctx.now_ms - hook.duration_ms, ctx.now_ms))
+
+    def _responded(self, state: Spent, ctx: Context) -> Spent:
+        """Return *state* without a request under way, and the time of the one that was counted."""
+        if state.request_at is None:
+            return state
+        return evolve(_counted(state, state.request_at, ctx.now_ms), request_at=None)
+
+    @property
+    def _is_timed(self) -> bool:
+        return self.max_seconds is not None or self.max_turn_seconds is not None
+
+    def _times(self, state: Spent) -> list[tuple[str, float | None, float]]:
+        """Return the limits of seconds, and the seconds that are counted in *state*."""
+        return [
+            ("max_seconds", self.max_seconds, state.worked_ms / 1000),
+            ("max_turn_seconds", self.max_turn_seconds, state.turn_worked_ms / 1000),
+        ]
+
+    def _is_over_time(self, state: Spent) -> str | None:
+        """Return the name and value of a limit of seconds that is used up; `None` if none is."""
+        over = [f"{name}={limit}" for name, limit, spent in self._times(state) if limit is not None and spent >= limit]
+        return over[0] if over else None
 
     def before_compact(self, hook: BeforeCompaction, state: Spent, ctx: Context) -> Continue[Spent] | Skip[Spent]:
         """Skip a compaction if the request for its summary would exceed a limit; it is no round."""
         is_over = any(limit is not None and would > limit for _, limit, would in self._tokens_with(hook.messages, ctx))
-        return Skip() if is_over or self._is_spent(ctx) or self._unpriced(ctx) is not None else Continue(state)
+        is_over = is_over or self._is_spent(ctx) or self._is_over_time(state) is not None
+        return Skip() if is_over or self._unpriced(ctx) is not None else Continue(state)
 
     def _is_spent(self, ctx: Context) -> bool:
         used, _ = self._used(ctx)
@@ -189,13 +268,15 @@ class BudgetGuard(Plugin[Spent]):
 
     def before_tool(self, hook: BeforeTool, state: Spent, ctx: Context) -> Continue[Spent] | BlockTool[Spent]:
         """Count the call, only once if this hook runs again for it; block it if it exceeds a limit."""
+        over = self._is_over_time(state)
+        if over is not None:
+            return BlockTool(f"{over} is used up")
         if hook.call_id in state.turn_calls:
             return Continue(state)
-        calls = state.turn_calls | {hook.call_id}
-        new = evolve(state, calls=state.calls + 1, turn_calls=calls)
+        new = evolve(state, calls=state.calls + 1, turn_calls=state.turn_calls | {hook.call_id})
         uses: list[tuple[str, float | None, float]] = [
             ("max_calls", self.max_calls, new.calls),
-            ("max_turn_calls", self.max_turn_calls, len(calls)),
+            ("max_turn_calls", self.max_turn_calls, new.calls_of_turn),
         ]
         for name, limit, used in uses:
             if limit is not None and used > limit:
@@ -206,8 +287,10 @@ class BudgetGuard(Plugin[Spent]):
         """Reset the counts of the turn, and allow the warnings of its limits again."""
         if not state.turn_rounds and not state.turn_calls:
             return Continue(state)
+        state = self._responded(state, ctx)
         warned = frozenset(name for name in state.warned if "turn" not in name)
-        return Continue(evolve(state, turn_rounds=0, turn_calls=frozenset(), warned=warned))
+        none = evolve(state, turn_rounds=0, turn_calls=frozenset(), turn_calls_before=0, turn_worked_ms=0)
+        return Continue(evolve(none, warned=warned))
 
     def _warned(self, state: Spent, uses: list[tuple[str, float | None, float]]) -> Continue[Spent]:
         """Return `Continue`, with a warning for each limit that is used to `warn_at` and was not warned of before."""
@@ -224,6 +307,25 @@ class BudgetGuard(Plugin[Spent]):
         return action
 
 
-def _left(limit: int | None, used: int) -> int | None:
+Number = TypeVar("Number", int, float)
+
+
+def _left(limit: Number | None, used: Number) -> Number | None:
     """Return the rest of a limit, at least 0; `None` if there is no limit."""
     return None if limit is None else max(0, limit - used)
+
+
+def _counted(state: Spent, began: int, now: int) -> Spent:
+    """Return *state* with the time from *began* to *now* counted, except what is counted already."""
+    apart = tuple(span for span in state.counted if span[1] < began or now < span[0])
+    within = tuple(span for span in state.counted if span not in apart)
+    first = min((begin for begin, _ in within), default=began)
+    last = max((end for _, end in within), default=now)
+    span = (min(first, began), max(last, now, began))
+    more = span[1] - span[0] - sum(end - begin for begin, end in within)
+    return evolve(
+        state,
+        worked_ms=state.worked_ms + more,
+        turn_worked_ms=state.turn_worked_ms + more,
+        counted=(*apart[1 - MOST_SPANS :], span),
+    )

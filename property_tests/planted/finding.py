@@ -9,7 +9,17 @@ from typing import Final, NamedTuple
 from agentrail.errors import BrokenContractError
 from agentrail.testing.simulator.run import MODES, Simulator
 from agentrail.testing.world.outstanding import InvariantBrokenError
-from property_tests.planted import Bug, Planting, read_core, read_host, read_journals, read_seen, read_shell, read_turns
+from property_tests.planted import (
+    Bug,
+    Planting,
+    plugins_filters,
+    read_core,
+    read_host,
+    read_journals,
+    read_seen,
+    read_shell,
+    read_turns,
+)
 from property_tests.planted.core import BED as CORE
 from property_tests.planted.host import BED as HOSTED
 from property_tests.planted.host import HOST
@@ -27,6 +37,7 @@ READ: Final = (
     *read_journals.CHANGES,
     *read_seen.CHANGES,
     *read_host.CHANGES,
+    *plugins_filters.CHANGES,
 )
 """The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
@@ -111,5 +122,6 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **PARTS,
     **JOURNALS,
     **HOST,
+    **plugins_filters.FILTERS,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""

@@ -204,4 +204,8 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "deny_lets_a_sub_agent_through": (1, "each call is ruled on"),
     "last_deny_wins": (0, "first deny wins"),
     "critical_interceptor_skipped": (0, "first answer wins"),
+    "calls_at_once_count_twice": (0, "inherited"),
+    "failed_attempts_take_no_time": (0, "inherited"),
+    "seconds_of_turns_add_up": (1, "request"),
+    "seconds_inherited_whole": (0, "inherited"),
 }

@@ -48,10 +48,15 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert not anchor or anchor in _anchors(found), target
 
 
-def test_every_page_can_be_reached_from_the_index() -> None:
+def _linked(page: Path) -> set[Path]:
+    return {(page.parent / target.partition("#")[0]).resolve() for target in _LINK.findall(page.read_text())}
+
+
+def test_every_page_can_be_reached_from_the_index_or_from_that_of_the_plugins() -> None:
     index = ROOT / "docs" / "index.md"
-    linked = {(index.parent / target.partition("#")[0]).resolve() for target in _LINK.findall(index.read_text())}
-    assert [page for page in PAGES if page.is_relative_to(index.parent) and page not in {index, *linked}] == []
+    plugins = ROOT / "docs" / "plugins" / "index.md"
+    linked = {index, *_linked(index), *_linked(plugins)}
+    assert [page for page in PAGES if page.is_relative_to(index.parent) and page not in linked] == []
 
 
 def test_every_block_is_python_with_its_output_or_for_a_reader() -> None:
