@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final, cast
 from weakref import WeakValueDictionary
 
@@ -13,13 +13,17 @@ import trio
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
+    BadModelOptions,
+    BadOptions,
     FilesNotTaken,
+    ModelMissing,
     ScopeMissing,
     SessionAsleep,
     SessionNotAlive,
     SpecMissing,
     TooManySessions,
     UnknownAgent,
+    UnknownModel,
     UnknownSession,
 )
 from agentrail.host.access.identity import Identity
@@ -119,7 +123,9 @@ class HostedSessions:
             if name != name.root:
                 await self.running(name.root, space)
                 raise SessionNotAlive(name.visible, "it has ended, or its parent is bringing it back")
-        handle = handle or await self._supervisor.resume(name.internal)
+        if handle is None:
+            with _set_up():
+                handle = await self._supervisor.resume(name.internal)
         await woken(handle, space)
         self._turns.of(handle)
         return handle
@@ -153,7 +159,8 @@ class HostedSessions:
             agent = (await self.stored(origin)).about.spec
             spec = await self._specs.forking(name.internal, origin.internal, agent)
         async with self._room(name.tenant):
-            handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
+            with _set_up():
+                handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
         if spec is None:
             self._specs.forked(origin.internal, name.internal)
         else:
@@ -237,9 +244,10 @@ class HostedSessions:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
         spec = await self._specs.new(context)
         async with self._room(who.tenant):
-            handle = await self._supervisor.spawn(
-                spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command
-            )
+            with _set_up():
+                handle = await self._supervisor.spawn(
+                    spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command
+                )
         self._specs.started(name.internal, spec)
         self._turns.of(handle)
         return handle
@@ -252,6 +260,17 @@ class HostedSessions:
             if len(await self.listed(SessionFilter(tenant=tenant, ended=False), None, most)) >= most:
                 raise TooManySessions(most)
             yield
+
+
+@contextmanager
+def _set_up() -> Generator[None]:
+    """Raise `ModelMissing` or `BadModelOptions` for a model that the host has set up wrongly: no client named it."""
+    try:
+        yield
+    except UnknownModel as error:
+        raise ModelMissing(error.args[0]) from error
+    except BadOptions as error:
+        raise BadModelOptions(str(error)) from error
 
 
 def _storage(sandbox: object) -> Storage | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, cast
 
+from agentrail.app.model_chain import chain_of
 from agentrail.app.spec import Built, SessionSpec, check_spec
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadProfile, UnknownAgent, WrongType
@@ -16,6 +18,9 @@ from agentrail.tools import as_tool
 from agentrail.values.foreign import named
 from agentrail.values.value import Authored
 
+NO_OPTIONS: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
+MODELS_WANTED: Final = "its `models` must be a list of names, such as `demo`"
+OPTIONS_WANTED: Final = "its `plugin_options` must be lists of names of options, by the key of their plugin"
 PROFILES_WANTED: Final = "a list of `Profile`, or a function that returns one for a `RequestContext`"
 
 
@@ -35,6 +40,10 @@ class Profile(Authored, gc=True):
     """Tools that a session may be given by name while it runs, beside those of the specification."""
     plugins: Sequence[Attachable] = ()
     """Session plugins that a session may be given by key while it runs, beside those of the specification."""
+    models: Sequence[str] = ()
+    """Models that a session may be switched to by name while it runs, beside those of the specification."""
+    plugin_options: Mapping[str, Sequence[str]] = NO_OPTIONS
+    """By key of a session plugin: the names of its options that may be changed while a session runs."""
 
 
 class Offered(NamedTuple):
@@ -44,12 +53,24 @@ class Offered(NamedTuple):
     """Tools and sources of tools, by name."""
     plugins: Mapping[str, Attachable]
     """Session plugins, by key."""
+    models: tuple[str, ...]
+    """Names of models."""
+    options: Mapping[str, Sequence[str]]
+    """Names of options, by the key of their plugin."""
 
 
 def offered(profile: Profile, spec: SessionSpec) -> Offered:
     """Return what sessions with *spec* may be given by name: also what *spec* has, if it was taken away."""
     tools = {_tool_name(tool): tool for tool in (*spec.tools, *profile.tools)}
-    return Offered(tools, {unkeyed(plugin)[0]: plugin for plugin in (*spec.plugins, *profile.plugins)})
+    plugins = {unkeyed(plugin)[0]: plugin for plugin in (*spec.plugins, *profile.plugins)}
+    models = dict.fromkeys((*models_of(spec), *profile.models))
+    return Offered(tools, plugins, tuple(models), profile.plugin_options)
+
+
+def models_of(spec: SessionSpec) -> tuple[str, ...]:
+    """Return the names of the models of *spec*, in the order of the chain."""
+    chain = chain_of(spec.model, spec.model_options)
+    return tuple([model if isinstance(model, str) else model.name for model, _ in chain])
 
 
 def with_given(profile: Profile, spec: SessionSpec, stored: State) -> SessionSpec:
@@ -130,5 +151,14 @@ def _check(found: object) -> None:
         raise WrongType.of("profiles", found, PROFILES_WANTED)
     if not found.id or not found.id.isprintable():
         raise BadProfile(repr(found.id), "its `id` must be a text that can be printed")
+    if not _are_names(found.models):
+        raise BadProfile(found.id, MODELS_WANTED)
+    options = cast("object", found.plugin_options)
+    if not isinstance(options, Mapping) or not all(map(_are_names, cast("Mapping[object, object]", options).values())):
+        raise BadProfile(found.id, OPTIONS_WANTED)
     if not callable(found.spec):
         check_spec(found.spec)
+
+
+def _are_names(found: object) -> bool:
+    return isinstance(found, list | tuple) and all(isinstance(each, str) for each in cast("Sequence[object]", found))

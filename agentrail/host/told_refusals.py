@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
-from agentrail.errors import AgentrailError, InfrastructureError, OutsideError
+from agentrail.errors import AgentrailError
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer
 from agentrail.runtime.shared.sanitize import tell
 from agentrail.wire.problems import problem_of
+
+BAD_GATEWAY: Final = 502
+"""Statuses from here on say that something outside of the host has failed."""
 
 log = logging.getLogger("agentrail.host")
 
@@ -18,6 +22,6 @@ def refusal(error: AgentrailError, attempt: str, tenant: str) -> HttpResponse:
     The log gets no words of the error and of its causes: they may quote the conversation.
     """
     problem = problem_of(error, attempt, tenant)
-    if isinstance(error, OutsideError | InfrastructureError):
+    if problem.status >= BAD_GATEWAY:
         tell(log, error, "cannot %s: %s", attempt, problem.title, level=logging.WARNING, words=False)
     return problem_answer(problem)

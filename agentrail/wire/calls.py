@@ -82,6 +82,8 @@ _OPENING: Final[Errors] = (
     errors.BadName,
     errors.TooManySessions,
     errors.SessionRefused,
+    errors.ModelMissing,
+    errors.BadModelOptions,
     errors.JournalFull,
     errors.NothingWritten,
 )
@@ -97,6 +99,7 @@ _TALK: Final[Errors] = (
 )
 _TURN: Final[Errors] = (
     errors.TurnAborted,
+    errors.ModelError,
     errors.PromptWasDropped,
     errors.AnswerUnfit,
     errors.UnknownSession,

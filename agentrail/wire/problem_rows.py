@@ -73,7 +73,11 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.BadEdit: Row(422, "give a text that occurs there once"),
     errors.BadPattern: Row(422, "correct the pattern"),
     errors.PartRefused: Row(422),
-    errors.NotRegistered: Row(422, "name what is registered, or have the operator register it"),
+    errors.NotRegistered: Row(
+        422,
+        "name what is registered, or have the operator register it in the profile of the session",
+        "no {0} is registered as {1!r}, but {2}",
+    ),
     errors.UnknownFile: Row(422),
     errors.WrongContent: Row(422),
     errors.UnknownModel: Row(422, "name a model that the host knows", "the host knows no such model"),

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from agentrail.errors import AgentrailError, MethodRefused, NotAuthenticated
+from agentrail.errors import AgentrailError, MethodRefused, ModelError, NotAuthenticated, TurnAborted
 from agentrail.values.value import Value
 from agentrail.wire.problem_rows import ROWS, Row
 from agentrail.wire.public_ids import without_tenant
@@ -24,6 +24,11 @@ TYPES: Final = "urn:agentrail:problem:"
 
 MAX_FOUND: Final = 2_000
 """The most characters of a document that tell what was found."""
+
+PROVIDER_ERROR: Final = "provider_error"
+"""The kind of the end of a turn whose model failed: its client has nothing to correct."""
+
+MODEL_FAILED: Final = "the turn was aborted, because its model did not answer; its events say why"
 
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _encode: Final = msgspec.json.Encoder().encode
@@ -65,6 +70,8 @@ class Problem(Value):
 
 def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Problem:
     """Return what a client of *tenant* is told of *error*, at a request that was to do what *attempted* says."""
+    if isinstance(error, TurnAborted) and error.args[1] == PROVIDER_ERROR:
+        error = ModelError(MODEL_FAILED)
     cls = next((cls for cls in type(error).__mro__ if cls in ROWS), None)
     if cls is None or not isinstance(error, AgentrailError):
         return INTERNAL.but(attempted=attempted)

@@ -37,7 +37,13 @@ class Watch(HostPlugin):
 
 def desk() -> Profile:
     spec = SessionSpec(model=ScriptedModel(["one"], repeat_last=True), tools=[look])
-    return Profile("desk", lambda _: spec, tools=[pay], plugins=[HumanApproval(tools=["look"]), BudgetGuard()])
+    return Profile(
+        "desk",
+        lambda _: spec,
+        tools=[pay],
+        plugins=[HumanApproval(tools=["look"]), BudgetGuard()],
+        plugin_options={"HumanApproval": ["timeout"]},
+    )
 
 
 async def shown(client: httpx.AsyncClient) -> tuple[list[str], list[str]]:
@@ -100,6 +106,11 @@ async def test_plugins_are_changed_by_name_also_beyond_a_restart() -> None:
             422,
             "bad-options",
         )
+        refused = await boss.post(
+            "/v1/sessions/trip/plugins", json={"do": "update", "plugin": "HumanApproval", "options": {"tools": []}}
+        )
+        why = "clients may not change `tools`, but `timeout` alone, as the profile says"
+        assert refused.json()["found"] == f"`HumanApproval` does not take these options: {why}"
         for how in ({"do": "detach"}, {"do": "update", "options": {"before": None}}, {"do": "attach"}):
             assert await change(boss, "plugins", plugin="HostTools", **how) == (403, "plugin-refused")
         assert await shown(boss) == (["look"], ["HumanApproval", "HostTools"])

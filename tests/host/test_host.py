@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -34,6 +34,7 @@ from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.messages import Message
+from agentrail.values.secrets import Secret
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, MADE, Desk, frames, listening, open_desk, scripted
 
@@ -427,14 +428,40 @@ async def test_the_tree_has_the_sessions_of_the_tenant_alone() -> None:
 
 
 async def test_a_model_is_switched_by_name() -> None:
-    async with open_desk(SessionSpec(model="demo")) as desk:
+    async with open_desk([Profile("desk", SessionSpec(model="demo"), models=["demo:slow", "nobody:y"])]) as desk:
         await desk.clients["boss"].post("/v1/sessions", json={"session": "trip"})
         path = "/v1/sessions/boss.trip/model"
         assert (await desk.clients["boss"].post(path, json={"model": "demo:slow"})).status_code == 204
         shown = (await desk.clients["boss"].get("/v1/sessions/trip")).json()
         assert shown["status"]["model"] == "demo:slow"
-        unknown = await desk.clients["boss"].post(path, json={"model": "nobody:x"})
+        for names in ("openai:gpt-4o", ["demo", "openai:gpt-4o"]):
+            other = await desk.clients["boss"].post(path, json={"model": names})
+            assert (other.status_code, other.json()["type"]) == (422, "urn:agentrail:problem:not-registered")
+            assert "but `demo`, `demo:slow`, `nobody:y`" in other.json()["found"]
+        unknown = await desk.clients["boss"].post(path, json={"model": "nobody:y"})
         assert (unknown.status_code, unknown.json()["type"]) == (422, "urn:agentrail:problem:unknown-model")
+
+
+MISSING_KEY: Final = SessionSpec(model="openai:gpt-4o", model_options={"api_key": Secret("NO_SUCH_KEY")})
+
+
+@pytest.mark.parametrize(
+    ("spec", "at", "kind"),
+    [
+        (SessionSpec(model="nobody:x"), "/v1/sessions", "model-missing"),
+        (SessionSpec(model="nobody:x"), "/v1/chat", "model-missing"),
+        (SessionSpec(model="openai:x", model_options={"zork": 1}), "/v1/sessions", "bad-model-options"),
+        (MISSING_KEY, "/v1/chat", "model-error"),
+    ],
+)
+async def test_what_the_host_has_set_up_wrongly_is_no_fault_of_the_request(
+    spec: SessionSpec, at: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_desk(spec) as desk:
+        refused = await desk.ann.post(at, json={"message": "hi"} if at.endswith("chat") else {})
+        assert (refused.status_code, refused.json()["type"]) == (502, f"urn:agentrail:problem:{kind}")
+        assert "NO_SUCH_KEY" not in refused.text
+    assert [record.levelname for record in caplog.records if record.message.startswith("cannot ")] == ["WARNING"]
 
 
 # Clients that nobody here wrote

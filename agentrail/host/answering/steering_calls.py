@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 from agentrail.errors import BadOptions, FourEyesWanted, NotRegistered, PluginRefused, UnknownApproval
@@ -120,6 +120,10 @@ class SteeringCalls:
         if taken:
             raise BadOptions(str(model), f"there is no option {_listed(taken)}")
         _check_options(str(model), body.options)
+        known = (await self._sessions.offered(session)).models
+        for name in (body.model,) if isinstance(body.model, str) else body.model:
+            if name not in known:
+                raise NotRegistered.among("model", name, known)
         await session.switch_model(model, command=exchange.command, **body.options)
         return exchange.done()
 
@@ -155,6 +159,7 @@ class SteeringCalls:
             if taken:
                 raise BadOptions(body.plugin, f"there is no option {_listed(taken)}")
             _check_options(body.plugin, body.options)
+            _check_offered(body.plugin, body.options, (await self._sessions.offered(session)).options)
             await session.update_plugin(body.plugin, command=exchange.command, pin=body.pin, **body.options)
         return exchange.done()
 
@@ -174,6 +179,15 @@ def _check_options(whose: str, options: JsonObject) -> None:
     secret = named_secret(options)
     if secret is not None:
         raise BadOptions(whose, f"clients may not name secrets, such as `{secret}`: {PROGRAM_SAYS}")
+
+
+def _check_offered(plugin: str, options: JsonObject, known: Mapping[str, Sequence[str]]) -> None:
+    """Raise `BadOptions` for options that clients may not change."""
+    names = known.get(plugin, ())
+    taken = options.keys() - names
+    if taken:
+        alone = f"{_listed(names)} alone" if names else "none"
+        raise BadOptions(plugin, f"clients may not change {_listed(taken)}, but {alone}, as the profile says")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -166,7 +166,7 @@ async def test_model_is_for_those_who_may_switch_it() -> None:
         told = await chat(boss, "/model demo demo", session="ann.trip")
         assert told.json()["text"] == "From the next turn on, the model is `demo`, else `demo`."
         unknown = await chat(boss, "/model nope:x", session="ann.trip")
-        assert unknown.json()["type"] == "urn:agentrail:problem:unknown-model"
+        assert unknown.json()["type"] == "urn:agentrail:problem:not-registered"
 
 
 async def test_compact_shortens_the_context() -> None:
