@@ -57,7 +57,7 @@ class WriteFile(Authored, tag_field=TAG):
     path: str
     """Path of the file."""
     text: str
-    """All that the file is to hold; at most 1 MiB. No-op if the file holds it already."""
+    """All that the file is to hold; at most 8 MiB. No-op if the file holds it already."""
     replaces: str | None = None
     """The text that the file holds now; `None` if there is no file. If it holds another, the answer is `Failed`."""
 

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from agentrail.plugins.approval import HumanApproval as HumanApproval
     from agentrail.plugins.budget import BudgetGuard as BudgetGuard
     from agentrail.plugins.logger import EventLogger as EventLogger
+    from agentrail.plugins.recall.large_result_offload import LargeResultOffload as LargeResultOffload
     from agentrail.plugins.requests.patch_tool_calls import PatchToolCalls as PatchToolCalls
     from agentrail.plugins.security import ALLOWED_PATHS as ALLOWED_PATHS
     from agentrail.plugins.security import BLOCKED_PATHS as BLOCKED_PATHS
@@ -115,6 +116,7 @@ _HOMES = {
     "Intervene": "agentrail.hooks.actions",
     "Keyed": "agentrail.hooks.plugin",
     "Log": "agentrail.hooks.context",
+    "LargeResultOffload": "agentrail.plugins.recall.large_result_offload",
     "MATRIX": "agentrail.hooks.plugin",
     "MoneyLimit": "agentrail.hooks.context",
     "OnToolError": "agentrail.hooks.moments",

@@ -180,7 +180,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "runtime.work.held_text.STEPS": (8, ("searches_while_what_is_looked_at_comes",)),
     "runtime.work.held_text.TRIES": (3, ("places_where_a_text_may_be_cut",)),
     "runtime.work.plugin_asks.MAX_READ": (1_048_576, ("bytes_of_a_file_that_a_plugin_reads",)),
-    "runtime.work.plugin_asks.MAX_WRITTEN": (1_048_576, ("bytes_of_a_file_that_a_plugin_writes",)),
+    "runtime.work.plugin_asks.MAX_WRITTEN": (8_388_608, ("bytes_of_a_file_that_a_plugin_writes",)),
     "runtime.shared.sanitize.MAX_FRAMES": (50, ("frames_of_a_trace",)),
     "runtime.events.subscription.CAPACITY": (1024, ("events_that_wait_for_a_subscriber",)),
     "runtime.events.subscription.MOST_MERGED": (16_384, ("delta_that_takes_in_another",)),
@@ -374,6 +374,34 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
 """Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
+    "plugins.recall.large_result_offload.MAX_LINE": (
+        1000,
+        "tests/plugins/test_large_result_offload.py::test_a_hostile_result_writes_into_the_folder_and_nothing_is_lost",
+    ),
+    "plugins.recall.large_result_offload.LargeResultOffload.max_tokens": (
+        20000,
+        "tests/plugins/test_large_result_offload.py::test_the_defaults_are_those_of_the_page",
+    ),
+    "plugins.recall.large_result_offload.LargeResultOffload.head": (
+        2000,
+        "tests/plugins/test_large_result_offload.py::test_the_defaults_are_those_of_the_page",
+    ),
+    "plugins.recall.large_result_offload.LargeResultOffload.tail": (
+        1000,
+        "tests/plugins/test_large_result_offload.py::test_the_defaults_are_those_of_the_page",
+    ),
+    "plugins.recall.large_result_offload.LargeResultOffload.after_tool[:16]": (
+        16,
+        "tests/plugins/test_large_result_offload.py::test_the_model_gets_a_preview_and_reads_the_rest_from_the_file",
+    ),
+    "plugins.recall.large_result_offload.LargeResultOffload.after_tool[:40]": (
+        40,
+        "tests/plugins/test_large_result_offload.py::test_a_name_of_a_tool_is_cut_in_the_name_of_the_file",
+    ),
+    "plugins.recall.own_paths.MAX_PATH": (
+        400,
+        "tests/plugins/test_large_result_offload.py::test_options_that_cannot_be_kept_are_refused",
+    ),
     "values.content.MAX_MEMORY": (
         65_536,
         "tests/values/test_memory_text.py::test_a_larger_file_is_cut_at_the_end_of_a_line_with_a_mark",

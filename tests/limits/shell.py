@@ -499,7 +499,7 @@ async def bytes_of_a_file_that_a_plugin_writes(size: int) -> bool:
         await _write(sandbox, WriteFile("a", "x" * size))
     except FileFailed:
         return False
-    return len(await _text_of_file(sandbox, "a")) == size
+    return (await sandbox.read("a")).size == size
 
 
 @scene("runtime.work.file_finding.MOST_FOUND")

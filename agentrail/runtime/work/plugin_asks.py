@@ -35,7 +35,7 @@ from agentrail.runtime.work.file_finding import find_files
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.tool_call import execute
 from agentrail.values.content import Text, text_of
-from agentrail.values.fitting import fit_text
+from agentrail.values.fitting import MAX_TEXT, fit_text
 from agentrail.values.foreign import described
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object, thaw
 from agentrail.values.messages import UserMessage
@@ -48,8 +48,8 @@ log = logging.getLogger("agentrail.ask")
 MAX_READ: Final = 1024 * KIB
 """The most bytes of a file that a plugin may read; a larger file is refused, not cut."""
 
-MAX_WRITTEN: Final = MAX_READ
-"""The most bytes of a file that a plugin may write, so that it can read the file again."""
+MAX_WRITTEN: Final = 4 * MAX_TEXT
+"""The most bytes of a file that a plugin may write: as many as the longest text of a tool may have."""
 
 
 class AskWorld:

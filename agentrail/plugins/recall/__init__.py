@@ -1,0 +1,1 @@
+"""Plugins that keep what a context cannot hold: large results, memory files, earlier runs."""
