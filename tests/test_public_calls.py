@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import EnumType
 from importlib import import_module
@@ -20,7 +20,7 @@ import pytest
 
 from agentrail.errors import AgentrailError, BadOptions, BadPlugin, BadTool, UnknownField, WrongType
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
+from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard, SelfVerify
 from agentrail.testing import ScriptedModel, call, say, simulate
 from agentrail.tools import make_spec, tool
 from agentrail.tools.declaring import ToolOptions
@@ -180,7 +180,7 @@ def test_an_argument_of_a_wrong_type_is_one_of_our_errors_or_a_type_error(name: 
                 called(**{**required(called), one.name: wrong})
 
 
-GUARDS: Final[tuple[type[AnyPlugin], ...]] = (SecurityGuard, HumanApproval, BudgetGuard, EventLogger)
+GUARDS: Final[tuple[type[AnyPlugin], ...]] = (SecurityGuard, HumanApproval, BudgetGuard, EventLogger, SelfVerify)
 
 
 def fits(found: Any, hint: object) -> bool:  # noqa: ANN401 - anything may be stored
@@ -188,6 +188,8 @@ def fits(found: Any, hint: object) -> bool:  # noqa: ANN401 - anything may be st
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (tuple, frozenset):
         return type(found) is origin and all(isinstance(each, str) for each in found)
+    if origin is Mapping:
+        return isinstance(found, dict)
     if inner:
         return any(fits(found, each) for each in inner)
     if hint is float:
@@ -203,7 +205,7 @@ def test_an_option_is_what_its_annotation_says_or_is_refused_by_its_name(guard: 
     for one in by_name(guard):
         for wrong in (*WRONG, "5", True, ("x", None), float("-inf")):
             try:
-                made = guard(**{one.name: wrong})
+                made = guard(**{**required(guard), one.name: wrong})
             except (BadOptions, BadPlugin) as error:
                 said = str(error)
             else:

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from agentrail.plugins.approval import HumanApproval as HumanApproval
     from agentrail.plugins.budget import BudgetGuard as BudgetGuard
     from agentrail.plugins.logger import EventLogger as EventLogger
+    from agentrail.plugins.quality.self_verify import SelfVerify as SelfVerify
     from agentrail.plugins.recall.large_result_offload import LargeResultOffload as LargeResultOffload
     from agentrail.plugins.requests.patch_tool_calls import PatchToolCalls as PatchToolCalls
     from agentrail.plugins.security import ALLOWED_PATHS as ALLOWED_PATHS
@@ -134,6 +135,7 @@ _HOMES = {
     "RunTool": "agentrail.hooks.actions",
     "SAFE_COMMANDS": "agentrail.plugins.approval",
     "SecurityGuard": "agentrail.plugins.security",
+    "SelfVerify": "agentrail.plugins.quality.self_verify",
     "SessionEnd": "agentrail.hooks.moments",
     "SessionStart": "agentrail.hooks.moments",
     "SetSection": "agentrail.hooks.actions",

@@ -7,9 +7,10 @@ from typing import Final, TypeVar, cast
 
 import attrs
 
-from agentrail.errors import BadOptions
+from agentrail.errors import BadOptions, NotJson
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.values.foreign import number, plain_text, seconds, shown
+from agentrail.values.foreign import is_time, number, plain_text, seconds, shown
+from agentrail.values.json import FrozenObject, Json, JsonObject, freeze_object
 
 T = TypeVar("T")
 
@@ -84,6 +85,26 @@ def is_count(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
     count = number(found)
     if type(count) is not int or count < 0:
         _refuse(plugin, field, f"is {shown(found)}; it must be a whole number from 0 on")
+
+
+def is_deadline(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
+    """Raise `BadOptions` unless *found* is a finite number of seconds above 0."""
+    if not is_time(found):
+        _refuse(plugin, field, f"is {shown(found)}; it must be seconds above 0")
+
+
+def as_object(found: Mapping[str, Json]) -> JsonObject:
+    """Return *found*, an option that is a JSON object, frozen; the validator `is_object` refuses any other value."""
+    try:
+        return freeze_object(found)
+    except NotJson:
+        return found
+
+
+def is_object(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
+    """Raise `BadOptions` unless *found* is a frozen JSON object."""
+    if type(found) is not FrozenObject:
+        _refuse(plugin, field, f"is {shown(found)}; give a mapping of texts to JSON")
 
 
 def _refuse(plugin: AnyPlugin, field: attrs.Attribute[T], problem: str) -> None:

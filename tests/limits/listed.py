@@ -406,6 +406,22 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         65_536,
         "tests/values/test_memory_text.py::test_a_larger_file_is_cut_at_the_end_of_a_line_with_a_mark",
     ),
+    "plugins.quality.self_verify.MOST_HEAD": (
+        1_000,
+        "tests/plugins/test_self_verify.py::test_the_model_gets_the_reason_cut",
+    ),
+    "plugins.quality.self_verify.MOST_TAIL": (
+        3_000,
+        "tests/plugins/test_self_verify.py::test_the_model_gets_the_reason_cut",
+    ),
+    "plugins.quality.self_verify.SelfVerify.max_repairs": (
+        3,
+        "tests/plugins/test_self_verify.py::test_at_the_limit_the_answer_is_final_and_the_event_says_so",
+    ),
+    "plugins.quality.self_verify.SelfVerify.deadline": (
+        60,
+        "tests/plugins/test_self_verify.py::test_a_check_that_takes_too_long_has_failed",
+    ),
     "runtime.shared.task_pool.MOST_SPARE": (
         64,
         "tests/runtime/test_task_pool.py::test_at_most_so_many_tasks_are_spare",

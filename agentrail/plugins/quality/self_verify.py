@@ -1,0 +1,131 @@
+"""`SelfVerify`: runs a check before an answer is final, and sends the model back while the check fails."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+from attrs import evolve, frozen
+
+from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Emit, Failed, Intervene, RunTool, TimedOut
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeFinish
+from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.plugins.options import are_texts, as_object, as_tuple, is_count, is_deadline, is_object, is_said
+from agentrail.plugins.shell.paths import meets
+from agentrail.values.json import EMPTY, JsonObject, freeze
+
+MOST_HEAD: Final = 1_000
+"""The most characters from the beginning of a check's output that the model gets."""
+MOST_TAIL: Final = 3_000
+"""The most characters from the end of a check's output that the model gets."""
+
+SENT_BACK: Final = """\
+The check `{tool}` was run, because your answer was about to be final. It failed:
+
+{problem}
+
+Repair what is wrong, then give your whole final answer again."""
+"""The text for the model after a check that failed."""
+
+
+@frozen
+class Verification:
+    """The state of `SelfVerify`."""
+
+    unchecked: bool = False
+    """Whether a call that counts has run since the last check that passed."""
+    turn: int = 0
+    """Number of the turn in which checks have failed; 0 if none has since the last one that passed."""
+    failures: int = 0
+    """How many checks have failed in that turn."""
+
+
+@frozen
+class SelfVerify(Plugin[Verification]):
+    """Run a check, one of the session's tools, before an answer is final; send the model back while the check fails.
+
+    The check fails if its tool returns an error, does not return in time, or is not allowed to run. It is not run if no
+    call has run since the check passed last. After `max_repairs` failures in a turn, the next one makes the answer
+    final all the same. Events tell of each check: `verify_passed`, `verify_failed` and `verify_given_up`.
+    """
+
+    tool: str = attrs.field(validator=is_said)
+    """Name of the tool that checks the work. Its result must be an error if the work is not good."""
+    args: JsonObject = attrs.field(default=EMPTY, converter=as_object, validator=is_object)
+    """Arguments for the tool."""
+    after: tuple[str, ...] = attrs.field(default=("*",), converter=as_tuple, validator=are_texts)
+    """Names of the tools after whose calls the check is needed, where `*` is any text and `?` any character.
+
+    Calls of `tool` itself never count. The session must have each tool that is named without these.
+    """
+    max_repairs: int = attrs.field(default=3, validator=is_count)
+    """How often in one turn the model is sent back."""
+    deadline: float = attrs.field(default=60.0, validator=is_deadline)
+    """Seconds that the check may take; if it takes longer, it has failed."""
+
+    priority = Priority.QUALITY + 90
+
+    @property
+    def tools_named(self) -> tuple[str, ...]:
+        """`tool`, and the names in `after` that are no patterns; the session refuses to start without these tools."""
+        return (self.tool, *(name for name in self.after if not {"*", "?", "["} & set(name)))
+
+    def init(self, ctx: Context) -> Verification:
+        """Return the first state: nothing is to be checked."""
+        return Verification()
+
+    def after_tool(self, hook: AfterTool, state: Verification, ctx: Context) -> Continue[Verification]:
+        """Remember that a call has run, if the check is needed after it."""
+        if state.unchecked or hook.name == self.tool:
+            return Continue(state)
+        counts = any(meets(pattern, hook.name, hidden=True) for pattern in self.after)
+        return Continue(evolve(state, unchecked=True) if counts else state)
+
+    def before_finish(
+        self, hook: BeforeFinish, state: Verification, ctx: Context
+    ) -> Continue[Verification] | Intervene[Verification] | Ask[Verification]:
+        """Run the check if it is needed; by its answer let the turn end, or send the model back."""
+        if not state.unchecked or hook.texts:
+            return Continue(state)
+        if hook.answer is None:
+            return Ask(RunTool(self.tool, self.args), deadline=self.deadline)
+        failed_before = state.failures if state.turn == ctx.turn else 0
+        problem = _problem(hook.answer)
+        told = {"tool": self.tool, "attempt": failed_before + 1}
+        if problem is None:
+            return Continue(Verification()).emitting("verify_passed", freeze(told))
+        if failed_before >= self.max_repairs:
+            return Continue(Verification()).emitting(
+                "verify_given_up", freeze({**told, "problem": problem, "reason": "max_repairs"})
+            )
+        text = SENT_BACK.format(tool=self.tool, problem=problem)
+        new = Verification(unchecked=True, turn=ctx.turn, failures=failed_before + 1)
+        return Intervene(text, new).emitting("verify_failed", freeze({**told, "problem": problem}))
+
+    def after_turn(
+        self, hook: AfterTurn, state: Verification, ctx: Context
+    ) -> Continue[Verification] | Emit[Verification]:
+        """Tell if the turn has ended although the check failed last; after an abort, the next answer is checked."""
+        if not state.failures or state.turn != ctx.turn:
+            return Continue(state)
+        if hook.outcome != "finished":
+            return Continue(Verification(unchecked=True))
+        told = {"tool": self.tool, "attempt": state.failures, "problem": "", "reason": "turn_ended"}
+        return Emit("verify_given_up", freeze(told), state=Verification())
+
+
+def _problem(answer: AskAnswer) -> str | None:
+    """Return why the check has failed, cut to what the model gets; `None` if it has passed."""
+    match answer:
+        case Answered():
+            return None
+        case Failed(error=error):
+            return _cut(error.strip()) or "it gave no reason"
+        case TimedOut(seconds=seconds):
+            return f"it did not end within {seconds:g} seconds"
+
+
+def _cut(text: str) -> str:
+    left_out = len(text) - MOST_HEAD - MOST_TAIL
+    return text if left_out <= 0 else f"{text[:MOST_HEAD]}\n… ({left_out} characters left out) …\n{text[-MOST_TAIL:]}"
