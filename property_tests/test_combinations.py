@@ -12,7 +12,15 @@ import agentrail.plugins
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Plugin
-from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, PatchToolCalls, SecurityGuard
+from agentrail.plugins import (
+    BudgetGuard,
+    EventLogger,
+    HumanApproval,
+    ModelRouter,
+    PatchToolCalls,
+    Recovery,
+    SecurityGuard,
+)
 from agentrail.testing import INVARIANTS, check_plugin, find_conflict, plugin_sets, scripts, simulate
 from agentrail.testing.breaking_probes import Listener, Raiser
 from agentrail.testing.probes import ArgsReplacer, Asker, CriticalScripted, Guard, Holder, Scripted
@@ -26,6 +34,14 @@ BUILT_IN: dict[type[AnyPlugin], tuple[Callable[[], AnyPlugin], ...]] = {
     HumanApproval: (HumanApproval, lambda: HumanApproval(tools=("write",), timeout=None)),
     BudgetGuard: (BudgetGuard, lambda: BudgetGuard(max_tokens=150, max_calls=2, max_rounds=4, max_turn_calls=1)),
     EventLogger: (EventLogger,),
+    Recovery: (
+        lambda: Recovery("spare"),
+        lambda: Recovery(["a", "b"], after_attempts=1, after_tool_failures=1, return_after=0),
+    ),
+    ModelRouter: (
+        lambda: ModelRouter((), "small"),
+        lambda: ModelRouter([{"model": "large", "round_gt": 1}, {"model": "late", "tokens_gt": 30}], "small"),
+    ),
     PatchToolCalls: (PatchToolCalls, lambda: PatchToolCalls("lost", is_error=False)),
 }
 """Each plugin that ships, made with its defaults, and with options with which it does more."""

@@ -50,7 +50,7 @@ BUILT_IN: Final[Mapping[str, tuple[str, ...]]] = {"demo": ("agentrail.adapters.m
 """Modules of the models that need no provider, by the model's name."""
 
 OURS: Final = "agentrail.plugins."
-"""The package of the built-in plugins; none of them switches models."""
+"""The package of the built-in plugins; they switch only to models that they name (`models_named`)."""
 
 CHOOSING: Final = tuple(name for name, actions in MATRIX.items() if SwitchModel in actions)
 """The hooks whose plugins may return `SwitchModel`."""
@@ -81,11 +81,13 @@ async def bring_beside(spec: SessionSpec) -> None:
 
 def _of_models(spec: SessionSpec) -> Iterator[str]:
     """Yield the modules of the models that a session of *spec* or its sub-agents name, or plugins may switch to."""
-    for model, _ in chain_of(spec.model, EMPTY):
+    plugins = [unkeyed(given)[1] for given in spec.plugins]
+    chain = (model for model, _ in chain_of(spec.model, EMPTY))
+    for model in (*chain, *(name for plugin in plugins for name in plugin.models_named)):
         if isinstance(model, str):
             provider = model.partition(":")[0]
             yield from REMOTE if provider in PROVIDERS else BUILT_IN.get(provider, ())
-    if any(_may_choose(type(unkeyed(given)[1])) for given in spec.plugins):
+    if any(_may_choose(type(plugin)) for plugin in plugins):
         yield from REMOTE
     for each in spec.agents.values():
         yield from _of_models(each)

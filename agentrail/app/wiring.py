@@ -29,6 +29,7 @@ from agentrail.app.session_code import (
     judge_for,
     prices_of,
     refuse_misnamed,
+    refuse_unknown_models,
     sources_of,
     surroundings,
     tools_of,
@@ -306,6 +307,7 @@ def new_session(
     for name, tool in known_tools.items():
         judge.tool(name, 0, LateValidator(tool))
     first = chosen(code, known, spec.model, freeze_object(spec.model_options))
+    refuse_unknown_models(keyed, own, known)
     state = State(
         session_id,
         _setup(spec, path, tuple(agents)),

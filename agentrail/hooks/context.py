@@ -51,6 +51,8 @@ class Context(Authored):
     """Directory in which the session's tools work."""
     model: str = "demo"
     """Name of the model for the next request."""
+    model_options: JsonObject = EMPTY
+    """Options for that model's provider."""
     prompt_mode: str = "full"
     """Which layers of the system prompt are sent: `full`, `task`, `minimal` or `none`."""
     turn: int = 0

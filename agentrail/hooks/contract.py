@@ -75,6 +75,7 @@ PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
         "key": (lambda found: isinstance(found, str) and bool(found), "a text"),
         "money_limit": (_is_limit, "a `MoneyLimit` of at least 0 US dollars, or None"),
         "tools_named": (_are_names, "a tuple of names"),
+        "models_named": (_are_names, "a tuple of names"),
         "tools_brought": (_are_tools, "a tuple of tools with different names, as `@tool` makes them"),
         "compactor": (_is_compactor, "an `async def` that takes `leaving` and `ask`, or None"),
         "longest_screened": (_is_length, f"a whole number from 1 to {MOST_SAID:,}"),

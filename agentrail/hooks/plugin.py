@@ -147,16 +147,18 @@ class AnyPlugin:
         return ()
 
     @property
+    def models_named(self) -> tuple[str, ...]:
+        """The names of models in the plugin's options; a session is refused if one of them cannot be used."""
+        return ()
+
+    @property
     def tools_brought(self) -> Sequence[HasSpec]:
         """The tools that this plugin may attach by `Ask(ChangeTools(…))`, as `@tool` makes them."""
         return ()
 
     @property
     def compactor(self) -> Compactor | None:
-        """Writes what replaces messages that leave the context, if the specification gives none; `None` if it does not.
-
-        Of several plugins with one, that of the first in their order is used.
-        """
+        """Writes what replaces messages that leave the context, if the specification has none; the first counts."""
         return None
 
     @property

@@ -67,7 +67,10 @@ if TYPE_CHECKING:
     from agentrail.plugins.logger import EventLogger as EventLogger
     from agentrail.plugins.quality.self_verify import SelfVerify as SelfVerify
     from agentrail.plugins.recall.large_result_offload import LargeResultOffload as LargeResultOffload
+    from agentrail.plugins.requests.model_router import ModelRouter as ModelRouter
+    from agentrail.plugins.requests.model_router import Rule as Rule
     from agentrail.plugins.requests.patch_tool_calls import PatchToolCalls as PatchToolCalls
+    from agentrail.plugins.requests.recovery import Recovery as Recovery
     from agentrail.plugins.security import ALLOWED_PATHS as ALLOWED_PATHS
     from agentrail.plugins.security import BLOCKED_PATHS as BLOCKED_PATHS
     from agentrail.plugins.security import PROTECTED_PATHS as PROTECTED_PATHS
@@ -119,6 +122,7 @@ _HOMES = {
     "Log": "agentrail.hooks.context",
     "LargeResultOffload": "agentrail.plugins.recall.large_result_offload",
     "MATRIX": "agentrail.hooks.plugin",
+    "ModelRouter": "agentrail.plugins.requests.model_router",
     "MoneyLimit": "agentrail.hooks.context",
     "OnToolError": "agentrail.hooks.moments",
     "PROTECTED_PATHS": "agentrail.plugins.security",
@@ -127,11 +131,13 @@ _HOMES = {
     "PluginRefused": "agentrail.errors",
     "Priority": "agentrail.hooks.plugin",
     "ReadFile": "agentrail.hooks.actions",
+    "Recovery": "agentrail.plugins.requests.recovery",
     "ReplaceMessages": "agentrail.hooks.actions",
     "ReplacePrompt": "agentrail.hooks.actions",
     "ReplaceResponse": "agentrail.hooks.actions",
     "ReplaceToolArgs": "agentrail.hooks.actions",
     "ReplaceToolResult": "agentrail.hooks.actions",
+    "Rule": "agentrail.plugins.requests.model_router",
     "RunTool": "agentrail.hooks.actions",
     "SAFE_COMMANDS": "agentrail.plugins.approval",
     "SecurityGuard": "agentrail.plugins.security",

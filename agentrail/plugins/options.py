@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeVar, cast
 
 import attrs
@@ -50,6 +50,12 @@ def as_plain_set(found: Iterable[str]) -> frozenset[str]:
 
 def _is_text(found: object) -> bool:
     return plain_text(found) is not None
+
+
+def is_list(found: object) -> bool:
+    """Whether *found* can be read as a list; a text and a mapping are none."""
+    kind = type(found)
+    return issubclass(kind, Collection) and not issubclass(kind, (str, *NO_LISTS))
 
 
 def are_texts(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:

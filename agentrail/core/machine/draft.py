@@ -272,11 +272,12 @@ class StepDraft:
         """Return the view of the session that plugins get."""
         s = self.s
         turn = s.turn
-        model, spares = s.using[0], s.spares if turn is None else turn.spares
+        (model, options), spares = s.using, s.spares if turn is None else turn.spares
         return _context(
             session_id=s.session_id,
             working_dir=s.setup.working_dir,
             model=model,
+            model_options=options,
             prompt_mode=s.setup.prompt_mode,
             turn=s.turns if turn is not None else 0,
             round=s.round,

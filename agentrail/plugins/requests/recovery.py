@@ -1,0 +1,228 @@
+"""`Recovery`: goes on with other models after errors of the model, or of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar, cast
+
+import attrs
+from attrs import evolve, field, frozen
+
+from agentrail.errors import BadOptions, NotJson
+from agentrail.hooks.actions import Abort, Continue, SwitchModel
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeRequest, OnToolError
+from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.plugins.options import is_flag, is_list, is_patience
+from agentrail.values.content import text_of
+from agentrail.values.foreign import mended, number, plain_text, shown
+from agentrail.values.json import EMPTY, Json, JsonObject, freeze, freeze_object, weight
+from agentrail.values.tools import Err
+
+T = TypeVar("T")
+
+SWITCHED: Final = "recovery_switched"
+EXHAUSTED: Final = "recovery_exhausted"
+RETURNED: Final = "recovery_returned"
+"""Names of the events."""
+
+PROVIDER_ERROR: Final = "provider_error"
+"""`AfterTurn.abort_kind` of a turn that a request to the model has ended."""
+
+TURN_LOST: Final = "an error of the model has ended the last turn"
+"""The reason of a switch before the first request of a turn."""
+
+LONGEST_REASON: Final = 500
+"""The most characters of an error in an event."""
+LARGEST_OPTIONS: Final = 8_000
+"""The most characters of options of a model that are kept, to return to it; with more, there is no return."""
+
+
+@frozen
+class Fallen:
+    """The state of `Recovery`: which model is in use, and how often it has failed."""
+
+    watched: str = ""
+    """Name of the model whose failures are counted."""
+    failures: int = 0
+    """How many attempts with this model have failed in a row."""
+    tool_failures: int = 0
+    """How many runs of tools have failed in a row."""
+    place: int = -1
+    """The place in `models` of the model in use; -1 if it is none of them."""
+    home: str = ""
+    """Name of the model before the first switch; empty if it is in use, or cannot be returned to."""
+    home_options: JsonObject = EMPTY
+    """Options of that model."""
+    since_ms: int = 0
+    """When the model was switched, in milliseconds since 1970."""
+    is_lost: bool = False
+    """Whether the last turn was ended by a failure of the model."""
+    is_told: bool = False
+    """Whether `recovery_exhausted` was emitted for this model."""
+
+
+Link: TypeAlias = tuple[str, JsonObject]
+"""A model of the chain: its name and its options."""
+
+
+def _read_models(given: Sequence[str | tuple[str, Mapping[str, Json]]]) -> tuple[Link, ...]:
+    if isinstance(given, str):
+        return ((given, EMPTY),)
+    if not is_list(given):
+        raise BadOptions("Recovery", f"its `models` is {shown(given)}; give a list of names of models")
+    return tuple([_read_link(cast("object", one)) for one in given])
+
+
+def _read_link(given: object) -> Link:
+    pair = cast("Sequence[object]", given) if type(given) in (tuple, list) else (given, EMPTY)
+    name = plain_text(pair[0]) if len(pair) == 2 else None  # noqa: PLR2004 - a pair
+    if name is None or not name.strip() or not isinstance(pair[1], Mapping):
+        problem = f"its `models` has {shown(given)}; give the name of a model, or a pair of name and options"
+        raise BadOptions("Recovery", problem)
+    try:
+        return name, freeze_object(cast("Mapping[str, object]", pair[1]))
+    except NotJson as error:
+        raise BadOptions("Recovery", f"the options of `{name}` in its `models` are no JSON: {error}") from error
+
+
+def _has_models(_: Recovery, __: attrs.Attribute[tuple[Link, ...]], found: tuple[Link, ...]) -> None:
+    if not found:
+        raise BadOptions("Recovery", "its `models` is empty; name at least one model to switch to")
+
+
+def _is_number_from_1(_: Recovery, field: attrs.Attribute[T], found: T) -> None:
+    count = number(found)
+    if (found is not None or field.name == "after_attempts") and (type(count) is not int or count < 1):
+        raise BadOptions("Recovery", f"its `{field.name}` is {shown(found)}; it must be a whole number from 1 on")
+
+
+@frozen
+class Recovery(Plugin[Fallen]):
+    """Go on with the next of some models after errors of the model in use, or of tools that it calls.
+
+    The session itself retries requests and tools, and waits longer each time. After `after_attempts` failed attempts of
+    a request with one model, the next attempt goes to the next of `models`; a turn that was aborted by an error of its
+    model is followed by one with the next model. So it is after `after_tool_failures` failed runs of tools in a row.
+    Each switch is told by `recovery_switched`, and the end of the chain by `recovery_exhausted`.
+    """
+
+    models: tuple[Link, ...] = field(converter=_read_models, validator=_has_models)
+    """The models to switch to, in order: names, or pairs of a name and options for the provider."""
+    after_attempts: int = field(default=2, validator=_is_number_from_1)
+    """After how many failed attempts with one model the next one is asked."""
+    after_tool_failures: int | None = field(default=5, validator=_is_number_from_1)
+    """After how many failed runs of tools in a row the next model is asked; `None`: never."""
+    return_after: float | None = field(default=300.0, validator=is_patience)
+    """Seconds after a switch until a new turn begins with the first model again; 0: the next turn; `None`: never."""
+    abort: bool = field(default=True, validator=is_flag)
+    """Whether the turn is aborted, with a report, if tools go on failing as often with the last model."""
+
+    priority = Priority.CORE + 60
+
+    @property
+    def models_named(self) -> tuple[str, ...]:
+        """The names of the models to switch to."""
+        return tuple([name for name, _ in self.models])
+
+    def init(self, ctx: Context) -> Fallen:
+        """Return the first state: the session's own model is in use."""
+        return Fallen()
+
+    def on_options(self, new: object, state: Fallen) -> Fallen:
+        """Begin the chain anew after a change of options; the return to the first model stays due."""
+        return evolve(state, place=-1, failures=0, tool_failures=0, is_told=False)
+
+    def before_request(
+        self, hook: BeforeRequest, state: Fallen, ctx: Context
+    ) -> Continue[Fallen] | SwitchModel[Fallen]:
+        """Count failed attempts, and switch the model after too many; return to the first model in time."""
+        if state.watched != ctx.model:  # somebody else has switched, such as a router that was asked after this plugin
+            state = Fallen(ctx.model)
+            if hook.attempt == 1:
+                return Continue(state)
+        elif hook.attempt == 1:
+            return self._begins(state, ctx)
+        state = evolve(state, failures=state.failures + 1)
+        if state.failures < self.after_attempts:
+            return Continue(state)
+        return self._next(state, ctx, "model", hook.last_error or "")
+
+    def _begins(self, state: Fallen, ctx: Context) -> Continue[Fallen] | SwitchModel[Fallen]:
+        """Rule on the first attempt of a request: the request before it was answered, or has ended its turn."""
+        if state.is_lost:
+            return self._next(evolve(state, is_lost=False, failures=0), ctx, "turn", TURN_LOST)
+        if state.home and self._may_return(state, ctx):
+            action = SwitchModel(state.home, Fallen(state.home), state.home_options)
+            return action.emitting(RETURNED, freeze({"from": ctx.model, "to": state.home}))
+        return Continue(evolve(state, failures=0)) if state.failures else Continue()
+
+    def _may_return(self, state: Fallen, ctx: Context) -> bool:
+        is_new_turn = ctx.round <= 1
+        return is_new_turn and self.return_after is not None and ctx.now_ms >= state.since_ms + 1000 * self.return_after
+
+    def on_tool_error(
+        self, hook: OnToolError, state: Fallen, ctx: Context
+    ) -> Continue[Fallen] | SwitchModel[Fallen] | Abort[Fallen]:
+        """Count a run of a tool that has failed and will be tried again."""
+        return self._tool_failed(state, ctx, f"`{hook.name}`: {hook.error}")
+
+    def after_tool(
+        self, hook: AfterTool, state: Fallen, ctx: Context
+    ) -> Continue[Fallen] | SwitchModel[Fallen] | Abort[Fallen]:
+        """Count a run of a tool that has failed for good; after one that has not, count anew."""
+        if isinstance(hook.result, Err):
+            return self._tool_failed(state, ctx, f"`{hook.name}`: {text_of(hook.result.content)}")
+        return Continue(evolve(state, tool_failures=0)) if state.tool_failures else Continue()
+
+    def _tool_failed(
+        self, state: Fallen, ctx: Context, reason: str
+    ) -> Continue[Fallen] | SwitchModel[Fallen] | Abort[Fallen]:
+        if self.after_tool_failures is None:
+            return Continue()
+        state = evolve(
+            state if state.watched == ctx.model else Fallen(ctx.model), tool_failures=state.tool_failures + 1
+        )
+        if state.tool_failures < self.after_tool_failures:
+            return Continue(state)
+        action = self._next(evolve(state, tool_failures=0), ctx, "tool", reason)
+        if isinstance(action, SwitchModel) or not self.abort:
+            return action
+        report = (
+            f"tools failed {self.after_tool_failures} times in a row with `{ctx.model}`, and no model is left: {reason}"
+        )
+        return Abort(_cut(report), action.state, emits=action.emits)
+
+    def after_turn(self, hook: AfterTurn, state: Fallen, ctx: Context) -> Continue[Fallen]:
+        """Note whether an error of the model has ended the turn; count failures of tools anew."""
+        is_lost = hook.abort_kind == PROVIDER_ERROR
+        if is_lost is state.is_lost and not state.tool_failures:
+            return Continue()
+        return Continue(evolve(state, is_lost=is_lost, tool_failures=0))
+
+    def _next(self, state: Fallen, ctx: Context, cause: str, reason: str) -> Continue[Fallen] | SwitchModel[Fallen]:
+        """Return the switch to the next model; without one, `Continue`, with an event the first time."""
+        told: dict[str, str | None] = {"from": ctx.model, "to": None, "cause": cause, "reason": _cut(reason)}
+        first = 1 + self._place_of(state, ctx.model)
+        for place, (model, options) in enumerate(self.models[first:], first):
+            if model == ctx.model:
+                continue
+            home, home_options = state.home, state.home_options
+            if not home and weight(ctx.model_options) <= LARGEST_OPTIONS:
+                home, home_options = ctx.model, ctx.model_options
+            fallen = Fallen(model, place=place, home=home, home_options=home_options, since_ms=ctx.now_ms)
+            return SwitchModel(model, fallen, options).emitting(SWITCHED, freeze({**told, "to": model}))
+        if state.is_told:
+            return Continue(state)
+        return Continue(evolve(state, is_told=True)).emitting(EXHAUSTED, freeze(told))
+
+    def _place_of(self, state: Fallen, model: str) -> int:
+        """Return the place of *model*, which is in use, in the chain; -1 if it is not in it."""
+        names = self.models_named
+        if 0 <= state.place < len(names) and names[state.place] == model:
+            return state.place
+        return names.index(model) if model in names else -1
+
+
+def _cut(text: str) -> str:
+    return mended(text[:LONGEST_REASON])
