@@ -254,6 +254,11 @@ class TalkCalls:
 
     async def _session(self, talk: Talk) -> SessionHandle:
         """Return the session of the request, which may be a new one."""
+        session = await self._found(talk)
+        talk.life.agent = self._turns.of(session).agent
+        return session
+
+    async def _found(self, talk: Talk) -> SessionHandle:
         if talk.body.session or talk.exchange.command:
             try:
                 return await self._sessions.running(talk.name, talk.exchange.space)

@@ -41,7 +41,7 @@ class RequestContext(Authored, gc=True):
 
 
 class RequestEnd(RequestContext, kw_only=True, gc=True):
-    """The context of a request that has ended, and how it ended."""
+    """The context of a request that has ended, and how it ended; `agent_id` is the profile that served it."""
 
     outcome: str
     """How the request ended, such as `finished`, `held`, `intercepted`, `refused`, `failed` or `cancelled`."""

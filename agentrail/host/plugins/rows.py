@@ -124,9 +124,10 @@ class Tasks:
 class RequestLife:
     """How a request goes on: the host sets what `on_request_end` is told."""
 
-    __slots__ = ("error", "outcome", "usage")
+    __slots__ = ("agent", "error", "outcome", "usage")
 
     def __init__(self) -> None:
+        self.agent = ""
         self.outcome: str | None = None
         self.usage: Usage = NOTHING_USED
         self.error: str | None = None
@@ -139,6 +140,7 @@ class RequestLife:
             outcome = "cancelled" if cancelled else "failed"
             problem = problem or (None if cancelled else type(error).__name__)
         fields = {name: getattr(context, name) for name in RequestContext.__struct_fields__}
+        fields["agent_id"] = self.agent or context.agent_id
         lasted = round((trio.current_time() - started) * 1000)
         return RequestEnd(**fields, outcome=outcome or "finished", usage=self.usage, duration_ms=lasted, error=problem)
 

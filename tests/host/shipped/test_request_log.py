@@ -40,7 +40,7 @@ async def test_each_request_to_talk_has_one_line(caplog: pytest.LogCaptureFixtur
         first,
     )
     assert re.fullmatch(
-        r'request=stream-[0-9a-f]{32} kind=stream tenant=acme user=ann session=ann\.trip agent="" outcome=finished '
+        r"request=stream-[0-9a-f]{32} kind=stream tenant=acme user=ann session=ann\.trip agent=desk outcome=finished "
         r"ms=\d+ input_tokens=0 output_tokens=0 cost_usd=0\.0",
         second,
     )
