@@ -13,8 +13,9 @@ from agentrail.host.hosted_turns import SessionTurns
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.wire import public_ids
 from property_tests.planted import Bed, Planting
-from tests.host.model.lives import LifeError, lived
-from tests.host.model.streams import StreamError, streamed
+from tests.host.model.expecting import ModelError
+from tests.host.model.lives import lived
+from tests.host.model.streams import streamed
 from tests.host.model.tenants import ForeignError, played
 
 # ruff: noqa: SLF001 - private parts are what is broken here
@@ -116,7 +117,7 @@ def _broken(play: Callable[[int], object], kind: type[AssertionError]) -> Callab
 
 HOST: Final[dict[str, Callable[[int], str | None]]] = {
     "tenants": _broken(lambda seed: played(seed, 120), ForeignError),
-    "lives": _broken(lambda seed: lived(seed, 12), LifeError),
-    "streams": _broken(streamed, StreamError),
+    "lives": _broken(lambda seed: lived(seed, 12), ModelError),
+    "streams": _broken(streamed, ModelError),
 }
 """The searches: models of who owns what, of how requests live, and of what streams have."""

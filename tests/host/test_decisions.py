@@ -11,11 +11,13 @@ import trio
 from agentrail import SessionSpec, tool
 from agentrail.errors import BadChoice
 from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.answering import listing_calls
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.models import ModelRequest
 from agentrail.plugins import HumanApproval
+from agentrail.ports.journal import Latest
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
@@ -105,12 +107,46 @@ async def test_what_waits_in_stored_sessions_is_listed_and_none_is_started() -> 
         assert (await waiting(desk.ann))["items"] == found[1:]
 
 
+class Counting(MemoryJournal):
+    """Counts how often the end of a session is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        self.looks += 1
+        return await super().latest(session_id, upto, limit)
+
+
+async def test_what_waits_is_read_once_for_the_last_tenants_that_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing_calls, "TENANTS", 1)
+    journal = Counting()
+    async with open_desk(payer(), journal=journal) as desk:
+        for user in ("ann", "eve"):
+            await held(desk.clients[user], "a")
+    async with open_desk(payer(), journal=journal) as desk:
+        reads: list[int] = []
+        for user in ("ann", "ann", "eve", "eve", "ann"):
+            before = journal.looks
+            assert len((await waiting(desk.clients[user]))["items"]) == 1
+            reads.append(journal.looks - before)
+    assert reads == [1, 0, 1, 0, 1]
+
+
 async def test_a_session_that_sleeps_stays_asleep() -> None:
     async with open_desk(payer(hibernate_after=0.01)) as desk:
         found = await held(desk.ann, "a")
         (session,) = desk.serving.supervisor.sessions()
+        before = (await desk.ann.get("/v1/sessions/a")).json()
         await asleep(session)
         assert (await waiting(desk.ann))["items"] == [found]
+        shown = (await desk.ann.get("/v1/sessions/a")).json()
+        assert (shown["tools"], shown["plugins"]) == (["pay"], ["HumanApproval"])
+        assert {**shown, "active": 0} == {**before, "active": 0}  # that it has fallen asleep is a record too
+        said = (await desk.ann.get("/v1/sessions/a/messages")).json()["items"]
+        assert [each["$"] for each in said] == ["UserMessage", "AssistantMessage"]
+        assert [each["session"] for each in (await desk.ann.get("/v1/sessions")).json()["items"]] == ["ann.a"]
         assert "asleep" in repr(session)
         assert (await decide(desk.ann, "a", "approve", found["id"])).status_code == 204
 
@@ -176,7 +212,8 @@ async def test_four_eyes_see_the_calls_of_sub_agents() -> None:
 
 async def test_with_four_eyes_nobody_takes_away_or_changes_what_holds_calls() -> None:
     for four_eyes, wanted in ((True, (403, "four-eyes-wanted")), (False, (204, ""))):
-        async with open_desk(payer(), four_eyes=four_eyes) as desk:
+        profile = Profile("desk", payer(), plugin_options={"HumanApproval": ["timeout"]})
+        async with open_desk([profile], four_eyes=four_eyes) as desk:
             waits = await held(desk.ann, "trip")
             always = {"approval": waits["id"], "always": True}
             boss, plugins = desk.clients["boss"], "/v1/sessions/ann.trip/plugins"

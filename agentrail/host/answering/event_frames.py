@@ -29,7 +29,8 @@ class EventFrames:
         self._limits = limits
         self._figures = figures
         self._kept: dict[tuple[str, Cursor], tuple[Envelope, bytes]] = {}
-        self._bytes = 0
+        self.bytes = 0
+        """How many bytes all frames have that are kept."""
         self.encoded = 0
 
     def frame(self, envelope: Envelope) -> bytes:
@@ -43,13 +44,19 @@ class EventFrames:
         if found is not None:
             self._forget(key)
         self._kept[key] = envelope, made
-        self._bytes += len(made)
-        while len(self._kept) > KEPT or self._bytes > KEPT_BYTES:
+        self.bytes += len(made)
+        while len(self._kept) > KEPT or self.bytes > KEPT_BYTES:
             self._forget(next(iter(self._kept)))
         return made
 
+    def erase(self, session_id: str) -> None:
+        """Forget the frames of a session and its sub-agents: it is erased, or its texts are."""
+        below = f"{session_id}."
+        for key in [key for key in self._kept if key[0] == session_id or key[0].startswith(below)]:
+            self._forget(key)
+
     def _forget(self, key: tuple[str, Cursor]) -> None:
-        self._bytes -= len(self._kept.pop(key)[1])
+        self.bytes -= len(self._kept.pop(key)[1])
 
     async def give_each(self, events: Subscription, give: Callable[[Envelope | None], Awaitable[bool]]) -> None:
         """Give each event as it comes, up to the last one, or until *give* returns false.

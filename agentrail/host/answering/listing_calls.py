@@ -23,6 +23,9 @@ from agentrail.wire.views import ApprovalsView, CommandsView, CommandView, HeldV
 APPROVAL: Final = "approval"
 """The kind of a held call that is to be approved or rejected; a question is answered."""
 
+TENANTS: Final = 200
+"""Of how many tenants it is kept what waits in their sessions that do not run; of others it is read again."""
+
 SEPARATOR: Final = "~"
 """Stands in a cursor between since when something waits, and its id."""
 
@@ -64,7 +67,7 @@ class ListingCalls:
         """Return what waits for a person in the sessions of *tenant*; no session is started or woken for that."""
         stored = await self._sessions.listed(SessionFilter(tenant=tenant, ended=False))
         known = self._read.get(tenant, {})
-        now = self._read[tenant] = dict[str, tuple[int, tuple[HeldCall, ...]]]()
+        now = dict[str, tuple[int, tuple[HeldCall, ...]]]()
         found: list[HeldView] = []
         for each in stored:
             name = read_internal(each.session_id)
@@ -76,7 +79,16 @@ class ListingCalls:
                 held = last[1] if last is not None and last[0] == each.head else await self._stored_calls(each)
                 now[each.session_id] = each.head, held
             found += [view(HeldView, one, each.session_id) for one in held]
+        self._keep(tenant, now)
         return found
+
+    def _keep(self, tenant: str, now: dict[str, tuple[int, tuple[HeldCall, ...]]]) -> None:
+        """Keep what was read for *tenant*, as one of the last `TENANTS`."""
+        self._read.pop(tenant, None)
+        if now:
+            self._read[tenant] = now
+            if len(self._read) > TENANTS:
+                del self._read[next(iter(self._read))]
 
     async def _stored_calls(self, stored: StoredSession) -> tuple[HeldCall, ...]:
         """Return what waits in a session that does not run here, from its records; nothing if they cannot be read."""

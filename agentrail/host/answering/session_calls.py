@@ -10,7 +10,8 @@ from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionOpened
 from agentrail.errors import BadQuery, ScopeMissing, SessionExists, SessionStored, UnknownSession
 from agentrail.host.answering.call_request import CallRequest
-from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others, woken
+from agentrail.host.answering.event_frames import EventFrames
+from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.uploaded.session_files import SessionFiles
 from agentrail.ports.journal import SessionFilter, StoredSession
@@ -38,9 +39,12 @@ EVERYBODY: Final = "*"
 class SessionCalls:
     """Carries out the calls about the life of sessions."""
 
-    def __init__(self, sessions: HostedSessions, supervisor: Supervisor, files: SessionFiles) -> None:
+    def __init__(
+        self, sessions: HostedSessions, supervisor: Supervisor, files: SessionFiles, frames: EventFrames
+    ) -> None:
         self._sessions = sessions
         self._files = files
+        self._frames = frames
         self._supervisor = supervisor
 
     async def open(self, exchange: CallRequest) -> HttpResponse:
@@ -109,18 +113,17 @@ class SessionCalls:
         return exchange.given(SessionsView(items, items[-1].session if len(found) > limit else None))
 
     async def show(self, exchange: CallRequest) -> HttpResponse:
-        """Show a session with what it does."""
+        """Show a session with what it does; it is neither started nor woken for that."""
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         listed = _listed(await self._sessions.stored(name))
         handle = self._sessions.here(name)
-        if handle is not None:
-            await woken(handle, exchange.space)
+        state = None if handle is None else await self._sessions.state(name)
         return exchange.given(
             DetailView(
                 *[getattr(listed, field) for field in SessionView.__struct_fields__],
                 status=None if handle is None else view(StatusView, handle.status(), handle.id),
-                tools=() if handle is None else tuple(sorted(handle.inspect().tools)),
-                plugins=() if handle is None else tuple([seat.key for seat in handle.inspect().seats]),
+                tools=() if state is None else tuple(sorted(state.tools)),
+                plugins=() if state is None else tuple([seat.key for seat in state.seats]),
             )
         )
 
@@ -142,6 +145,7 @@ class SessionCalls:
                 records = await self._supervisor.redact(name.internal, by=exchange.who.user)
             else:
                 await self._supervisor.delete(name.internal)
+            self._frames.erase(name.internal)
         return exchange.given(ErasedView(name.visible, records))
 
 

@@ -35,6 +35,7 @@ from agentrail.testing.scripted import Element
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.messages import ToolMessage
 from agentrail.values.stream import ModelRequest
+from tests.host.model.expecting import expect
 from tests.host.model.in_process import Answer, Asked, ask, cut_after, opened
 from tests.host.model.people import LINES, PEOPLE
 from tests.host.model.tenants import limits
@@ -50,15 +51,6 @@ GOOD: Final[dict[str, tuple[object, ...]]] = {
 BAD: Final[tuple[Callable[..., object], ...]] = (raises, hangs, returns(object()))
 SETTLED: Final = 200.0
 """Seconds in which all turns have ended, with all hooks that hang."""
-
-
-class LifeError(AssertionError):
-    """Plugins were called otherwise than the contract says; its first argument is the rule."""
-
-
-def expect(rule: str, found: object, wanted: object) -> None:
-    if found != wanted:
-        raise LifeError(rule, found, wanted)
 
 
 @frozen

@@ -20,21 +20,13 @@ from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.events.envelope import Cursor
 from agentrail.wire.limits import DEFAULTS
 from agentrail.wire.sse_frames import GAP
+from tests.host.model.expecting import ModelError, expect
 from tests.host.model.in_process import Asked, ask, first_of, opened
 from tests.host.model.people import LINES, PEOPLE
 from tests.host.model.tenants import limits
 
 HEADERS: Final = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
 EVENTS: Final = "/v1/sessions/s1/events"
-
-
-class StreamError(AssertionError):
-    """A stream was not what it must be; its first argument is the rule."""
-
-
-def expect(rule: str, found: object, wanted: object) -> None:
-    if found != wanted:
-        raise StreamError(rule, found, wanted)
 
 
 @frozen
@@ -115,7 +107,7 @@ class Streams:
 
 
 def streamed(seed: int) -> None:
-    """Play a host from *seed*; raise `StreamError` if a stream is not what it must be."""
+    """Play a host from *seed*; raise `ModelError` if a stream is not what it must be."""
     draw = Random(seed)
     words = "word " * draw.randint(1, 6)
     spec = SessionSpec(model=ScriptedModel([say(words)], repeat_last=True))
@@ -136,5 +128,5 @@ def streamed(seed: int) -> None:
 
     try:
         run(seed, ClockWatch(), live)
-    except* StreamError as group:
-        raise first_of(group, StreamError) from None
+    except* ModelError as group:
+        raise first_of(group, ModelError) from None

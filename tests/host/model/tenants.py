@@ -417,7 +417,7 @@ def played(seed: int, count: int) -> tuple[Tenants, ...]:
 
 
 async def _one_host(draw: Random, journal: MemoryJournal, count: int, marks: list[Mark]) -> Tenants:
-    host = Host([Profile("desk", agent())], journal=journal, limits=limits())
+    host = Host([Profile("desk", agent(), models=["demo"])], journal=journal, limits=limits())
     async with opened(host, ApiKeys(lines=LINES)) as found, trio.open_nursery() as nursery:
         world = Tenants(draw, partial(ask, found.application), found.supervisor, nursery, marks=marks)
         world.there = {each.session_id: None for each in await found.supervisor.stored(limit=1000)}

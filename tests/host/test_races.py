@@ -1,0 +1,19 @@
+"""A session is deleted while it is used: each request has an answer of its call, and nothing of the session stays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from tests.host.model.races import BESIDE, raced
+from tests.profiles import CAMPAIGN
+
+RACES: Final = 5_000 if CAMPAIGN else 250
+
+
+def test_a_session_is_deleted_beside_all_other_requests() -> None:
+    told = Counter[tuple[str, int]]()
+    for seed in range(RACES):
+        told.update(raced(seed))
+    assert {call for call, _ in told} == {route.call.name for route in BESIDE}
+    assert {told["delete_session", status] > RACES / 4 for status in (200, 404)} == {True}
