@@ -1,0 +1,64 @@
+"""Approval in a terminal: the program asks for each call that waits, and the exact call that was shown is what runs.
+
+Answers are `y`, `a` (always: later calls of the same kind pass), or why not. Without a terminal they are made up here.
+
+    delete notes.txt? y
+    delete plan.txt? we need it
+    deleted notes.txt
+    rejected by the user: we need it
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+import trio
+
+from agentrail import HeldCall, SessionHandle, SessionSpec, open_supervisor, tool
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, say
+
+MADE_UP = iter(["y", "we need it"])
+
+
+@tool(effect="idempotent")
+async def delete(path: str) -> str:
+    """Delete a file."""
+    return f"deleted {path}"
+
+
+def answer(question: str) -> str:
+    """Return what the person at the terminal says."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        return input(question)
+    said = next(MADE_UP)
+    print(question + said)
+    return said
+
+
+async def decide(session: SessionHandle, held: HeldCall) -> None:
+    """Ask about a call that waits, without blocking the program."""
+    question = f"{held.tool} {' '.join(map(str, held.args.values()))}? "
+    said = await trio.to_thread.run_sync(partial(answer, question), abandon_on_cancel=True)
+    if said in {"y", "a"}:
+        await session.approve(held.id, always=said == "a")
+    else:
+        await session.reject(held.id, said, auto_resume=True)
+
+
+async def main() -> None:
+    """Ask the agent, and the person whenever it waits."""
+    deletes = [call("delete", {"path": path}) for path in ("notes.txt", "plan.txt")]
+    model = ScriptedModel([say(calls=deletes), "Done."])
+    spec = SessionSpec(model=model, tools=[delete], plugins=[HumanApproval(tools=["delete"])])
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec)
+        asked = await session.ask_nowait("Tidy up.")
+        while (reply := await asked.reply()).held:
+            await decide(session, reply.held[0])
+        for message in session.messages()[2:4]:
+            print(message.text)
+
+
+trio.run(main)
