@@ -20,7 +20,7 @@ import pytest
 
 from agentrail.errors import AgentrailError, BadOptions, BadPlugin, BadTool, UnknownField, WrongType
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard, SelfVerify
+from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, Reflection, SecurityGuard, SelfVerify
 from agentrail.testing import ScriptedModel, call, say, simulate
 from agentrail.tools import make_spec, tool
 from agentrail.tools.declaring import ToolOptions
@@ -180,7 +180,14 @@ def test_an_argument_of_a_wrong_type_is_one_of_our_errors_or_a_type_error(name: 
                 called(**{**required(called), one.name: wrong})
 
 
-GUARDS: Final[tuple[type[AnyPlugin], ...]] = (SecurityGuard, HumanApproval, BudgetGuard, EventLogger, SelfVerify)
+GUARDS: Final[tuple[type[AnyPlugin], ...]] = (
+    SecurityGuard,
+    HumanApproval,
+    BudgetGuard,
+    EventLogger,
+    SelfVerify,
+    Reflection,
+)
 
 
 def fits(found: Any, hint: object) -> bool:  # noqa: ANN401 - anything may be stored

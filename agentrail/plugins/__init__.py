@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from agentrail.plugins.approval import HumanApproval as HumanApproval
     from agentrail.plugins.budget import BudgetGuard as BudgetGuard
     from agentrail.plugins.logger import EventLogger as EventLogger
+    from agentrail.plugins.quality.reflection import Reflection as Reflection
     from agentrail.plugins.quality.self_verify import SelfVerify as SelfVerify
     from agentrail.plugins.recall.large_result_offload import LargeResultOffload as LargeResultOffload
     from agentrail.plugins.requests.model_router import ModelRouter as ModelRouter
@@ -132,6 +133,7 @@ _HOMES = {
     "Priority": "agentrail.hooks.plugin",
     "ReadFile": "agentrail.hooks.actions",
     "Recovery": "agentrail.plugins.requests.recovery",
+    "Reflection": "agentrail.plugins.quality.reflection",
     "ReplaceMessages": "agentrail.hooks.actions",
     "ReplacePrompt": "agentrail.hooks.actions",
     "ReplaceResponse": "agentrail.hooks.actions",

@@ -406,6 +406,38 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         65_536,
         "tests/values/test_memory_text.py::test_a_larger_file_is_cut_at_the_end_of_a_line_with_a_mark",
     ),
+    "plugins.quality.reflection.MOST_TASK": (
+        8_000,
+        "tests/plugins/test_reflection.py::test_the_longest_answers_and_tasks_can_be_stored",
+    ),
+    "plugins.quality.reflection.MOST_KEPT": (
+        60_000,
+        "tests/plugins/test_reflection.py::test_an_answer_that_the_state_cannot_keep_is_not_reviewed_in_the_conversation",
+    ),
+    "plugins.quality.reflection.MOST_SHOWN": (
+        40_000,
+        "tests/plugins/test_reflection.py::test_a_reviewer_model_is_told_if_the_task_is_not_known",
+    ),
+    "plugins.quality.reflection.MOST_PROBLEMS": (
+        10,
+        "tests/plugins/test_reflection.py::test_problems_go_back_as_a_few_short_lines",
+    ),
+    "plugins.quality.reflection.MOST_PROBLEM": (
+        500,
+        "tests/plugins/test_reflection.py::test_problems_go_back_as_a_few_short_lines",
+    ),
+    "plugins.quality.reflection.MOST_SIGNAL": (
+        100,
+        "tests/plugins/test_reflection.py::test_a_lone_criterion_and_a_long_signal_are_taken",
+    ),
+    "plugins.quality.reflection.Reflection.max_reviews": (
+        3,
+        "tests/plugins/test_reflection.py::test_at_the_limit_the_answer_is_final_and_the_event_says_so",
+    ),
+    "plugins.quality.reflection.Reflection.deadline": (
+        60,
+        "tests/plugins/test_reflection.py::test_a_reviewer_model_is_told_if_the_task_is_not_known",
+    ),
     "plugins.quality.self_verify.MOST_HEAD": (
         1_000,
         "tests/plugins/test_self_verify.py::test_the_model_gets_the_reason_cut",
