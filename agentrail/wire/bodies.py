@@ -20,14 +20,27 @@ MAX_NAMED: Final = 200
 MAX_NAMES: Final = 100
 """The most names, labels or parts in one body."""
 
+GREATEST: Final = 2**53 - 1
+"""The greatest whole number that all JSON parsers read as it is."""
+
+NEW_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,35}$"
+SESSION_ID: Final = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$"
+CURSOR: Final = r"^[0-9]{1,15}(\.[0-9]{1,15})?$"
+PLACE: Final = r"^[0-9]{1,15}~.*$"
+"""Patterns of texts for the OpenAPI document. What reads a text says more about what does not fit."""
+
 Filled: TypeAlias = Annotated[str, Meta(min_length=1)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_NAMED)]
+NewName: TypeAlias = Annotated[Name, Meta(extra_json_schema={"pattern": NEW_NAME})]
+"""Name of a session to be opened; what does not fit is refused as a name, not as a body."""
+SessionId: TypeAlias = Annotated[Name, Meta(extra_json_schema={"pattern": SESSION_ID})]
+"""Id of a session, or its name alone; there is no session of which the id is another text."""
 Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
 SomeNames: TypeAlias = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_NAMES)]
 Words: TypeAlias = Filled | Annotated[tuple[Part, ...], Meta(min_length=1, max_length=MAX_NAMES)]
 """A message: a text, or its parts."""
-Positive: TypeAlias = Annotated[int, Meta(ge=1)]
-Counted: TypeAlias = Annotated[int, Meta(ge=0)]
+Positive: TypeAlias = Annotated[int, Meta(ge=1, extra_json_schema={"maximum": GREATEST})]
+Counted: TypeAlias = Annotated[int, Meta(ge=0, extra_json_schema={"maximum": GREATEST})]
 
 
 class CallBody(Value):
@@ -41,7 +54,7 @@ class ChatBody(CallBody):
     """What is said: a text, or a list of parts."""
     agent: Name | None = None
     """Name of the profile, for a new session; the first one if not given."""
-    session: Name | None = None
+    session: SessionId | None = None
     """Id of the session; if not given, a new one is opened. A name that is not there yet is given to a new one."""
     files: Names = ()
     """Names of uploaded files that go with the message."""
@@ -52,7 +65,7 @@ class OpenBody(CallBody):
 
     agent: Name | None = None
     """Name of the profile; the first one if not given."""
-    session: Name | None = None
+    session: NewName | None = None
     """Name of the session; the host makes one up if not given."""
     title: Annotated[str, Meta(max_length=MAX_NAMED)] = ""
     """Title of the session."""
@@ -181,7 +194,7 @@ class ForkBody(CallBody):
 
     at: Positive | None = None
     """Number of the last record of the past; all of it if not given."""
-    session: Name | None = None
+    session: NewName | None = None
     """Name of the new session; the host makes one up if not given."""
 
 
@@ -192,7 +205,7 @@ class Query(Value):
 class PageQuery(Query):
     """Which part of a list."""
 
-    after: Name | None = None
+    after: Annotated[Name, Meta(extra_json_schema={"pattern": PLACE})] | None = None
     """The `next` of the page before; the first page if not given."""
     limit: Positive | None = None
     """The most items; the host has a default and a most."""
@@ -201,6 +214,8 @@ class PageQuery(Query):
 class SessionsQuery(PageQuery):
     """Which sessions, and which part of the list."""
 
+    after: SessionId | None = None
+    """The `next` of the page before; the first page if not given."""
     owner: Name | None = None
     """Sessions of this user; `*`: of all users of the tenant; one's own if not given."""
     label: Name | None = None
@@ -221,7 +236,7 @@ class MessagesQuery(Query):
 class EventsQuery(Query):
     """From where on, and which events."""
 
-    since: Filled | None = None
+    since: Annotated[Filled, Meta(extra_json_schema={"pattern": CURSOR})] | None = None
     """A cursor, `seq.n`: the events after it, then live ones; `0`: all. Live ones alone if not given.
 
     The header `Last-Event-ID` says the same, and counts if both are given: a browser sends it when it connects again.

@@ -58,8 +58,8 @@ class HostCall(Value, gc=True):
     """Errors of its own; those that every such call has are added: see `errors_of`."""
 
 
-_ANY: Final[Errors] = (errors.BadQuery, errors.OriginRefused, errors.HostClosing)
-_WITH_KEY: Final[Errors] = (errors.NotAuthenticated, errors.ScopeMissing, errors.TooManyRequests)
+_ANY: Final[Errors] = (errors.BadQuery, errors.OriginRefused)
+_WITH_KEY: Final[Errors] = (errors.NotAuthenticated, errors.ScopeMissing, errors.TooManyRequests, errors.HostClosing)
 _WITH_BODY: Final[Errors] = (errors.BodyTooLarge, errors.WrongMedia, errors.BadText, errors.BadBody)
 _STORED: Final[Errors] = (errors.JournalFailed, errors.BadRecord)
 _OF_SESSION: Final[Errors] = (errors.UnknownSession, errors.SessionBeingDeleted)

@@ -16,14 +16,16 @@ from agentrail.values.json import FrozenObject
 from agentrail.values.messages import Message
 from agentrail.version import __version__
 from agentrail.wire import problems, sse_frames
-from agentrail.wire.bodies import Query
+from agentrail.wire.bodies import CURSOR, SESSION_ID, Query
 from agentrail.wire.calls import CALLS, JSON, SCOPES, HostCall, errors_of
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.routes import ROUTES, SESSION, HostRoute
-from agentrail.wire.views import to_json
+from agentrail.wire.views import OpenedView, to_json
 
 Document: TypeAlias = dict[str, object]
 
+CREATED: Final = 201
+UNAUTHORIZED: Final = 401
 _TEMPLATE: Final = "#/components/schemas/{name}"
 _PROBLEM: Final = "#/components/schemas/Problem"
 _TEXT: Final[Document] = {"type": "string"}
@@ -42,6 +44,9 @@ _PROBLEM_SCHEMA: Final[Document] = {
     },
     "required": ["type", "title", "status", "detail", "attempted", "found", "to_do"],
 }
+_FILES: Final = ("application/octet-stream", "application/pdf", "image/*", "text/*")
+"""Media types of files; the body is the file itself, so that others are taken too, but none of several parts."""
+COMMAND_ID: Final = r"^[!-~]{1,128}$"
 _ABOUT: Final = (
     "Sessions of agents: talk to them, steer and abort them, decide about calls that wait for a person, and follow "
     "their events. Who sends a request is what its key says, never what is in its body."
@@ -110,7 +115,7 @@ def _operation(route: HostRoute, schemas: Mapping[str, Document]) -> Document:
     if call.body is not None:
         made["requestBody"] = {"content": {call.takes: {"schema": schemas[repr(call.body)]}}, "required": True}
     elif call.takes != JSON:
-        made["requestBody"] = {"content": {call.takes: {}}, "required": True}
+        made["requestBody"] = {"content": {media: {} for media in _FILES}, "required": True}
     if call.scope is not None:
         made["security"] = [{"key": []}]
         made["description"] = _scopes(call)
@@ -130,18 +135,19 @@ def _parameters(route: HostRoute) -> Iterator[Document]:
             "in": "path",
             "required": True,
             "description": "Id of a session.",
-            "schema": _TEXT,
+            "schema": {**_TEXT, "pattern": SESSION_ID},
         }
     if call.query is not None:
         yield from _fields(call.query)
     if call.command:
-        yield _header("Idempotency-Key", "Id of the command: sent twice, it is carried out once.")
+        yield _header("Idempotency-Key", "Id of the command: sent twice, it is carried out once.", COMMAND_ID)
     if call.name == "events":
-        yield _header("Last-Event-ID", "Cursor of the last event that was read; counts more than `since`.")
+        yield _header("Last-Event-ID", "Cursor of the last event that was read; counts more than `since`.", CURSOR)
 
 
-def _header(name: str, about: str) -> Document:
-    return {"name": name, "in": "header", "required": False, "description": about, "schema": _TEXT}
+def _header(name: str, about: str, pattern: str) -> Document:
+    schema = {**_TEXT, "pattern": pattern}
+    return {"name": name, "in": "header", "required": False, "description": about, "schema": schema}
 
 
 def _fields(query: type[Query]) -> Iterator[Document]:
@@ -151,14 +157,17 @@ def _fields(query: type[Query]) -> Iterator[Document]:
         yield {"name": name, "in": "query", "required": False, "schema": schema}
 
 
-def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Document:
+def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Document]:
     content: Document = {}
     if call.gives is not None:
         content[JSON] = {"schema": schemas[repr(call.gives)]}
-    found: Document = {str(call.status): {"description": "It went well.", **({"content": content} if content else {})}}
+    well: Document = {"description": "It went well.", **({"content": content} if content else {})}
+    found: dict[str, Document] = {str(call.status): well}
     if call.media != JSON:
         about = _FRAMES if call.media == sse_frames.MEDIA_TYPE else "It went well."
         found[str(call.status)] = {"description": about, "content": {call.media: {"schema": _TEXT}}}
+    elif call.status == CREATED and call.gives is OpenedView:
+        found[str(call.status)]["headers"] = {"Location": _told("Path of the session.")}
     elif call.name == "openapi":
         found[str(call.status)] = {"description": "This document.", "content": {JSON: {"schema": {"type": "object"}}}}
     if call.held:
@@ -176,5 +185,14 @@ def _problems(route: HostRoute) -> Document:
     for status, errors in sorted(by_status.items()):
         kinds = dict.fromkeys(problems.slug(ROWS[error].told_as or error) for error in errors)
         content = {problems.MEDIA_TYPE: {"schema": {"$ref": _PROBLEM}}}
-        found[str(status)] = {"description": ", ".join(f"`{kind}`" for kind in kinds), "content": content}
+        made: Document = {"description": ", ".join(f"`{kind}`" for kind in kinds), "content": content}
+        if status == UNAUTHORIZED:
+            made["headers"] = {"WWW-Authenticate": _told("`Bearer`.")}
+        elif all(ROWS[error].retry_after is not None for error in errors):
+            made["headers"] = {"Retry-After": _told("After how many seconds another attempt may help.")}
+        found[str(status)] = made
     return found
+
+
+def _told(about: str) -> Document:
+    return {"description": about, "required": True, "schema": _TEXT}

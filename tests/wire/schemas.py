@@ -48,13 +48,16 @@ class Schemas:
             return st.sampled_from(cast("Sequence[Json]", schema["enum"]))
         least, most = cast("int", schema.get("minLength", 0)), cast("int", schema.get("maxLength", 8))
         match schema.get("type"):
+            case "string" if "pattern" in schema:
+                return st.from_regex(str(schema["pattern"]), fullmatch=True)
             case "string":
                 chars = st.characters(exclude_categories=["Cs"])
                 return st.text(chars, min_size=least, max_size=min(most, 8)) | (
                     st.just("x" * most) if "maxLength" in schema else st.nothing()
                 )
             case "integer":
-                return st.integers(cast("int", schema.get("minimum", -9)), 2**53)
+                least = cast("int", schema.get("minimum", -9))
+                return st.integers(least, cast("int", schema.get("maximum", 2**53)))
             case "boolean":
                 return st.booleans()
             case "null":

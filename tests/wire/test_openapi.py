@@ -20,7 +20,7 @@ from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.problems import problem_of
 from agentrail.wire.routes import ROUTES
 from agentrail.wire.strict_reading import read_body
-from agentrail.wire.views import to_json
+from agentrail.wire.views import OpenedView, to_json
 from tests.codec.sampling import event_sample
 from tests.wire.schemas import Schema, Schemas
 
@@ -114,3 +114,64 @@ def test_what_a_schema_takes_is_read_and_what_is_wrong_in_one_place_is_not(call:
     assert not fits.is_valid(bad)
     with pytest.raises(BadBody, match=r"the body of `.+` does not fit: (its `.+`|it) "):
         read_body(call, json.dumps(bad).encode())
+
+
+# What a tool that makes requests of the document found out about it
+
+
+def parameters(call: str) -> dict[str, Schema]:
+    found = cast("list[dict[str, Schema]]", operation(CALLS[call])["parameters"])
+    return {str(each["name"]): each["schema"] for each in found}
+
+
+@pytest.mark.parametrize(
+    ("call", "parameter", "good", "bad"),
+    [
+        (
+            "show_session",
+            "id",
+            ("ann.trip", "trip", "_2a.s-1", "ann.trip.c2.1"),
+            ("", "%1d", "a/b", "ann trip", "\x1f"),
+        ),
+        ("chat", "Idempotency-Key", ("k", "!" * 128), ("", "a b", "x" * 129, "\xff")),
+        ("events", "Last-Event-ID", ("12.0", "12"), ("", "x", "1.2.3")),
+        ("events", "since", ("12.0", "0"), ("", "x", "-1")),
+        ("approvals", "after", ("12~ann.trip:a1",), ("", "0", "x~")),
+        ("list_sessions", "after", ("ann.trip",), ("", "a b")),
+        ("list_sessions", "limit", (1, 2**53 - 1), (0, 2**53)),
+    ],
+)
+def test_a_parameter_has_the_pattern_of_what_is_read(
+    call: str, parameter: str, good: tuple[str | int, ...], bad: tuple[str | int, ...]
+) -> None:
+    fits = checker(parameters(call)[parameter])
+    assert [text for text in good if not fits.is_valid(text)] == []
+    assert [text for text in bad if fits.is_valid(text)] == []
+
+
+def test_names_of_new_sessions_have_their_grammar() -> None:
+    for call in ("open_session", "fork"):
+        fits = checker(body_schema(CALLS[call]))
+        assert [fits.is_valid({"session": name}) for name in ("trip", "T-1_x", "x" * 36)] == [True] * 3
+        assert [fits.is_valid({"session": name}) for name in ("", "-x", "a.b", "x" * 37)] == [False] * 4
+
+
+def test_headers_that_an_answer_always_has_are_in_the_document() -> None:
+    for route in ROUTES:
+        told = cast("dict[str, dict[str, dict[str, object]]]", operation(route.call)["responses"])
+        found = {(status, name) for status, each in told.items() for name in each.get("headers", {})}
+        wanted = {("401", "WWW-Authenticate"), ("429", "Retry-After"), ("503", "Retry-After"), ("507", "Retry-After")}
+        assert found == {("201", "Location") for _ in (1,) if route.call.gives is OpenedView} | {
+            (status, name) for status, name in wanted if status in told and route.call.name != "ready"
+        }, route.call.name
+
+
+def test_a_host_that_is_not_ready_says_so_in_the_form_of_the_call() -> None:
+    told = cast("dict[str, dict[str, dict[str, dict[str, Schema]]]]", operation(CALLS["ready"])["responses"])
+    for status in ("200", "503"):
+        assert told[status]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/ReadyView"}
+
+
+def test_a_file_is_sent_as_it_is_and_not_as_a_form() -> None:
+    body = cast("dict[str, dict[str, object]]", operation(CALLS["upload"])["requestBody"])
+    assert list(body["content"]) == ["application/octet-stream", "application/pdf", "image/*", "text/*"]
