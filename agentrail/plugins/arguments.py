@@ -19,8 +19,11 @@ PATH_ARGS: Final = names(
 COMMAND_ARGS: Final = names("bash cmd command commandline commands script shellcommand")
 """Names of arguments that are commands, in lower case, without `_` and `-`."""
 
-DIRECTORY_ARGS: Final = names("cwd workdir workingdir workingdirectory")
+DIRECTORY_ARGS: Final = names("cwd folder workdir workingdir workingdirectory")
 """Names of arguments that say where a command runs."""
+
+INERT_ARGS: Final = names("background description maxoutput reason timeout timeoutms timeouts timeoutseconds")
+"""Names of arguments that do not change what a command does."""
 
 _MORE_ARGS: Final = names("args arguments argv")
 _INVISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}

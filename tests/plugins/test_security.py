@@ -497,6 +497,7 @@ def test_every_argument_that_is_a_path_is_looked_at(name: str) -> None:
         ({"steps": [{"command": "rm -rf /"}]}, "remove-root"),
         ({"command": "rm -rf *", "cwd": "/"}, "remove-root"),
         ({"command": "cat shadow", "cwd": "/etc"}, "path"),
+        ({"command": "cp x hooks/pre-commit", "folder": ".git"}, "path"),
         ({"command": None}, "pass"),
         ({"command": True}, "pass"),
         ({"command": 3}, "pass"),
