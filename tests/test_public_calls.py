@@ -20,7 +20,15 @@ import pytest
 
 from agentrail.errors import AgentrailError, BadOptions, BadPlugin, BadTool, UnknownField, WrongType
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, Reflection, SecurityGuard, SelfVerify
+from agentrail.plugins import (
+    BudgetGuard,
+    EventLogger,
+    HumanApproval,
+    PermissionPolicy,
+    Reflection,
+    SecurityGuard,
+    SelfVerify,
+)
 from agentrail.testing import ScriptedModel, call, say, simulate
 from agentrail.tools import make_spec, tool
 from agentrail.tools.declaring import ToolOptions
@@ -187,6 +195,7 @@ GUARDS: Final[tuple[type[AnyPlugin], ...]] = (
     EventLogger,
     SelfVerify,
     Reflection,
+    PermissionPolicy,
 )
 
 

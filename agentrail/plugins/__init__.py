@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from agentrail.plugins.approval import SAFE_COMMANDS as SAFE_COMMANDS
     from agentrail.plugins.approval import HumanApproval as HumanApproval
     from agentrail.plugins.budget import BudgetGuard as BudgetGuard
+    from agentrail.plugins.guards.permission_policy import PermissionMode as PermissionMode
+    from agentrail.plugins.guards.permission_policy import PermissionPolicy as PermissionPolicy
     from agentrail.plugins.logger import EventLogger as EventLogger
     from agentrail.plugins.quality.reflection import Reflection as Reflection
     from agentrail.plugins.quality.self_verify import SelfVerify as SelfVerify
@@ -128,6 +130,8 @@ _HOMES = {
     "OnToolError": "agentrail.hooks.moments",
     "PROTECTED_PATHS": "agentrail.plugins.security",
     "PatchToolCalls": "agentrail.plugins.requests.patch_tool_calls",
+    "PermissionMode": "agentrail.plugins.guards.permission_policy",
+    "PermissionPolicy": "agentrail.plugins.guards.permission_policy",
     "Plugin": "agentrail.hooks.plugin",
     "PluginRefused": "agentrail.errors",
     "Priority": "agentrail.hooks.plugin",

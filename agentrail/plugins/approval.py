@@ -14,10 +14,11 @@ from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.arguments import COMMAND_ARGS, command_lines, shown
+from agentrail.plugins.arguments import COMMAND_ARGS, INERT_ARGS, command_lines, shown
+from agentrail.plugins.lasting import is_allowed, offered
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience, plain
 from agentrail.plugins.shell.command_line import QUIET_WRAPPERS, Commands, writes_file
-from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, names, trusted
+from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, trusted
 from agentrail.plugins.shell.paths import meets
 from agentrail.plugins.shell.rule_context import assigned
 from agentrail.plugins.shell.rules import unsure
@@ -115,8 +116,6 @@ _UNSAFE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
 First the short options, as letters; then whole words, of which `--words` may also be given shortened.
 """
 
-_INERT: Final = names("background description maxoutput reason timeout timeoutms timeouts timeoutseconds")
-
 
 class Judgement(Value):
     """The plugin's findings about a call, which decide whether it is held."""
@@ -148,6 +147,8 @@ class HumanApproval(Plugin[None]):
     """Seconds that a held call waits for a person; `None` if it waits for ever."""
     command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
     """Names of arguments that are commands, in addition to `COMMAND_ARGS`; case, `_` and `-` do not matter."""
+    always_seconds: float | None = attrs.field(default=None, validator=is_patience)
+    """Seconds from the question on for which an approval for always counts; `None`: for ever, 0: it cannot be given."""
 
     priority = Priority.SECURITY + 20
     critical = True
@@ -162,9 +163,10 @@ class HumanApproval(Plugin[None]):
         if hook.approved or not any(meets(pattern, hook.name, hidden=True) for pattern in self.tools):
             return Continue()
         judged = self._judge(hook.name, hook.args)
-        if judged.safe:
+        if judged.safe or is_allowed(hook.name, judged.family, self.always_seconds, ctx):
             return Continue()
-        return HoldTool(judged.what, timeout=self.timeout, family=judged.family)
+        family = offered(judged.family, self.always_seconds, ctx)
+        return HoldTool(judged.what, timeout=self.timeout, family=family)
 
     def _judge(self, tool: str, args: Mapping[str, Json]) -> Judgement:
         command_args = COMMAND_ARGS | self.command_args
@@ -175,7 +177,7 @@ class HumanApproval(Plugin[None]):
         for _, line in lines:
             if isinstance(line, Unlexable):
                 return Judgement(f"{what}; it cannot be read because of {line.reason}", None)
-        others = {key: item for key, item in args.items() if plain(key) not in command_args | _INERT}
+        others = {key: item for key, item in args.items() if plain(key) not in command_args | INERT_ARGS}
         if others:
             return Judgement(f"{what} with {shown(str(thaw(others)))}", None)
         found = [line for _, line in lines if isinstance(line, Commands)]

@@ -23,10 +23,11 @@ from agentrail.codec import states
 from agentrail.core import context_budget, windows
 from agentrail.core.audit import _around
 from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import Ask
+from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
-from agentrail.plugins import EventLogger, SecurityGuard, arguments
+from agentrail.plugins import EventLogger, PermissionPolicy, SecurityGuard, arguments
+from agentrail.plugins.guards.permission_rules import problem_of, rules_of
 from agentrail.plugins.shell.command_line import Commands, lex
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
 from agentrail.plugins.shell.paths import LOST, PathPlace, directory, fence, meets, pieces
@@ -523,3 +524,29 @@ def parts_of_a_pattern(count: int) -> bool:
     """A longer pattern may match any path; the working directory counts as its first part."""
     word = command(f"cat {'a/' * (count - 2)}*").args[0]
     return here().fenced(word, fence(("/secret",))) == (NO, "")
+
+
+@scene("plugins.guards.permission_rules.LONGEST")
+def characters_of_a_rule(size: int) -> bool:
+    return problem_of("x" * size, allows=False) is None
+
+
+def lets_read(*paths: str) -> bool:
+    policy = PermissionPolicy(allow=["read_file(**)"], mode="strict")
+    hook = BeforeTool("read_file", {"paths": paths}, "c")
+    return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
+
+
+@scene("plugins.guards.permission_rules.MOST_PARTS")
+def parts_of_a_path_that_is_allowed(count: int) -> bool:
+    return lets_read("/".join("a" * count))
+
+
+@scene("plugins.guards.permission_rules.MOST_PATHS")
+def paths_of_a_call_that_is_allowed(count: int) -> bool:
+    return lets_read(*("a" * count))
+
+
+@scene("plugins.guards.permission_rules.rules_of(maxsize)", 64)
+def lists_of_rules_that_are_kept(count: int) -> bool:
+    return kept(rules_of, lambda number: ((f"tool{number}",),), count)

@@ -11,7 +11,7 @@ from agentrail import BlockTool, Continue, Plugin
 from agentrail.hooks.actions import Intervene, ReplaceToolArgs, ReplaceToolResult, SetSection
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool
-from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
+from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, PermissionPolicy, SecurityGuard
 from agentrail.testing import Trace
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json
@@ -249,6 +249,7 @@ def nothing_ever_runs(trace: Trace) -> None:
 CANDIDATES = (
     SecurityGuard(),
     HumanApproval(tools=("write",)),
+    PermissionPolicy(deny=["pay(stranger)"], ask=["write(**/secret)"]),
     BudgetGuard(max_calls=5),
     EventLogger(),
     SpendCounter(),

@@ -1,0 +1,384 @@
+"""Reads the rules of `PermissionPolicy`, `tool` or `tool(pattern)`, and matches them with calls.
+
+Rules of `deny` and `ask` are read widely (`naming`): a call that they may mean is told from one that they do not.
+Rules of `allow` are read narrowly (`permits`): only a call that is plainly what the rule says matches.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from agentrail.plugins.arguments import DIRECTORY_ARGS, INERT_ARGS, PATH_ARGS, command_lines, named, texts
+from agentrail.plugins.options import plain
+from agentrail.plugins.shell.command_line import Commands
+from agentrail.plugins.shell.lexer_words import UNKNOWN, SimpleCommand, Unlexable, Word, trusted
+from agentrail.plugins.shell.paths import HOME_PARENTS, PathPlace, directory, fence, fold, meets, resolve
+from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, assigned, worst
+from agentrail.plugins.shell.rules import RULES
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.value import Value
+
+LONGEST: Final = 200
+"""The most characters of a rule."""
+MOST_PARTS: Final = 64
+"""The most parts of a path that a rule is compared with; no rule allows a longer one."""
+MOST_PATHS: Final = 32
+"""The most paths of a call that rules are compared with; no rule allows a call with more."""
+
+_HIDING: Final = tuple(
+    rule for rule in RULES if rule.name in {"argument-program", "git-runs", "pipe-to-shell", "run-by-others"}
+)
+"""The rules of `SecurityGuard` that tell whether a command runs something that its words do not show."""
+
+_ANY: Final = "*"
+_DEEP: Final = "**"
+_SERVER: Final = "__"
+_NOWHERE: Final = "/dev/null"
+_RULE: Final = re.compile(r"([A-Za-z0-9_*?-]+)(?:\((.*)\))?", re.DOTALL)
+_SHELL: Final = re.compile(r"[;&|<>$`'\"\\(){}\[\]!#]")
+_ODD: Final = re.compile(r"[\0-\x1f\x7f\\]|%(?:00|25|2e|2f|5c|c0|c1|u[0-9a-f]{4})", re.IGNORECASE)
+_LEAVES: Final = ("-", "/", "~")
+
+
+class Rule(Value):
+    """A rule: a tool, and a pattern of its commands or paths."""
+
+    text: str
+    """The rule as it was written."""
+    tool: str
+    """Name of the tool, where `*` is any text and `?` any character."""
+    pattern: str | None
+    """Pattern of the commands or paths; `None` if all calls of the tool are meant."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The pattern as the words of a command."""
+        return tuple(_ANY if word == _DEEP else word for word in (self.pattern or _ANY).split())
+
+    @property
+    def is_any(self) -> bool:
+        """Whether the rule means all calls of its tool."""
+        return self.pattern is None or self.pattern in {_ANY, _DEEP}
+
+
+Naming: TypeAlias = list[tuple[Certainty, Rule]]
+"""The rules that name a call, each with how certain that is."""
+
+
+class CallFacts(Value, gc=True):
+    """What rules may know of a call: its commands and paths."""
+
+    tool: str
+    """Name of the tool."""
+    lines: tuple[Commands | Unlexable, ...]
+    """The command lines, parsed."""
+    paths: tuple[str, ...]
+    """The paths, as text."""
+    working: PathPlace
+    """The session's folder."""
+    bases: tuple[PathPlace, ...]
+    """The folders at which relative paths may begin: the session's, and those that the call names."""
+    is_plain: bool
+    """Whether nothing in the arguments makes the commands or paths mean something else."""
+
+
+def problem_of(text: str, *, allows: bool) -> str | None:
+    """Return why *text* is no rule, and what to write; `None` if it is one. *allows*: for the list `allow`."""
+    found = _RULE.fullmatch(text)
+    if len(text) > LONGEST:
+        return f"which is longer than {LONGEST} characters; write several shorter rules"
+    if found is None or found[2] == "":
+        return (
+            "which is no rule; write `tool` for all calls of a tool, or `tool(pattern)`, such as `shell(git status *)`"
+        )
+    pattern = found[2]
+    if pattern is None:
+        return None
+    if not pattern.isprintable() or pattern != pattern.strip() or "  " in pattern:
+        return "whose pattern has blanks at an end or in a row, or invisible characters; write words with single blanks"
+    if odd := _SHELL.search(pattern):
+        return (
+            f"whose pattern has `{odd[0]}`; write one program and its words, or one path, with `*`, `**` and `?` only"
+        )
+    for part in re.split(r"[ /]", pattern):
+        if part == "..":
+            return "whose pattern has `..`; write where it leads"
+        if _DEEP in part and part != _DEEP:
+            return "in which `**` is not a whole part of a path; write `*` for any text within a name"
+    if allows and pattern.startswith("~"):
+        return "whose pattern begins at a home, which is not known; write the path from the root"
+    if allows and " " in pattern and _is_glob(pattern.partition(" ")[0]):
+        return "which leaves open what program runs; name the program, and write a rule for each"
+    return None
+
+
+@lru_cache(maxsize=64)
+def rules_of(listed: tuple[str, ...]) -> tuple[Rule, ...]:
+    """Return the rules *listed*, all of which have passed `problem_of`; cached."""
+    found = ((text, _RULE.fullmatch(text)) for text in listed)
+    return tuple(Rule(text, match[1], match[2]) for text, match in found if match is not None)
+
+
+def facts_of(
+    tool: str, args: JsonObject, working_dir: str, path_args: frozenset[str], command_args: frozenset[str]
+) -> CallFacts:
+    """Return the commands and the paths among *args*; the names in *path_args* and *command_args* are plain."""
+    working = directory(working_dir)
+    lines = tuple(line for _, line in command_lines(args, command_args))
+    found = [item for _, item, _ in named(args, PATH_ARGS | path_args)]
+    said = tuple(text for item in found for text in texts(item))
+    folders = [text for _, item, _ in named(args, DIRECTORY_ARGS) for text in texts(item)]
+    places = [place for text in folders[:MOST_PATHS] for place in resolve(text, (working,))]
+    is_plain = all(map(_is_text, found)) and len(said) <= MOST_PATHS
+    if lines:
+        is_plain = is_plain and all(plain(key) in command_args | INERT_ARGS for key in args)
+    bases = tuple(dict.fromkeys((working, *places)))
+    return CallFacts(tool, lines, said[:MOST_PATHS], working, bases, is_plain)
+
+
+def _is_text(found: Json) -> bool:
+    """Whether *found*, an argument that is a path, is a text or a list of texts."""
+    return isinstance(found, str) or (isinstance(found, Sequence) and len(texts(found)) == len(found))
+
+
+# Wide: `deny` and `ask`
+
+
+def naming(rules: Sequence[Rule], call: CallFacts) -> Naming:
+    """Return those of *rules* that name *call*, or may name it."""
+    mine = [rule for rule in rules if means_tool(rule, call.tool)]
+    least = MAYBE if not all(rule.is_any for rule in mine) and _runs_unseen(call) else NO
+    verdicts = [(YES if rule.is_any else max(least, _covers(rule, call)), rule) for rule in mine]
+    return [(found, rule) for found, rule in verdicts if found is not NO]
+
+
+def _runs_unseen(call: CallFacts) -> bool:
+    """Whether a line of *call* runs what its words do not show, such as code, or a script that it writes."""
+    return any(_hides(line, call) for line in call.lines if isinstance(line, Commands))
+
+
+def _hides(line: Commands, call: CallFacts) -> bool:
+    nothing = fence(())
+    scene = CommandScene(line, call.bases, call.working, nothing, nothing, nothing, assigned(line))
+    for command in line:
+        there = scene.within(command)
+        if command.program != "find" and any(rule.asks(command, there) is not NO for rule in _HIDING):
+            return True  # what `find` runs is listed beside it
+        scene = scene.after(command)
+    return False
+
+
+def _covers(rule: Rule, call: CallFacts) -> Certainty:
+    """Return whether *rule*, which has a pattern, means *call*; `MAYBE` if the text does not show it."""
+    by_path = worst(_covers_path(rule.pattern or "", text, call) for text in call.paths)
+    if call.lines:  # a word such as `create` may be called a command, and act on the path beside it
+        lines = worst(MAYBE if isinstance(line, Unlexable) else _covers_line(rule.words, line) for line in call.lines)
+        return by_path if by_path is YES else lines
+    return by_path if call.paths and call.is_plain else max(by_path, MAYBE)
+
+
+def means_tool(rule: Rule, name: str) -> bool:
+    """Whether *rule* means the tool *name*, in any case; without wild cards it also means the tools of a server."""
+    wanted, found = fold(rule.tool), fold(name)
+    return meets(wanted, found, hidden=True) or found.startswith(wanted + _SERVER)
+
+
+def _covers_line(words: Sequence[str], line: Commands) -> Certainty:
+    return worst(found for command in line for found in _covers_command(words, command))
+
+
+def _covers_command(words: Sequence[str], command: SimpleCommand) -> Iterator[Certainty]:
+    """Yield whether *command*, or a wrapper that runs it, is what *words* mean."""
+    if not command.argv:
+        return
+    yield _covers_argv(words, command.program, command.args)
+    for wrapper in command.via:
+        name = wrapper.rpartition("/")[2]
+        yield _covers_argv(words, name, (*command.around, *command.argv))
+        yield min(MAYBE, _covers_argv(words[:1], name, ()))  # not all words of a wrapper are known here
+    for at, word in enumerate(command.args):
+        if trusted(word.text) != word.text:  # a program that another one may run
+            yield min(MAYBE, _covers_argv(words, trusted(word.text), command.args[at + 1 :]))
+
+
+def _covers_argv(words: Sequence[str], program: str, args: Sequence[Word]) -> Certainty:
+    """Return whether *program* is the first of *words*, with the others in this order among *args*."""
+    if not meets(fold(words[0].rpartition("/")[2]), fold(program), hidden=True):
+        return NO
+    wanted = [fold(word) for word in words[1:] if word != _ANY]
+    rest = iter(args)
+    if all(any(not word.is_unknown and meets(text, fold(word.text), hidden=True) for word in rest) for text in wanted):
+        return YES
+    return MAYBE if all(any(_may_be(word, text) for word in args) for text in wanted) else NO
+
+
+def _may_be(word: Word, text: str) -> bool:
+    """Whether *word*, once the shell has expanded it, may match *text*, a word of a rule."""
+    if word.is_unknown:
+        return True
+    found = fold(word.text)
+    return meets(text, found, hidden=True) or (word.globs and (_is_glob(text) or meets(found, text, hidden=True)))
+
+
+def _is_glob(pattern: str) -> bool:
+    return not {"*", "?"}.isdisjoint(pattern)
+
+
+def _covers_path(pattern: str, text: str, call: CallFacts) -> Certainty:
+    """Return whether the path *text* is one that *pattern* means, or below one; `MAYBE` for a folder above one."""
+    if _ODD.search(text):
+        return MAYBE
+    anchor, wanted = _anchored(pattern)
+    found = NO
+    for place in resolve(text, call.bases):
+        parts = place.folded
+        if len(parts) > MOST_PARTS:
+            return MAYBE
+        start = _start(anchor, place)
+        if start is not None and _fits((*([] if anchor else [_DEEP]), *wanted, _DEEP), parts[start:]):
+            return YES
+        above = parts if anchor == "/" else _below(place, call.working, folded=True)
+        if anchor != "~" and above is not None and len(above) < len(wanted) and _fits(wanted[: len(above)], above):
+            found = MAYBE
+    return found
+
+
+def _anchored(pattern: str) -> tuple[str, tuple[str, ...]]:
+    """Return where *pattern* begins (`/`, `~`, empty: in any folder), and its parts in the form for comparison."""
+    anchor = pattern[0] if pattern[0] in {"/", "~"} else ""
+    return anchor, tuple(fold(part) for part in pattern.removeprefix("~").split("/") if part not in {"", "."})
+
+
+def _start(anchor: str, place: PathPlace) -> int | None:
+    """Return the index in *place* at which a pattern with this *anchor* begins; `None` if it cannot mean the place."""
+    folded = place.folded
+    if not anchor:
+        return 0
+    if anchor == "/":
+        return 0 if place.absolute else None
+    if not place.absolute:
+        return 0
+    if folded[:1] == ("root",):
+        return 1
+    return 2 if folded[1:] and folded[0] in HOME_PARENTS else None
+
+
+# Narrow: `allow`
+
+
+def permits(rules: Sequence[Rule], call: CallFacts, root: PathPlace) -> bool:
+    """Whether *rules* allow all of *call*; patterns begin at the folder *root*."""
+    mine = [rule for rule in rules if _is_tool(rule.tool, call.tool)]
+    if any(rule.pattern is None for rule in mine):
+        return True
+    if not mine or not call.is_plain:
+        return False
+    if call.lines:
+        if root != call.working or _runs_unseen(call):
+            return False
+        commands = [command for line in call.lines if isinstance(line, Commands) for command in line]
+        read = all(isinstance(line, Commands) and len(line) > 0 for line in call.lines)
+        return read and all(any(_permits_command(rule.words, command) for rule in mine) for command in commands)
+    if not call.paths:
+        return any(rule.is_any for rule in mine)
+    return all(any(_permits_path(rule.pattern or "", text, call, root) for rule in mine) for text in call.paths)
+
+
+def _is_tool(tool: str, name: str) -> bool:
+    """Whether *tool* names the tool *name* exactly; a wild card stands for no `__`, which ends a server's name."""
+    if tool == _ANY:
+        return True
+    wanted, found = tool.split(_SERVER), name.split(_SERVER)
+    return len(wanted) == len(found) and all(
+        meets(part, text, hidden=True) for part, text in zip(wanted, found, strict=True)
+    )
+
+
+def _permits_command(words: Sequence[str], command: SimpleCommand) -> bool:
+    """Whether *command* is, word by word, what *words* say, and nothing around it makes it do more."""
+    if not command.argv or command.assignments or command.via or command.around:
+        return False
+    if any(found.names_file and found.target.text != _NOWHERE for found in command.redirections):
+        return False
+    if any(word.expansions & UNKNOWN for word in command.argv) or command.argv[0].expands:
+        return False
+    if tuple(words) == (_ANY,):
+        return True
+    program, *rest = words
+    return command.name == program and _says(rest, command.args)
+
+
+def _says(words: Sequence[str], args: Sequence[Word]) -> bool:
+    """Whether *args* are *words* one by one, where `*` alone is any number of words."""
+    ends = {0}
+    for word in words:
+        if word == _ANY:
+            ends = set(range(min(ends), len(args) + 1)) if ends else ends
+        else:
+            ends = {end + 1 for end in ends if end < len(args) and _is_word(word, args[end])}
+    return len(args) in ends
+
+
+def _is_word(pattern: str, word: Word) -> bool:
+    """Whether *word* is what *pattern* says; a wild card hides no option, no other root, and no way upwards."""
+    text = word.text
+    if word.expands:
+        return False
+    if not _is_glob(pattern):
+        return text == pattern
+    if pattern[0] in {"*", "?"} and text.startswith(_LEAVES):
+        return False
+    return not any(map(_is_upwards, text.split("/"))) and meets(pattern, text, hidden=True)
+
+
+def _permits_path(pattern: str, text: str, call: CallFacts, root: PathPlace) -> bool:
+    wanted = tuple(part for part in pattern.split("/") if part not in {"", "."})
+    for place in plain_places(text, call):
+        parts = place.parts if pattern.startswith("/") and place.absolute else None
+        if not pattern.startswith("/"):
+            parts = _below(place, root)
+        if parts is None or not _fits(wanted, parts):
+            return False
+    return bool(plain_places(text, call))
+
+
+def plain_places(text: str, call: CallFacts) -> tuple[PathPlace, ...]:
+    """Return the places that the path *text* may name; none if it leads upwards or to a home, or is written oddly."""
+    odd = _ODD.search(text) or text.startswith("~") or text[:5].lower() == "file:" or not text.isprintable()
+    if odd or not text or any(map(_is_upwards, text.split("/"))):
+        return ()
+    places = resolve(text, call.bases)
+    return () if any(len(place.parts) > MOST_PARTS for place in places) else places
+
+
+def is_below(text: str, call: CallFacts, root: PathPlace) -> bool:
+    """Whether the path *text* is plainly below *root*, and neither it nor a folder on the way is hidden."""
+    found = [_below(place, root) for place in plain_places(text, call)]
+    return bool(found) and all(parts and not any(part.startswith(".") for part in parts) for parts in found)
+
+
+def _is_upwards(part: str) -> bool:
+    """Whether *part* of a path is `..`, or some file system may take it for that."""
+    return len(part) > 1 and not unicodedata.normalize("NFKC", part).strip(" .")
+
+
+def _below(place: PathPlace, root: PathPlace, *, folded: bool = False) -> tuple[str, ...] | None:
+    """Return the parts of *place* below *root*; `None` if it is not there."""
+    if not place.known or not place.is_under(root):
+        return None
+    return (place.folded if folded else place.parts)[len(root.parts) :]
+
+
+def _fits(wanted: Sequence[str], parts: Sequence[str]) -> bool:
+    """Whether *parts* are *wanted* one by one, where `**` is any number of parts and `*` any text within one."""
+    ends = {0}
+    for part in wanted:
+        if part == _DEEP:
+            ends = set(range(min(ends), len(parts) + 1)) if ends else ends
+        else:
+            ends = {end + 1 for end in ends if end < len(parts) and meets(part, parts[end], hidden=True)}
+    return len(parts) in ends
