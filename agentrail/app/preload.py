@@ -57,6 +57,9 @@ CHOOSING: Final = tuple(name for name, actions in MATRIX.items() if SwitchModel 
 
 SANDBOX: Final = ("agentrail.adapters.sandboxes.local",)
 
+FILES: Final = ("agentrail.app.preparing.spec_files", *SANDBOX)
+"""Modules for skills and memory files."""
+
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "files": SANDBOX,
     "shell": SANDBOX,
@@ -71,7 +74,8 @@ _brought: Final[set[str]] = set()
 
 async def bring_beside(spec: SessionSpec) -> None:
     """Import, in a worker thread, the modules that any session needs, and those for the models and tools of *spec*."""
-    wanted = dict.fromkeys((*ALWAYS, *_of_models(spec), *_of_tools(spec, map(_described, spec.tools))))
+    files = FILES if any(each.skills or each.memory for each in (spec, *spec.agents.values())) else ()
+    wanted = dict.fromkeys((*ALWAYS, *files, *_of_models(spec), *_of_tools(spec, map(_described, spec.tools))))
     if missing := [name for name in wanted if name not in _brought]:
         if in_real_time():
             await trio.to_thread.run_sync(bring_modules, missing)

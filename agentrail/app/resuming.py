@@ -11,6 +11,7 @@ from agentrail.app.session_code import (
     LateValidator,
     attachments,
     brought_by,
+    files_of,
     judge_for,
     own_model,
     prices_of,
@@ -84,6 +85,7 @@ def reunited(
     code = SessionCode(
         judge, tool_code, own, spec.services, here, LateValidator, prices, sources, recipes(spec, build), spec.compactor
     )
+    code.section_files = files_of(spec, here)
     code.revision = revision
     for (name, number), tool in tool_code.items():
         judge.tool(name, number, LateValidator(tool))

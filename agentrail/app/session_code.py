@@ -23,7 +23,7 @@ from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Tool, ToolSource
 from agentrail.ports.web import Web
-from agentrail.runtime.resources import SessionCode, SharedSurroundings
+from agentrail.runtime.resources import SectionFiles, SessionCode, SharedSurroundings
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.delegating import task_tools
 from agentrail.values.foreign import named, seconds
@@ -60,6 +60,25 @@ def surroundings(spec: SessionSpec, working_dir: str) -> SharedSurroundings:
     return SharedSurroundings(spec.sandbox, spec.web, working_dir, _local_sandbox, _httpx_web)
 
 
+def files_of(spec: SessionSpec, around: SharedSurroundings) -> SectionFiles | None:
+    """Return the files of *spec* that the prompt shows; `None` if it names none."""
+    if not spec.skills and not spec.memory:
+        return None
+    from agentrail.app.preparing.spec_files import SpecFiles  # noqa: PLC0415 - most sessions have none
+
+    return SpecFiles(spec, around, _local_sandbox)
+
+
+def _skill_tools(spec: SessionSpec) -> tuple[Tool, ...]:
+    """Return the tool that reads the skills of *spec*; none if it has no folders of skills."""
+    if not spec.skills:
+        return ()
+    from agentrail.app.preparing.spec_files import outside  # noqa: PLC0415 - most sessions have none
+    from agentrail.tools.skills.read_skill import skill_tools  # noqa: PLC0415 - as above
+
+    return skill_tools(tuple(dict.fromkeys(spec.skills)), outside(spec.skills, _local_sandbox))
+
+
 def _local_sandbox(working_dir: str) -> Sandbox:
     from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - a session without tools needs none
 
@@ -78,7 +97,11 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     """Return the tools of *spec* by name, except those of tool sources; raise `ToolExists` if two have one name."""
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
-    for given in (*spec.tools, *task_tools(described, seconds(spec.max_agent_seconds) or 0.0)):
+    made = (
+        *task_tools(described, seconds(spec.max_agent_seconds) or 0.0),
+        *_skill_tools(spec),
+    )
+    for given in (*spec.tools, *made):
         if isinstance(given, ToolSource):
             continue
         tool = as_tool(given)

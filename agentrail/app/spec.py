@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, cast
 
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.core.system_prompt import MODES
-from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.options import CHOICES, TIMES, Options
 from agentrail.errors import BadChoice, BadReturns, BadSpec, WrongType
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.implementing import why_unfit, why_unfit_call
@@ -20,6 +20,7 @@ from agentrail.ports.model import ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
+from agentrail.tools.skills.given_paths import why_no_path
 from agentrail.values.foreign import TEN_YEARS, mended, named, number, shown
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject
 from agentrail.values.messages import AskModel, Compactor, Leaving
@@ -65,7 +66,17 @@ class SessionSpec(Options, kw_only=True, gc=True):
     user_data: Mapping[str, Json] = EMPTY
     """Your own data: plugins and tools can read it, and events of plugins contain it."""
     prompt_mode: Literal["full", "task", "minimal", "none"] | None = None
-    """Which layers of the system prompt are sent; if `None`, `full`, and `task` for a sub-agent."""
+    """Which layers of the system prompt are sent; if `None`, `full`, and `task` for a sub-agent.
+
+    A sub-agent with `skills` or `memory` of its own has `full`, because `task` does not send them.
+    """
+    skills: Sequence[str] = ()
+    """Folders with skills in them; of two skills with one name, that of the later folder counts.
+
+    A path is relative to the sandbox; one that begins with `/` or `~/` is a folder of this machine.
+    """
+    memory: Sequence[str] = ()
+    """Memory files, such as `AGENTS.md`, whose texts are sent as sections; paths are as those of `skills`."""
     model_options: Mapping[str, Json] = EMPTY
     """Options for the model's provider; in a chain, for that of the first model."""
     prices: Prices = NO_PRICES
@@ -158,6 +169,8 @@ def _check_forms(spec: SessionSpec) -> None:
         found = getattr(spec, name)
         if not isinstance(found, dict | Mapping):
             raise BadSpec(name, f"is a `{named(found)}`; use a mapping from names")
+    for name in ("skills", "memory"):
+        _check_paths(name, getattr(spec, name))
     for name, service in spec.services.items():
         problem = why_unfit_call(service, answering)
         if problem is not None:
@@ -170,6 +183,13 @@ def _check_forms(spec: SessionSpec) -> None:
         problem = None if found is None else why_unfit(found, port)
         if problem is not None:
             raise BadSpec(name, f"is {problem.rstrip(',')}; use {wanted}")
+
+
+def _check_paths(name: str, paths: Sequence[object]) -> None:
+    for path in paths:
+        problem = why_no_path(path)
+        if problem is not None:
+            raise BadSpec(name, f"has {shown(path)}: {problem}")
 
 
 async def answering(payload: Json) -> Json:  # noqa: ASYNC124 - it stands for what awaits something
@@ -282,7 +302,7 @@ PORTS: Final = (
 )
 """The ports that a specification may hold, each with the protocol and what to give."""
 
-SEQUENCES: Final = ("tools", "plugins")
+SEQUENCES: Final = ("tools", "plugins", "skills", "memory")
 MAPPINGS: Final = ("agents", "services", "user_data", "model_options")
 
 SERVICE_WANTED: Final = "an `async def` of one argument, the payload"
@@ -292,12 +312,6 @@ COMPACTOR_WANTED: Final = "an `async def` of two arguments: a `Leaving`, and a f
 PRICES_WANTED = "a `Price` for each name of a model, or a function of the name and the usage"
 
 MISSING = 'is missing; use model="demo" to try things out without a key'
-
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "on_prompt_while_held": ("supersede", "queue"),
-    "on_repeat_unknown": ("hold", "allow"),
-}
-"""Allowed values of the options that take one of a few words."""
 
 AT_LEAST: Mapping[str, float] = {
     "max_turns": 1,
@@ -346,23 +360,6 @@ AT_MOST: Mapping[str, float] = {
     "max_calls_per_response": MOST_CALLS,
 }
 """The largest allowed value of each number in `Options` whose limit is not `MOST`."""
-
-TIMES: Final = frozenset(
-    {
-        "compact_timeout",
-        "hibernate_after",
-        "max_agent_seconds",
-        "max_turn_seconds",
-        "retry_after_cap",
-        "retry_base",
-        "retry_cap",
-        "shutdown",
-        "stall_timeout",
-        "tool_grace",
-    }
-)
-"""The fields of `Options` that are times in seconds; a time longer than ten years is cut to ten years."""
-
 
 SPEC_WANTED: Final = "a `SessionSpec`"
 

@@ -26,6 +26,7 @@ from agentrail.app.session_code import (
     built,
     check_builder,
     chosen,
+    files_of,
     judge_for,
     prices_of,
     refuse_misnamed,
@@ -304,6 +305,7 @@ def new_session(
     agents = recipes(spec, Builder(known))
     code = SessionCode(judge, tool_code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
     code.compactor = spec.compactor
+    code.section_files = files_of(spec, around)
     for name, tool in known_tools.items():
         judge.tool(name, 0, LateValidator(tool))
     first = chosen(code, known, spec.model, freeze_object(spec.model_options))
@@ -328,7 +330,7 @@ def _setup(spec: SessionSpec, path: tuple[str, ...], agents: tuple[str, ...]) ->
         spec.options,
         spec.working_dir,
         freeze_object(spec.user_data),
-        spec.prompt_mode or ("task" if path else "full"),
+        spec.prompt_mode or ("task" if path and not spec.skills and not spec.memory else "full"),
         path=path,
         agents=agents,
         spec=spec.name,

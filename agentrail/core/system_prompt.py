@@ -15,8 +15,8 @@ LAYERS: Final[Mapping[str, str]] = MappingProxyType(
         "base": "`SessionSpec.base`: rules that all agents of a program share",
         "user": "`SessionSpec.system`: what this agent is for",
         "identity": "`SessionSpec.identity`: name and purpose of the agent",
-        SKILLS: "sections that plugins set in this layer: what the agent can look up",
-        MEMORY: "sections that plugins set in this layer: texts of memory files",
+        SKILLS: "the list of `SessionSpec.skills`, and what plugins say that the agent can look up",
+        MEMORY: "the texts of `SessionSpec.memory`, and of memory files that plugins have read",
         DYNAMIC: "all other sections that plugins set: plans, lists, advice for this moment",
     }
 )

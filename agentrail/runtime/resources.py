@@ -16,6 +16,7 @@ from agentrail.errors import SessionNotAlive
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.ruling import Section
 from agentrail.ports.agents import Agents, Task
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, Prices
@@ -233,6 +234,14 @@ NO_AGENTS: Mapping[str, Recipe] = MappingProxyType({})
 NO_TOOL_CODE: Mapping[tuple[str, int], Tool] = MappingProxyType({})
 
 
+class SectionFiles(Protocol):
+    """Interface: the skills and memory files that a specification names."""
+
+    async def sections(self, session_id: str, *, tell: bool) -> tuple[Section, ...]:
+        """Return the sections of the prompt that they are, read now; with *tell*, log what is left out."""
+        ...
+
+
 class SessionCode:
     """The code of one session: plugins, tools, services, sandbox, and validators of arguments."""
 
@@ -243,6 +252,7 @@ class SessionCode:
         "models",
         "prices",
         "revision",
+        "section_files",
         "services",
         "sources",
         "surroundings",
@@ -264,6 +274,7 @@ class SessionCode:
         compactor: Compactor | None = None,
     ) -> None:
         self.revision = 0
+        self.section_files: SectionFiles | None = None
         self.compactor = compactor
         self.judge = judge
         self.tools: Mapping[tuple[str, int], Tool] = tools

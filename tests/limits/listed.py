@@ -406,6 +406,38 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         400,
         "tests/plugins/test_large_result_offload.py::test_options_that_cannot_be_kept_are_refused",
     ),
+    "app.preparing.spec_files.MOST_TOLD": (
+        20,
+        "tests/runtime/test_skills.py::test_of_much_that_is_invalid_the_log_names_some",
+    ),
+    "tools.skills.folder_scan.MAX_ENTRIES": (
+        1000,
+        "tests/runtime/test_skills.py::test_a_folder_with_too_many_entries_is_read_in_part",
+    ),
+    "tools.skills.folder_scan.MAX_SKILLS": (
+        200,
+        "tests/runtime/test_skills.py::test_more_skills_than_a_prompt_takes_are_left_out",
+    ),
+    "tools.skills.read_skill.MOST_LINES": (
+        2000,
+        "tests/tools/skills/test_skill.py::test_at_most_2000_lines_are_read_at_once",
+    ),
+    "tools.skills.read_skill.MOST_FILES": (
+        50,
+        "tests/tools/skills/test_skill.py::test_at_most_50_files_of_a_skill_are_named",
+    ),
+    "tools.skills.skill.MAX_SKILL": (
+        65_536,
+        "tests/tools/skills/test_skill.py::test_a_skill_of_more_than_64_kib_is_refused",
+    ),
+    "tools.skills.skill.MAX_DESCRIPTION": (
+        1024,
+        "tests/tools/skills/test_skill.py::test_a_description_of_more_than_1024_characters_is_refused",
+    ),
+    "tools.skills.skill.MAX_COMPATIBILITY": (
+        500,
+        "tests/tools/skills/test_skill.py::test_a_compatibility_of_more_than_500_characters_is_refused",
+    ),
     "values.content.MAX_MEMORY": (
         65_536,
         "tests/values/test_memory_text.py::test_a_larger_file_is_cut_at_the_end_of_a_line_with_a_mark",
@@ -596,6 +628,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "tools.builtin.editing.write_file.tool(timeout=30)",
         "tools.builtin.editing.edit_file.tool(timeout=30)",
         "tools.builtin.read_file.read_file.tool(timeout=30)",
+        "tools.skills.read_skill.ReadSkill.__init__.ToolSpec(timeout=30)",
         "tools.builtin.search.grep.tool(timeout=60)",
         "tools.builtin.search.glob.tool(timeout=60)",
         "tools.builtin.search.list_dir.tool(timeout=30)",

@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.tool_calls import CallList, Doubt
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Judge
-from agentrail.hooks.ruling import Ruling, Switch
+from agentrail.hooks.ruling import Ruling, Section, Switch
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.response import ModelSwitched
 from agentrail.values.json import JsonObject
@@ -228,18 +228,22 @@ class StepDraft:
         """Apply the parts of a ruling that every hook allows: sections of the system prompt, and a model."""
         gathered = ruling.gathered
         if gathered.sections:
-            sections = {section.key: section for section in self.s.sections}
-            for section in gathered.sections:
-                self.note(altered_section(tuple(sections.values()), section, self.s.setup.prompt_mode))
-                before = sections.get(section.key)
-                if before is not None and (before.text, before.layer) == (section.text, section.layer):
-                    continue  # keeps its place, so that the provider's cache still fits
-                sections.pop(section.key, None)
-                if section.text is not None:
-                    sections[section.key] = section
-            self.s.sections = tuple(sections.values())
+            self.put_sections(gathered.sections)
         if gathered.switch is not None:
             self.use_model(gathered.switch)
+
+    def put_sections(self, changed: tuple[Section, ...]) -> None:
+        """Set or remove sections of the system prompt, in order."""
+        sections = {section.key: section for section in self.s.sections}
+        for section in changed:
+            self.note(altered_section(tuple(sections.values()), section, self.s.setup.prompt_mode))
+            before = sections.get(section.key)
+            if before is not None and (before.text, before.layer) == (section.text, section.layer):
+                continue  # keeps its place, so that the provider's cache still fits
+            sections.pop(section.key, None)
+            if section.text is not None:
+                sections[section.key] = section
+        self.s.sections = tuple(sections.values())
 
     def note(self, altered: tuple[Altered, ...]) -> None:
         """Remember that parts of the prompt are about to change, until the next request. No-op before the first."""

@@ -48,6 +48,7 @@ def on_returned(w: StepDraft, returned: SessionReturned) -> None:
     for timer, at in s.timers:
         w.ask(SetTimer(timer, at))
     change_tools(w, returned)
+    w.put_sections(returned.sections)
     _renew_changes(w, returned.waiting)
     _drop_changes(w, returned.without)
     _tell_of_lost(w, returned.lost)

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, get_args
 from agentrail.core.vocabulary.commands import ActorCommand, Command
 from agentrail.hooks.actions import AskAnswer
 from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.ruling import Section
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.messages import Message
@@ -59,6 +60,8 @@ class SessionReturned(Value, tag_field=TAG):
     """Plugins whose options changed: the key, and the names of run-time changes that the code's values replaced."""
     waiting: tuple[AttachedPlugin, ...] = ()
     """Plugins with a queued change, described as they will be after it."""
+    sections: tuple[Section, ...] = ()
+    """Sections of skills and memory files that have changed, or have no text because their file is gone."""
 
 
 class SessionBranched(Value, tag_field=TAG):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.value import Authored, Value
 
@@ -88,3 +91,26 @@ class Spare(Value):
     """Name of the model."""
     options: JsonObject = EMPTY
     """Options for the model's provider."""
+
+
+CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "on_prompt_while_held": ("supersede", "queue"),
+    "on_repeat_unknown": ("hold", "allow"),
+}
+"""Allowed values of the options that take one of a few words."""
+
+TIMES: Final = frozenset(
+    {
+        "compact_timeout",
+        "hibernate_after",
+        "max_agent_seconds",
+        "max_turn_seconds",
+        "retry_after_cap",
+        "retry_base",
+        "retry_cap",
+        "shutdown",
+        "stall_timeout",
+        "tool_grace",
+    }
+)
+"""The fields of `Options` that are times in seconds; a time longer than ten years is cut to ten years."""

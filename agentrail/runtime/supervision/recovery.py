@@ -16,6 +16,7 @@ from agentrail.errors import (
     SessionNotStored,
     UnknownRecord,
 )
+from agentrail.hooks.ruling import Section
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Journal, opening_of
 from agentrail.runtime.actor.journal_log import PAGE, rebuilt
@@ -47,11 +48,30 @@ async def brought_back(
         raise SessionCrashed(session_id, state.crashed)
     state, code, returned = await find_code(state, number)
     reach("CODE_FOUND")
+    if code.section_files is not None or state.sections:
+        returned = returned.but(sections=await _changed_sections(state, code))
     session = Session(state, claim, shared, code, find_code, returned=True)
     session.records.stem = stem
     if code.sources:
         session.performer.late.expect()
     return session, returned
+
+
+async def _changed_sections(state: State, code: SessionCode) -> tuple[Section, ...]:
+    """Return the sections of files of the specification that are not as in *state*; those that are gone have no text.
+
+    Sections that a plugin has set are left alone.
+    """
+    files = () if code.section_files is None else await code.section_files.sections(state.session_id, tell=False)
+    now = {section.key: section for section in files}
+    before = {section.key: section for section in state.sections}
+    gone = [section.but(text=None) for section in state.sections if not section.by and section.key not in now]
+    changed = [
+        section
+        for key, section in now.items()
+        if key not in before or (not before[key].by and before[key].text != section.text)
+    ]
+    return (*gone, *changed)
 
 
 async def read_opening(shared: SharedServices, session_id: str) -> State:

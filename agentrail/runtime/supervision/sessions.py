@@ -100,6 +100,8 @@ class Sessions:
         with self._taking(node, session_id):
             claiming = partial(self._claim, node, session_id, take_over=above is not None)
             claim = await self._reading(session_id, claiming)
+            if code.section_files is not None:
+                state = state.but(sections=await code.section_files.sections(session_id, tell=True))
             session = Session(state, claim, self.shared, code, find_code)
             session.ties.above = above
             return await self._begun(node, session, SessionOpened(), restart, command)

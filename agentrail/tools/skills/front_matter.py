@@ -44,10 +44,10 @@ def front_matter(text: str) -> Mapping[str, Field]:
     if not ends:
         message = f"its front matter has no end: a second line `{_FENCE}`"
         raise FrontMatterError(message)
-    return _Reader(lines[1 : ends[0]]).fields()
+    return _Fields(lines[1 : ends[0]]).fields()
 
 
-class _Reader:
+class _Fields:
     """Reads the lines of a front matter, from the first to the last."""
 
     def __init__(self, lines: Sequence[str]) -> None:

@@ -1,0 +1,1 @@
+"""What specifications are made of: blueprints, and the files whose texts stand in the prompt."""

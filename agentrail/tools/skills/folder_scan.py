@@ -1,0 +1,140 @@
+"""Finds the skills in folders of sandboxes: later folders come before earlier ones, and what is invalid is named."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from agentrail.errors import FileMissing
+from agentrail.ports.sandbox import Entry, Kind, Sandbox
+from agentrail.tools.skills.skill import MAX_SKILL, Skill, SkillError, skill_of
+from agentrail.values.foreign import described, shown
+from agentrail.values.value import Value
+
+T = TypeVar("T")
+
+FILE: Final = "SKILL.md"
+
+MAX_ENTRIES: Final = 1000
+"""The most entries of one folder that are looked at."""
+
+MAX_SKILLS: Final = 200
+"""The most skills of a session: the prompt has name and description of each."""
+
+
+class SkillFolder(NamedTuple):
+    """A folder with skills in it."""
+
+    sandbox: Sandbox
+    """The sandbox that the folder is in."""
+    path: str
+    """Path of the folder there."""
+    name: str
+    """The folder as the specification names it."""
+
+
+class LeftOut(Value):
+    """A file or folder that is left out of the prompt."""
+
+    path: str
+    """The file or folder, as the specification names it."""
+    why: str
+    """What is wrong with it."""
+
+
+class Skills(Value):
+    """The skills of some folders."""
+
+    found: tuple[Skill, ...] = ()
+    """The skills by name, in the order of the folders."""
+    shadowed: tuple[Skill, ...] = ()
+    """The skills that a skill of the same name in a later folder hides."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What is no valid skill, each with the reason."""
+
+
+async def find_skills(places: Iterable[SkillFolder]) -> Skills:
+    """Return the skills in *places*; a folder that is not there has none. No error of a sandbox gets out of here."""
+    found: dict[str, Skill] = {}
+    shadowed: list[Skill] = []
+    left_out: list[LeftOut] = []
+    for place in places:
+        for entry in await _entries(place, left_out):
+            folder = f"{place.name.rstrip('/')}/{entry.path.rpartition('/')[2]}"
+            try:
+                skill = await _skill_in(place.sandbox, entry, folder)
+            except SkillError as error:
+                left_out.append(LeftOut(folder, str(error)))
+                continue
+            if skill is None:
+                continue
+            if skill.name not in found and len(found) == MAX_SKILLS:
+                left_out.append(LeftOut(folder, f"there are {MAX_SKILLS} skills already, and no more are taken"))
+                continue
+            if skill.name in found:
+                shadowed.append(found.pop(skill.name))
+            found[skill.name] = skill
+    return Skills(tuple(found.values()), tuple(shadowed), tuple(left_out))
+
+
+async def find_skill(places: Sequence[SkillFolder], name: str) -> tuple[SkillFolder, Skill] | None:
+    """Return the skill *name* with its place, without a look at other skills; `None` if no place has a valid one."""
+    for place in reversed(places):
+        try:
+            entry = Entry(f"{place.path}/{name}", Kind.FOLDER)
+            skill = await _skill_in(place.sandbox, entry, f"{place.name.rstrip('/')}/{name}")
+        except SkillError:
+            continue
+        if skill is not None:
+            return place, skill
+    return None
+
+
+async def _entries(place: SkillFolder, left_out: list[LeftOut]) -> Sequence[Entry]:
+    """Return the folders and links in *place*; add to *left_out* if not all of it can be looked at."""
+    try:
+        listing = await _tried(place.sandbox.list(place.path, MAX_ENTRIES))
+    except SkillError as error:
+        left_out.append(LeftOut(place.name, str(error)))
+        return ()
+    if listing is None:
+        return ()
+    if listing.cut:
+        left_out.append(LeftOut(place.name, f"it has more than {MAX_ENTRIES} entries; the others are not looked at"))
+    if any(entry.path.rpartition("/")[2] == FILE for entry in listing.entries):
+        left_out.append(LeftOut(place.name, "it is a skill itself; give the folder around it"))
+    named = ((entry, entry.path.rpartition("/")[2]) for entry in listing.entries)
+    return [entry for entry, name in named if entry.kind in {Kind.FOLDER, Kind.LINK} and name[:1] != "."]
+
+
+async def _skill_in(sandbox: Sandbox, entry: Entry, folder: str) -> Skill | None:
+    """Return the skill in the folder *entry*; `None` if it has no `SKILL.md`; raise `SkillError` if that is invalid."""
+    content = await _tried(sandbox.read(f"{entry.path}/{FILE}", 0, MAX_SKILL + 1))
+    return None if content is None else skill_of(folder, content.data, content.size)
+
+
+async def _tried(asked: Awaitable[T]) -> T | None:
+    """Return the answer of a sandbox, `None` if there is no such file or folder; raise `SkillError` if it fails."""
+    try:
+        return await asked
+    except FileMissing:
+        return None
+    except Exception as error:  # a sandbox of the user's may raise anything, and a skill must not stop a session
+        raise SkillError(described(error)) from error
+
+
+def in_prompt(skills: Skills) -> str | None:
+    """Return the section of the system prompt that lists *skills*; `None` if there are none."""
+    if not skills.found:
+        return None
+    lines = "\n".join(f"- {skill.name}: {skill.description}" for skill in skills.found)
+    return (
+        "Skills are instructions for kinds of tasks. If a task is of one of these kinds, first read its skill with the "
+        f"tool `read_skill`, and follow it.\n\n{lines}"
+    )
+
+
+def in_words(left_out: Sequence[LeftOut], most: int) -> str:
+    """Return *left_out* as text for a log, *most* of them at most."""
+    told = "; ".join(f"{shown(each.path)}: {each.why}" for each in left_out[:most])
+    return told if len(left_out) <= most else f"{told}; and {len(left_out) - most} more"

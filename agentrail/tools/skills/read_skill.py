@@ -1,0 +1,108 @@
+"""The tool `read_skill`: the full text of a skill, and the files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+from agentrail.ports.sandbox import Sandbox
+from agentrail.ports.tool import Tool, ToolContext
+from agentrail.tools.builtin.file_lines import lines_of
+from agentrail.tools.builtin.workspace import refuse, sandbox_of, told
+from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills
+from agentrail.tools.skills.given_paths import is_outside
+from agentrail.tools.skills.skill import NAME, Skill
+from agentrail.values.foreign import shown
+from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.tools import EffectClass, Ok, ToolSpec, ok
+
+MOST_LINES: Final = 2000
+"""The most lines of a file that one call returns."""
+
+MOST_FILES: Final = 50
+"""The most files beside a `SKILL.md` that are named."""
+
+_DESCRIPTION: Final = (
+    "Read a skill: instructions for one kind of task, as your prompt lists them. Without a name, list the skills that "
+    "there are now."
+)
+
+_TAKES: Final = freeze_object(
+    {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "maxLength": 64, "description": "Name of the skill; leave it out for a list."},
+            "path": {"type": "string", "maxLength": 1000, "description": f"A file of the skill, instead of {FILE}."},
+            "offset": {"type": "integer", "minimum": 1, "maximum": 2**31, "description": "The first line, from 1."},
+        },
+        "additionalProperties": False,
+    }
+)
+
+
+class ReadSkill:
+    """The tool `read_skill` of a session with *folders*; *outside* has a sandbox for each folder of this machine."""
+
+    def __init__(self, folders: Sequence[str], outside: Mapping[str, Sandbox]) -> None:
+        self._folders = folders
+        self._outside = outside
+        self.spec = ToolSpec(
+            "read_skill",
+            _DESCRIPTION,
+            _TAKES,
+            timeout=30,
+            effect=EffectClass.PURE,
+            subject=("name", "path", "offset"),
+            requires=frozenset({"files"}),
+        )
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
+        """Return the text of the skill as it is now: the file may have changed since the session began."""
+        name, path, offset = args.get("name", ""), args.get("path", FILE), args.get("offset", 1)
+        places = places_of(self._folders, sandbox_of(ctx), self._outside)
+        with told():
+            if not name:
+                return ok(_listed((await find_skills(places)).found))
+            found = await find_skill(places, str(name)) if NAME.fullmatch(str(name)) else None
+            if found is None:
+                refuse(f"there is no skill {shown(name)}; {_listed((await find_skills(places)).found)}")
+            return await _text_of(*found, str(path), cast("int", offset))
+
+
+def skill_tools(folders: Sequence[str], outside: Mapping[str, Sandbox]) -> tuple[Tool, ...]:
+    """Return the tool with which a session reads the skills in *folders*; none if there are no folders."""
+    return (ReadSkill(folders, outside),) if folders else ()
+
+
+def places_of(folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sandbox]) -> tuple[SkillFolder, ...]:
+    """Return *folders* with the sandbox of each: that of the session, or that of a folder of this machine."""
+    return tuple(
+        SkillFolder(outside[name], ".", name) if is_outside(name) else SkillFolder(sandbox, name, name)
+        for name in folders
+    )
+
+
+def _listed(skills: Sequence[Skill]) -> str:
+    lines = "\n".join(f"- {skill.name}: {skill.description}" for skill in skills)
+    return f"the skills are:\n{lines}" if lines else "there are no skills"
+
+
+async def _text_of(place: SkillFolder, skill: Skill, path: str, offset: int) -> Ok:
+    """Return lines of a file of *skill*; with the beginning of its `SKILL.md` also the names of its other files."""
+    if path.startswith("/") or ".." in path.split("/"):
+        refuse(f"{shown(path)} leads out of the skill; give a path relative to its folder")
+    folder = f"{place.path}/{skill.name}"
+    found = await lines_of(place.sandbox, f"{folder}/{path}", offset, MOST_LINES)
+    if not found.lines and found.known:
+        refuse(f"{shown(path)} has {found.known} lines, so there is no line {offset}; use a smaller `offset`")
+    notes = [] if found.is_whole else [f"[there is more: go on with `offset` {found.last + 1}]"]
+    if path == FILE and offset == 1:
+        there = await place.sandbox.glob("**", folder, limit=MOST_FILES + 2)
+        prefix = "".join(f"{part}/" for part in folder.split("/") if part not in {"", "."})
+        named = [entry.path.removeprefix(prefix) for entry in there.entries]
+        if beside := [name for name in named if name != FILE]:
+            more = ", …" if len(beside) > MOST_FILES else ""
+            notes.append(f"[its files, to be read with `path`: {', '.join(beside[:MOST_FILES])}{more}]")
+        if place.path == place.name:
+            notes.append(f"[its folder: {folder}]")
+    return ok("\n\n".join(("\n".join(found.lines), *notes)))

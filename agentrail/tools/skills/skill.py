@@ -1,0 +1,118 @@
+"""`Skill`: what the front matter of a `SKILL.md` says, in the public Agent Skills format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from agentrail.tools.skills.front_matter import Field, FrontMatterError, front_matter
+from agentrail.values.content import MAX_MEMORY
+from agentrail.values.foreign import shown
+from agentrail.values.value import Value
+
+MAX_SKILL: Final = MAX_MEMORY
+"""The most bytes of a `SKILL.md`."""
+
+MAX_DESCRIPTION: Final = 1024
+"""The most characters of a skill's description."""
+
+MAX_COMPATIBILITY: Final = 500
+"""The most characters of what a skill says it needs."""
+
+NAME: Final = re.compile(r"(?!.{65})[a-z0-9]+(?:-[a-z0-9]+)*")
+"""Pattern of the names that a skill may have."""
+
+_TOOL: Final = re.compile(r"[^\s,()]+(?:\([^()]*\))?")
+
+
+class Skill(Value):
+    """A skill: instructions for one kind of task, in a folder with a `SKILL.md`."""
+
+    name: str
+    """Name of the skill, and of its folder."""
+    description: str
+    """What the skill is for, on one line: by this the model chooses it."""
+    folder: str
+    """The folder of the skill, as the specification names the folder around it."""
+    license: str = ""
+    """The licence, as the skill names it."""
+    compatibility: str = ""
+    """What the skill says that it needs."""
+    allowed_tools: tuple[str, ...] = ()
+    """The tools that the skill says it uses. They are no permission: a skill cannot approve its own calls."""
+    metadata: tuple[tuple[str, str], ...] = ()
+    """Further facts, as pairs of key and text."""
+
+
+class SkillError(ValueError):
+    """A `SKILL.md` is not valid."""
+
+
+def skill_of(folder: str, data: bytes, size: int) -> Skill:
+    """Return the skill in *folder*, whose `SKILL.md` has *size* bytes and begins with *data*; raise `SkillError`."""
+    if size > MAX_SKILL:
+        message = f"its SKILL.md has {size} bytes, and may have {MAX_SKILL}; move parts of it to files beside it"
+        raise SkillError(message)
+    try:
+        fields = front_matter(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        message = f"its SKILL.md is no text in UTF-8: byte {error.start + 1} does not fit"
+        raise SkillError(message) from error
+    except FrontMatterError as error:
+        raise SkillError(str(error)) from error
+    name = _text(fields, "name")
+    if NAME.fullmatch(name) is None:
+        message = f"its name is {shown(name)}; a name has 1 to 64 letters a-z, digits and single hyphens between them"
+        raise SkillError(message)
+    if name != (here := folder.rstrip("/").rpartition("/")[2]):
+        message = f"its name is `{name}`, and its folder {shown(here)}; give both the same name"
+        raise SkillError(message)
+    description = " ".join(_text(fields, "description").split())
+    if not description:
+        message = "it has no description, by which the model chooses it; write `description: …`"
+        raise SkillError(message)
+    return Skill(
+        name,
+        _of_length("description", description, MAX_DESCRIPTION),
+        folder,
+        _text(fields, "license").strip(),
+        _of_length("compatibility", _text(fields, "compatibility").strip(), MAX_COMPATIBILITY),
+        _tools(fields.get("allowed-tools", "")),
+        _metadata(fields.get("metadata", "")),
+    )
+
+
+def _text(fields: Mapping[str, Field], key: str) -> str:
+    """Return the text under *key*, empty if it is missing."""
+    found = fields.get(key, "")
+    if not isinstance(found, str):
+        message = f"its {key} is no text"
+        raise SkillError(message)
+    return found
+
+
+def _of_length(key: str, text: str, most: int) -> str:
+    if len(text) > most:
+        message = f"its {key} has {len(text)} characters, and may have {most}"
+        raise SkillError(message)
+    return text
+
+
+def _tools(found: Field) -> tuple[str, ...]:
+    """Return the names of tools, which are a list, or a text with spaces or commas between them."""
+    if isinstance(found, str):
+        return tuple(_TOOL.findall(found))
+    if isinstance(found, Mapping):
+        message = "its allowed-tools are no list of names"
+        raise SkillError(message)
+    return found
+
+
+def _metadata(found: Field) -> tuple[tuple[str, str], ...]:
+    if isinstance(found, Mapping):
+        return tuple(found.items())
+    if found:
+        message = "its metadata are no texts by key"
+        raise SkillError(message)
+    return ()
