@@ -35,7 +35,7 @@ from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.certificates import tls_context
 from agentrail.host.http11.http_server import HttpServer
-from agentrail.host.http11.listening import Address, Tcp, UnixSocket
+from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket, inherited
 from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.plugins.host_plugin import HostPlugin, name_of
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
@@ -130,6 +130,7 @@ class Host:
         host: str = "127.0.0.1",
         *,
         unix: Path | None = None,
+        descriptor: int | None = None,
         tls: tuple[Path, Path] | None = None,
         hosts: Sequence[str] = (),
         origins: Sequence[str] = (),
@@ -137,14 +138,22 @@ class Host:
         """Serve until the `async with` is left; then requests end, plugins stop, and sessions are parked.
 
         *tls* are the files of a certificate with its chain and of its key, as PEM; a *unix* socket takes none.
+        *descriptor* is that of a listening socket which another process has opened, in place of an address.
         *hosts* are names under which the host is reached besides this address, *origins* those of pages of other sites
         that may use it. Without an authenticator, only this machine can reach it.
         """
         if unix is not None and tls is not None:
             raise BadChoice("tls", tls, NO_TLS)
+        context = None if tls is None else tls_context(*tls)
+        address: Address = Tcp(host, port, context) if unix is None else UnixSocket(unix)
+        if descriptor is not None:
+            address = inherited(descriptor, context)
+            host = address.host or LOOPBACK[0]
         authenticator, fragment = self._authenticator, ""
         if authenticator is None:
             if unix is None and host not in LOOPBACK:
+                if isinstance(address, Inherited):
+                    address.socket.close()
                 raise BadChoice("host", host, NEEDS_KEYS)
             authenticator = token = LocalToken()
             fragment = f"/{token.fragment}"
@@ -153,8 +162,6 @@ class Host:
             origins=frozenset(origins),
             https=tls is not None,
         )
-        context = None if tls is None else tls_context(*tls)
-        address: Address = Tcp(host, port, context) if unix is None else UnixSocket(unix)
         async with self.opened(authenticator) as opened, sheltered() as nursery:
             application = opened.application
             server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,6 +30,9 @@ PORT: Final = 8765
 PARKING: Final = 10.0
 """The most seconds from the end of the last turn to that of the program: sessions are parked, and plugins stopped."""
 
+FIRST_DESCRIPTOR: Final = 3
+"""The first descriptor that systemd passes on."""
+
 KINDS: Final = (Host, Profile, SessionSpec)
 """What a file may have, in the order in which it is looked for."""
 
@@ -50,6 +54,7 @@ class ServeOptions:
     host: str
     port: int
     unix: Path | None
+    descriptor: int | None
     tls: tuple[Path, Path] | None
     journal: Path | None
     keys: Path | None
@@ -81,6 +86,7 @@ async def _serve(host: Host, said: str, options: ServeOptions) -> int:
             options.port,
             options.host,
             unix=options.unix,
+            descriptor=options.descriptor,
             tls=options.tls,
             hosts=options.names,
             origins=options.origins,
@@ -112,6 +118,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
     parser.add_argument("--host", default="127.0.0.1", help="the address (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=PORT, help=f"the port; 0: any (default: {PORT})")
     parser.add_argument("--unix", type=Path, metavar="PATH", help="a unix socket, in place of a port")
+    parser.add_argument("--descriptor", type=int, metavar="N", help="a socket that listens already, in place of a port")
     parser.add_argument("--tls", type=Path, nargs=2, metavar=("CERT", "KEY"), help="a certificate, and its key: PEM")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
@@ -123,6 +130,9 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         parser.error(f"there is no file {text!r}")
     if given.unix and given.tls:
         parser.error("--tls is for a port: only this machine can reach a socket")
+    descriptor = _activated(parser.error) if given.descriptor is None else given.descriptor
+    if given.unix and descriptor is not None:
+        parser.error("--unix is an address, and a socket that listens has one; give one of them")
     file = Path(text) if text else None
     return ServeOptions(
         file,
@@ -130,12 +140,23 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         given.host,
         given.port,
         given.unix,
+        descriptor,
         None if given.tls is None else (given.tls[0], given.tls[1]),
         given.journal,
         given.keys,
         tuple(given.name),
         tuple(given.origin),
     )
+
+
+def _activated(refuse: Callable[[str], object]) -> int | None:
+    """Return the descriptor of the socket that systemd has opened for this process; `None` if there is none."""
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        return None
+    count = os.environ.get("LISTEN_FDS")
+    if count != "1":
+        refuse(f"systemd gives {count} sockets, and one is served; give its unit one `ListenStream=`")
+    return FIRST_DESCRIPTOR
 
 
 def found(options: ServeOptions) -> tuple[Host, str]:

@@ -1,4 +1,4 @@
-"""Where a server listens: `Tcp`, with TLS or without, and `UnixSocket`."""
+"""Where a server listens: `Tcp`, with TLS or without, `UnixSocket`, and `Inherited`, a socket of another process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import stat
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import trio
 from attrs import frozen
@@ -27,8 +27,11 @@ LOCK_AGAIN: Final = 0.01
 
 ANOTHER_PORT: Final = "choose another address or port"
 ANOTHER_PATH: Final = "choose another path, in a folder of your own"
+ANOTHER_DESCRIPTOR: Final = "give the number of a stream socket that listens; systemd counts from 3"
 NO_PORT: Final = "there is no such port"
 NO_SOCKET: Final = "a file that is no socket is there"
+NO_LISTENER: Final = "nothing listens there"
+NO_STREAM: Final = "it is no stream socket"
 LIVING: Final = "another program listens there"
 
 
@@ -48,7 +51,21 @@ class UnixSocket:
     path: Path
 
 
-Address: TypeAlias = Tcp | UnixSocket
+@frozen
+class Inherited:
+    """A listening *socket* that another process has opened, and may give to a third one when this one ends."""
+
+    socket: socket.socket
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def host(self) -> str:
+        """Its address; empty for a unix socket."""
+        name: object = self.socket.getsockname()
+        return str(cast("tuple[object, ...]", name)[0]) if isinstance(name, tuple) else ""
+
+
+Address: TypeAlias = Tcp | UnixSocket | Inherited
 
 Listener: TypeAlias = trio.SocketListener | trio.SSLListener[trio.SocketStream]
 
@@ -74,6 +91,11 @@ async def opened(address: Address) -> AsyncGenerator[Listening]:
             finally:
                 for one in listeners:
                     one.socket.close()
+        case Inherited():
+            try:
+                yield _inherited(address)
+            finally:
+                address.socket.close()
         case UnixSocket(path):
             listener = await _unix(path)
             made = _identity(path)
@@ -99,6 +121,29 @@ async def _tcp(address: Tcp) -> list[trio.SocketListener]:
             one.socket.close()
         del listeners[1:]
     return listeners
+
+
+def inherited(descriptor: int, tls: ssl.SSLContext | None = None) -> Inherited:
+    """Return the socket that this process got as *descriptor*; raise `CannotListen` if it is none that listens."""
+    named = f"descriptor {descriptor}"
+    try:
+        found = socket.socket(fileno=descriptor)
+    except (OSError, ValueError, OverflowError) as error:
+        raise CannotListen(named, str(error), ANOTHER_DESCRIPTOR) from error
+    is_stream = found.type == socket.SOCK_STREAM
+    if not is_stream or not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        found.detach()  # it is not ours to close
+        raise CannotListen(named, NO_LISTENER if is_stream else NO_STREAM, ANOTHER_DESCRIPTOR)
+    found.set_inheritable(False)
+    return Inherited(found, tls)
+
+
+def _inherited(address: Inherited) -> Listening:
+    name: object = address.socket.getsockname()
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(address.socket))
+    if not isinstance(name, tuple):
+        return Listening(f"unix:{name!s}", 0, (listener,))
+    return _listening(Tcp(address.host, 0, address.tls), [listener])
 
 
 def _listening(address: Tcp, listeners: list[trio.SocketListener]) -> Listening:
