@@ -26,6 +26,7 @@ from agentrail.ports.web import Web
 from agentrail.runtime.resources import SectionFiles, SessionCode, SharedSurroundings
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.delegating import task_tools
+from agentrail.tools.builtin.messaging import message_send
 from agentrail.values.foreign import named, seconds
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.meter import Meter
@@ -97,8 +98,9 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     """Return the tools of *spec* by name, except those of tool sources; raise `ToolExists` if two have one name."""
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
+    talk = any(given is message_send for agent in spec.agents.values() for given in agent.tools)
     made = (
-        *task_tools(described, seconds(spec.max_agent_seconds) or 0.0),
+        *task_tools(described, seconds(spec.max_agent_seconds) or 0.0, talk=talk),
         *_skill_tools(spec),
     )
     for given in (*spec.tools, *made):

@@ -15,7 +15,15 @@ from agentrail.errors.broken import (
     ReplayDiffers,
     StateNotStorable,
 )
-from agentrail.errors.children import BadSupervisor, ChildExists, EndedTooOften, NotReady, UnknownChild, UnknownTask
+from agentrail.errors.children import (
+    BadSupervisor,
+    ChildExists,
+    EndedTooOften,
+    NotReady,
+    TaskDone,
+    UnknownChild,
+    UnknownTask,
+)
 from agentrail.errors.infrastructure import (
     BadArchive,
     BadJournal,
@@ -335,6 +343,7 @@ __all__ = [
     "SupervisorClosed",
     "SupervisorFailed",
     "SupervisorStuck",
+    "TaskDone",
     "TooManyFiles",
     "TooManyLabels",
     "TooManyRequests",

@@ -69,3 +69,14 @@ class UnknownTask(UsageError):
     def among(cls, child: str, there: Iterable[str]) -> UnknownTask:
         """Return an error that lists the known sub-agents."""
         return cls(child, listed(there))
+
+
+class TaskDone(UsageError):
+    """A message came too late: the sub-agent has given its answer."""
+
+    wording = (
+        "the task of `{0}` is done, so it reads no messages; take its answer, and give a new task if more is to do"
+    )
+
+    def __init__(self, child: str) -> None:
+        super().__init__(child)

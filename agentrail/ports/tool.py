@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
-from agentrail.ports.agents import Agents
+from agentrail.ports.agents import Agents, Peers
 from agentrail.ports.jobs import Jobs
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.web import Web
@@ -119,6 +119,9 @@ class ToolContext:
     """The sections of the layer `memory`: contents of memory files, by path."""
     past: Past | None = None
     """All messages of the session; set in each call of a session, `None` only in calls by a program."""
+    peers: Peers | None = None
+    """The sub-agents to which the session may write; set in each call of a session, `None` only in calls by a program.
+    """
 
     @in_brackets
     def __repr__(self) -> str:

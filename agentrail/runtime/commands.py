@@ -171,10 +171,10 @@ def _bytes(part: Part) -> int:
             return weight(data)
 
 
-def subagents_of(subagents: Subagents | None, child: str) -> Subagents:
+def subagents_of(subagents: Subagents | None, *children: str) -> Subagents:
     """Return the sub-agents of a session; raise `UnknownTask` if it can have none."""
     if subagents is None:
-        raise UnknownTask.among(child, ())
+        raise UnknownTask.among(", ".join(map(str, children)), ())
     return subagents
 
 

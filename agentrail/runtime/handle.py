@@ -174,12 +174,7 @@ class SessionHandle:
         await self._decide(sent.ApproveSent(approval_id, edited, always, auto_resume), approval_id, command)
 
     async def reject(
-        self,
-        approval_id: str,
-        reason: str | None = None,
-        *,
-        auto_resume: bool = False,
-        command: str | None = None,
+        self, approval_id: str, reason: str | None = None, *, auto_resume: bool = False, command: str | None = None
     ) -> None:
         """Reject a held call: it gets an error result with the *reason*."""
         await self._decide(sent.RejectSent(approval_id, reason, auto_resume), approval_id, command)
@@ -321,6 +316,15 @@ class SessionHandle:
     async def task_result(self, child: str) -> Ok | Err:
         """Wait for the answer of a sub-agent and return it."""
         return await commands.subagents_of(self._session.ties.subagents, child).result(child)
+
+    async def wait_tasks(self, *children: str, every: bool = True, seconds: float = 300.0) -> Mapping[str, Ok | Err]:
+        """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
+        subagents = commands.subagents_of(self._session.ties.subagents, *children)
+        return await subagents.wait(None, children, seconds, every=every)
+
+    async def message_task(self, child: str, text: str, *, command: str | None = None) -> None:
+        """Send a message to a running sub-agent, which gets it before its next request; its work goes on."""
+        await commands.subagents_of(self._session.ties.subagents, child).tell(command, child, text, self._caller.who)
 
     async def cancel_task(self, child: str) -> None:
         """Stop a sub-agent, and wait until all of it has ended; its records stay in the journal."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentrail.tools.bounds import Pattern as Pattern
     from agentrail.tools.bounds import Range as Range
     from agentrail.tools.builtin import standard_tools as standard_tools
+    from agentrail.tools.builtin.messaging import message_tools as message_tools
     from agentrail.tools.declaring import make_spec as make_spec
     from agentrail.tools.function import FunctionTool as FunctionTool
     from agentrail.tools.function import SyncTool as SyncTool
@@ -61,6 +62,7 @@ _HOMES = {
     "as_tool": "agentrail.tools.as_tool",
     "err": "agentrail.values.tools",
     "make_spec": "agentrail.tools.declaring",
+    "message_tools": "agentrail.tools.builtin.messaging",
     "ok": "agentrail.values.tools",
     "standard_tools": "agentrail.tools.builtin",
     "tool": "agentrail.tools.function",

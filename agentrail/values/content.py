@@ -128,6 +128,11 @@ def in_words(part: Part) -> str:
     return "(an image)" if isinstance(part, Image) else text_of((part,))
 
 
+def quoted(text: str) -> str:
+    """Return *text* with `> ` before each line, so that none of its lines can pass for one of somebody else."""
+    return "\n".join(f"> {line}" for line in text.splitlines())
+
+
 def as_parts(given: str | Iterable[Part]) -> tuple[Part, ...]:
     """Return *given* as a tuple of parts; a text becomes one part."""
     try:

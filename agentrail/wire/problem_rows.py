@@ -102,6 +102,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.WrongDecision: Row(409, "use the call that fits: approve and reject for calls, respond for questions"),
     errors.NoFamily: Row(409),
     errors.Busy: Row(409),
+    errors.TaskDone: Row(409),
     errors.IllegalInput: Row(409, _SEE),
     errors.CommandConflict: Row(409, "use a new `Idempotency-Key` for each command"),
     errors.SessionExists: Row(409, "use another name, or prompt the session that is there", "the name is taken"),

@@ -5,9 +5,9 @@ from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Refuse
 from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, ToolRaised, ToolStopped
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Phase, Prompt
+from agentrail.core.vocabulary.state import AskedBy, Phase, Prompt, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
-from agentrail.errors import QueueFull, SteeringQueueFull
+from agentrail.errors import QueueFull, SteeringQueueFull, TaskDone
 from agentrail.hooks.actions import Abort, Answered, Ask, CallService, Continue, Intervene
 from agentrail.hooks.moments import Hook
 from agentrail.values.content import Text
@@ -339,3 +339,75 @@ def test_a_steering_text_is_one_prompt_in_an_idle_session() -> None:
     bench.send(SteerSent("hello", "now"))
     assert bench.got[-1].step.answer == Accepted("p1", "started")
     assert PromptQueued("p1", "hello", 1) not in bench.got[-1].events
+
+
+# Messages, which stop nothing
+
+
+def message(bench: Bench, text: str = "and this") -> None:
+    bench.send(SteerSent(text, "now", message=True, asked_by=("alice",)))
+
+
+def test_a_message_waits_for_the_next_request_and_stops_no_call() -> None:
+    bench = executing(call("edit", path="a"))
+    waiting = Steering("s4", "and this", AskedBy(("alice",)))
+    bench.send(SteerSent("and this", "now", message=True, asked_by=("alice",))).expect_only(
+        answer=Accepted("s4", "queued", 1),
+        ids=1,
+        events=[SteeringReceived("s4", "and this", "queued")],
+        rulings=ruled("before_steering"),
+        steering=(waiting,),
+    )
+    bench.returns("c3")
+    assert SteeringApplied(("s4",), 1) in bench.got[-1].events
+    assert bench.state.asked_by == ("alice",)
+
+
+def test_a_message_cuts_neither_a_stream_nor_the_pause_before_a_retry() -> None:
+    for bench in (streaming(), running()):
+        phase = bench.state.phase
+        message(bench)
+        assert bench.got[-1].step.effects == ()
+        assert bench.state.phase is phase
+        assert [text.text for text in bench.state.steering] == ["and this"]
+
+
+def test_a_message_waits_with_a_turn_that_waits_for_a_person() -> None:
+    bench = executing(call("edit", path="a"), plugins=(holds("edit", timeout=120.0),))
+    assert bench.state.resting
+    message(bench)
+    assert bench.state.resting
+    assert [held.call_id for held in bench.state.waiting_calls] == ["c3"]
+    assert [text.text for text in bench.state.steering] == ["and this"]
+
+
+def test_a_message_that_comes_when_the_task_is_done_is_refused() -> None:
+    bench = idle()
+    before = bench.state
+    message(bench)
+    assert bench.got[-1].step.answer == Refused.of(TaskDone(before.session_id))
+    assert bench.state == before
+
+
+def test_a_message_during_the_last_hook_of_a_turn_is_refused() -> None:
+    bench = streaming(plug("A", after_turn=Ask(CallService("x"))))
+    bench.answers("that is all")
+    assert bench.state.turn is not None
+    assert bench.state.turn.ended == "finished"
+    message(bench)
+    assert bench.got[-1].step.answer == Refused.of(TaskDone(bench.state.session_id))
+
+
+def test_a_message_while_the_prompt_is_taken_joins_its_turn() -> None:
+    bench = idle(plug("A", before_prompt=Ask(CallService("x"))))
+    bench.prompt("hello")
+    assert bench.state.taking is not None
+    message(bench)
+    assert [text.text for text in bench.state.steering] == ["and this"]
+
+
+def test_a_plugin_rules_on_a_message_too() -> None:
+    bench = streaming(plug("A", before_steering=Abort("no")))
+    message(bench)
+    assert bench.got[-1].events == [SteeringReceived("s3", "and this", "rejected_plugin", "no")]
+    assert bench.state.steering == ()

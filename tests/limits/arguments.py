@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.ports.sandbox import Execution, Output
 from agentrail.tools import validator_for
-from agentrail.tools.builtin import delegating
+from agentrail.tools.builtin import delegating, messaging
 from agentrail.tools.builtin.shell import HEAD, TAIL, _told_output
 from agentrail.values.json import freeze_object
 from agentrail.values.tools import ToolSpec
@@ -17,7 +17,14 @@ from tests.limits import scene
 from tests.tools.builtin.rig import TOOLS
 
 SPECS: Final[Mapping[str, ToolSpec]] = {name: tool.spec for name, tool in TOOLS.items()} | {
-    tool.spec.name: tool.spec for tool in (delegating.task_result, delegating.task_cancel)
+    tool.spec.name: tool.spec
+    for tool in (
+        delegating.task_result,
+        delegating.task_cancel,
+        delegating.task_wait,
+        delegating.task_send,
+        messaging.message_send,
+    )
 }
 
 Made = Callable[[int], Mapping[str, object]]
@@ -25,6 +32,9 @@ Made = Callable[[int], Mapping[str, object]]
 ARGUMENTS: Final[Mapping[str, tuple[int, Made]]] = {
     "delegating.task_result.task.max(200)": (200, lambda size: {"task": "x" * size}),
     "delegating.task_cancel.task.max(200)": (200, lambda size: {"task": "x" * size}),
+    "delegating.task_wait.tasks.max(200)": (200, lambda size: {"tasks": ["x" * size]}),
+    "delegating.task_send.task.max(200)": (200, lambda size: {"task": "x" * size, "message": "x"}),
+    "messaging.message_send.to.max(200)": (200, lambda size: {"to": "x" * size, "message": "x"}),
     "read_file.read_file.offset.le(9007199254740992)": (2**53, lambda size: {"path": "a", "offset": size}),
     "read_file.read_file.limit.le(2000)": (2000, lambda size: {"path": "a", "limit": size}),
     "search.grep.pattern.max(1000)": (1000, lambda size: {"pattern": "x" * size}),

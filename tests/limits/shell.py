@@ -109,7 +109,7 @@ async def records_without_a_snapshot(count: int) -> bool:
     return not first
 
 
-@scene("runtime.supervision.subagents.MAX_KEPT")
+@scene("runtime.supervision.task_runs.MAX_KEPT")
 async def tasks_that_have_ended(count: int) -> bool:
     async with open_world() as world:
         wanted = [task("finder", background=True) for _ in range(count)]

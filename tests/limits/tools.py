@@ -40,8 +40,9 @@ from agentrail.runtime.shared.collector import FewerCollections, fewer_full_coll
 from agentrail.runtime.work import compacting
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.tools import validator_for
-from agentrail.tools.builtin.delegating import TaskTool
+from agentrail.tools.builtin.delegating import TaskTool, task_send, task_wait
 from agentrail.tools.builtin.editing import _pairs, nearest
+from agentrail.tools.builtin.messaging import message_send
 from agentrail.tools.builtin.shell import _told_output
 from agentrail.tools.json_schema import explain, regex, regex_parser, validation
 from agentrail.tools.json_schema.regex import Regex
@@ -172,6 +173,28 @@ def characters_of_a_task(size: int) -> bool:
     tool = TaskTool({"finder": "Finds."}, 1.0)
     args = freeze_object({"agent": "finder", "description": "x" * size, "prompt": "go"})
     return validator_for(tool.spec)(args) is None
+
+
+@scene("tools.builtin.delegating.MAX_PEERS")
+def tasks_beside_a_new_one(count: int) -> bool:
+    tool = TaskTool({"finder": "Finds."}, 1.0, talk=True)
+    args = freeze_object({"agent": "finder", "description": "x", "prompt": "go", "peers": ["p.c3"] * count})
+    return validator_for(tool.spec)(args) is None
+
+
+@scene("tools.builtin.delegating.MAX_TASKS")
+def tasks_that_one_call_waits_for(count: int) -> bool:
+    return validator_for(task_wait.spec)(freeze_object({"tasks": ["p.c3"] * count})) is None
+
+
+@scene("tools.builtin.messaging.MAX_MESSAGE")
+def characters_of_a_message(size: int) -> bool:
+    return validator_for(message_send.spec)(freeze_object({"to": "p.c3", "message": "x" * size})) is None
+
+
+@scene("tools.builtin.messaging.MAX_MESSAGE")
+def characters_of_a_message_below(size: int) -> bool:
+    return validator_for(task_send.spec)(freeze_object({"task": "p.c3", "message": "x" * size})) is None
 
 
 @scene("values.tools.ToolSpec.max_result_chars", 30_000)

@@ -12,7 +12,7 @@ from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.ports.journal import Claim, Journal, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.supervision import subagents
+from agentrail.runtime.supervision import task_runs
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Scripted
 from agentrail.values.events import SubagentEnd, SubAgentEvent, SubagentStart
@@ -123,7 +123,7 @@ async def test_however_many_records_are_read_at_once_a_task_goes_on(more: int, m
         await trio.sleep(0.5)
     there = len(await journal.read("p.c3", 0, 10_000))
     assert there > 2
-    monkeypatch.setattr(subagents, "PAGE", there + more)
+    monkeypatch.setattr(task_runs, "PAGE", there + more)
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("p", spec())
         await over(session)

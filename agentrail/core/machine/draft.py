@@ -6,7 +6,7 @@ from typing import Final
 
 from agentrail.core.prompt_prefix import altered_form, altered_section, noted, switching
 from agentrail.core.system_prompt import memory_of, pairs_of
-from agentrail.core.vocabulary.commands import Answer, Refused
+from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.options import Spare
@@ -59,7 +59,7 @@ class StepDraft:
         "response",
         "rulings",
         "s",
-        "steer_now",
+        "steer",
         "steered",
         "subjects",
         "timed",
@@ -85,9 +85,9 @@ class StepDraft:
         self.events: list[Envelope] = []
         self.rulings: list[Ruling] = []
         self.answer: Answer | None = None
+        self.steer: SteerSent | None = None
         self.steered: Steering | None = None
         self.meter: Meter | None = None
-        self.steer_now = False
         self.partial = partial
         self.response: AssistantMessage | None = None
         self.subjects: tuple[str, dict[str, int]] | None = None

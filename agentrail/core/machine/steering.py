@@ -7,8 +7,8 @@ from agentrail.core.machine.endings import RETRY_TIMER, cut_request
 from agentrail.core.machine.prompts import accept
 from agentrail.core.machine.tool_results import skip_for_steering
 from agentrail.core.vocabulary import commands
-from agentrail.core.vocabulary.state import Phase, Steering
-from agentrail.errors import PluginRefused, SteeringQueueFull
+from agentrail.core.vocabulary.state import AskedBy, Phase, Steering
+from agentrail.errors import PluginRefused, SteeringQueueFull, TaskDone
 from agentrail.hooks.moments import BeforeSteering, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
@@ -18,9 +18,15 @@ from agentrail.values.messages import Origin, UserMessage
 
 
 def on_steer(w: StepDraft, sent: commands.SteerSent) -> None:
-    """Take a steering text and ask the plugins about it; with no turn open it is a prompt."""
+    """Take a steering text and ask the plugins about it; with no turn open it is a prompt.
+
+    A message never is: it waits with a turn that rests, and is refused once the task of its receiver is done.
+    """
     s = w.s
-    if s.phase is Phase.IDLE:
+    if sent.message and not _is_at_work(w):
+        w.refuse(TaskDone(s.session_id))
+        return
+    if s.phase is Phase.IDLE and not sent.message:
         accept(w, (Text(sent.text),), asked=w.asked)
         return
     w.partial = sent.partial  # kept if this step aborts the turn, also for a text that is refused
@@ -30,10 +36,16 @@ def on_steer(w: StepDraft, sent: commands.SteerSent) -> None:
         w.emit(SteeringReceived(ref, sent.text, "rejected_full"))
         w.refuse(SteeringQueueFull(limit))
         return
-    w.steered = Steering(ref, sent.text, w.asked)
-    w.steer_now = sent.when == "now"
+    w.steered = Steering(ref, sent.text, AskedBy(sent.asked_by, w.request) if sent.message else w.asked)
+    w.steer = sent
     w.answer = commands.Accepted(ref, "queued", len(s.steering) + 1)
     w.next("before_steering", ref)
+
+
+def _is_at_work(w: StepDraft) -> bool:
+    """Whether a turn is open, or its prompt is being taken."""
+    turn = w.s.turn
+    return w.s.taking is not None if turn is None else turn.ended is None
 
 
 def begin_before_steering(w: StepDraft, _: str) -> Hook | None:
@@ -43,10 +55,14 @@ def begin_before_steering(w: StepDraft, _: str) -> Hook | None:
 
 
 def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
-    """Queue the text unless a plugin refused it; then skip calls that are not immune, or cut the request for `now`."""
+    """Queue the text unless a plugin refused it; then skip calls that are not immune, or cut the request for `now`.
+
+    A message stops nothing.
+    """
     s = w.s
     text, w.steered = w.steered, None
-    if text is None:
+    sent, w.steer = w.steer, None
+    if text is None or sent is None:
         return
     if ruling.verdict is Verdict.ABORT:
         w.emit(SteeringReceived(text.ref, text.text, "rejected_plugin", ruling.reason))
@@ -62,10 +78,12 @@ def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling)
         w.emit(Intervention(more, "before_steering"))
     s.steering = (*s.steering, text)
     w.emit(SteeringReceived(text.ref, text.text, "queued", None, gathered.replaced_by))
+    if sent.message:
+        return
     if s.phase is Phase.EXECUTING_TOOLS:
         skip_for_steering(w)
         w.next("advance_batch")
-    elif w.steer_now:
+    elif sent.when == "now":
         _cut_for_steering(w)
 
 

@@ -25,8 +25,9 @@ FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, UserResponded)
 def on_started(w: StepDraft, started: SubagentStarted) -> None:
     """Record and report a sub-agent that has started; stop it at once if the session is stopping."""
     s = w.s
-    s.subagents = (*s.subagents, Subagent(started.child, started.call_id, started.agent, started.background))
-    w.emit(SubagentStart(started.call_id, started.child, started.description, started.agent, started.background))
+    child, call_id, agent, said = started.child, started.call_id, started.agent, started.description
+    s.subagents = (*s.subagents, Subagent(child, call_id, agent, started.background, peers=started.peers))
+    w.emit(SubagentStart(call_id, child, said, agent, started.background, started.peers))
     if s.stopping is not None:
         stop_subagents(w)
 

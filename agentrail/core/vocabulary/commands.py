@@ -85,6 +85,10 @@ class SteerSent(Value, tag_field=TAG):
     """
     partial: Partial = NOTHING_YET
     """Text and usage of the running response, as received so far."""
+    message: bool = False
+    """Whether it is a message to a sub-agent at work: it stops nothing, and is refused if the task is done."""
+    asked_by: tuple[str, ...] = ()
+    """For a message: who asked for the turn of its sender."""
 
 
 When: TypeAlias = Literal["gap", "now"]

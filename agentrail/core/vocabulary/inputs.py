@@ -250,6 +250,8 @@ class SubagentStarted(Value, tag_field=TAG):
     """The sub-agent's task, in a few words."""
     background: bool = False
     """Whether the call returns at once instead of waiting for the sub-agent."""
+    peers: tuple[str, ...] = ()
+    """Session ids of the sub-agents with which it may exchange messages."""
 
 
 class SubagentReported(Value, tag_field=TAG):

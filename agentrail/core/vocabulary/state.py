@@ -249,6 +249,8 @@ class Subagent(Value):
     """Milliseconds left of the call's time limit while that is stopped; `None` while the limit runs."""
     rests: bool = False
     """Whether the sub-agent does not run after a recovery, until the paused turn goes on."""
+    peers: tuple[str, ...] = ()
+    """Session ids of the sub-agents with which it may exchange messages."""
 
 
 NOBODY: Final = PluginRow((), ())
@@ -337,8 +339,7 @@ class State(Draftable):
     @property
     def using(self) -> tuple[str, JsonObject]:
         """The model in use and its options: those of the open turn, else of the session."""
-        turn = self.turn
-        return (self.model, self.model_options) if turn is None else (turn.model, turn.options)
+        return (self.model, self.model_options) if self.turn is None else (self.turn.model, self.turn.options)
 
     @property
     def resting(self) -> bool:

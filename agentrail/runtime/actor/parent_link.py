@@ -11,11 +11,11 @@ import trio
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.core.vocabulary.state import Phase, State, Subagent
-from agentrail.errors import AgentrailError
+from agentrail.errors import AgentrailError, UnknownTask
 from agentrail.ports.agents import Task
 from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.replies import HeldCall, Outcome, told
-from agentrail.runtime.resources import Recipe, Subagents
+from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import tell
 from agentrail.values.events.envelope import Envelope, Event
@@ -45,11 +45,13 @@ class Link:
         "_used",
         "_waits",
         "base",
+        "beside",
         "task",
     )
 
-    def __init__(self, task: Task, post: Callable[[AnyInput], None]) -> None:
+    def __init__(self, task: Task, post: Callable[[AnyInput], None], beside: Subagents | None = None) -> None:
         self.task = task
+        self.beside = beside  # the sub-agents of the parent, until this one has ended
         self._post = post
         self._announced: Slot[None] = Slot()
         self._events: list[Event] = []
@@ -89,7 +91,7 @@ class Link:
     def announce(self) -> None:
         """Post `SubagentStarted` to the parent."""
         task = self.task
-        self._post(SubagentStarted(task.child, task.call_id, task.agent, task.description, task.background))
+        self._post(SubagentStarted(task.child, task.call_id, task.agent, task.description, task.background, task.peers))
         self._announced.settle(None)
 
     def _notice(self, event: Event) -> None:
@@ -154,6 +156,7 @@ class Link:
     def end(self, answer: Ok | Err) -> None:
         """Post the last report and the child's end with *answer*, if it was announced; nothing is posted after that."""
         self._ended = True
+        self.beside = None  # else each would hold the other, and only the garbage collector would free them
         if self._announced.settled:
             self._post(self.gathered())
             self._post(SubagentEnded(self.task.child, answer))
@@ -178,11 +181,13 @@ class Link:
 class Ties:
     """Links of a session to its parent and to its own sub-agents; either may be missing."""
 
-    __slots__ = ("__weakref__", "above", "subagents")
+    __slots__ = ("__weakref__", "_news", "_state", "above", "subagents")
 
     def __init__(self) -> None:
         self.above: Link | None = None
         self.subagents: Subagents | None = None
+        self._state: State | None = None
+        self._news: trio.Event | None = None
 
     @property
     def is_blank(self) -> bool:
@@ -220,11 +225,57 @@ class Ties:
             self.subagents.close()
 
     def tell(self, step: Step) -> None:
-        """Report a journaled step to the parent, and usage to sub-agents that share limits."""
+        """Report a journaled step to the parent, usage to sub-agents that share limits, and any news to `until`."""
+        if self.is_blank:
+            return
+        self._state = step.state
+        if step.state.steering:
+            self.notify()
         if self.subagents is not None:
             self.subagents.spread(step.state)
         if self.above is not None:
             self.above.tell(step)
+
+    # Messages
+
+    def peers(self) -> tuple[Task, ...]:
+        """Return the running sub-agents with which this one may exchange messages."""
+        above = self.above
+        return () if above is None or above.beside is None else above.beside.peers(above.task)
+
+    async def send(self, call_id: str, to: str, text: str) -> None:
+        """Send a message to one of the peers, once for each call; raise `UnknownTask` if *to* is none."""
+        above = self.above
+        if above is None or above.beside is None:
+            raise UnknownTask.among(to, ())
+        asked_by = () if self._state is None else self._state.asked_by
+        await above.beside.send(above.task, f"{above.task.child}/{call_id}", to, text, asked_by)
+
+    async def arrived(self, call_id: str, seconds: float) -> bool:
+        """Wait until a message has come; return `False` if none has *seconds* after the start of the call."""
+        above = self.above
+        if above is not None and above.beside is not None:
+            with trio.CancelScope(deadline=above.beside.deadline(self._state, call_id, seconds)):
+                await self.until(lambda: self.has_message)
+        return self.has_message
+
+    @property
+    def has_message(self) -> bool:
+        """Whether a message, or another text that steers, waits for the next request."""
+        return self._state is not None and bool(self._state.steering)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until *holds* returns `True`; it is called again when a message has come or a sub-agent has ended."""
+        while not holds():
+            if self._news is None:
+                self._news = trio.Event()
+            await self._news.wait()
+
+    def notify(self) -> None:
+        """Wake the tasks that wait in `until`."""
+        news, self._news = self._news, None
+        if news is not None:
+            news.set()
 
     def gone(self, error: AgentrailError) -> None:
         """Tell the link to the parent, if there is one, that the session is gone."""
@@ -241,17 +292,31 @@ log = logging.getLogger("agentrail.task")
 class Run:
     """One sub-agent at work, as its parent knows it: a task that starts, prompts and stops the child session."""
 
-    __slots__ = ("_ended", "answer", "asked_by", "comes_back", "link", "prompt", "recipe", "scope", "task")
+    __slots__ = (
+        "_ended",
+        "_listens",
+        "answer",
+        "asked_by",
+        "comes_back",
+        "has_form",
+        "link",
+        "prompt",
+        "scope",
+        "task",
+    )
 
-    def __init__(self, task: Task, prompt: str, recipe: Recipe, link: Link, asked_by: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, task: Task, prompt: str, link: Link, asked_by: tuple[str, ...] = (), *, has_form: bool = False
+    ) -> None:
         self.task = task
         self.asked_by = asked_by
         self.prompt = prompt
-        self.recipe = recipe
+        self.has_form = has_form
         self.link = link
         self.answer: Ok | Err = err("it was stopped before it had an answer")
         self.scope = trio.CancelScope()
         self._ended = trio.Event()
+        self._listens = trio.Event()
         self.comes_back = False
 
     @in_brackets
@@ -270,8 +335,17 @@ class Run:
         return self.task.but(status="failed" if isinstance(self.answer, Err) else "done")
 
     def end(self) -> None:
-        """Wake the tasks that wait in `wait_ended`."""
+        """Wake the tasks that wait in `wait_ended` and `wait_listens`."""
+        self._listens.set()
         self._ended.set()
+
+    def listens(self) -> None:
+        """Let messages through: the sub-agent has its prompt, and no message can overtake that any more."""
+        self._listens.set()
+
+    async def wait_listens(self) -> None:
+        """Wait until the sub-agent has its prompt, or has ended."""
+        await self._listens.wait()
 
     async def wait_ended(self) -> None:
         """Wait until the sub-agent and all of its own have ended."""

@@ -285,6 +285,7 @@ class Performer:
             self._ties.subagents,
             memory_of(state.sections),
             StoredPast(self._shared.journal, self._session_id),
+            self._ties,
         )
 
     def cancel_calls(self, effect: effects.CancelCalls) -> None:

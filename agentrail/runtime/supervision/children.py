@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Awaitable, Callable
+from contextvars import Context
+from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 import trio
@@ -20,6 +22,7 @@ from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.timers import Timers
 
 Service: TypeAlias = Callable[..., Awaitable[None]]
 """An async function that runs until it is cancelled; if it takes `task_status`, it reports itself when it is ready."""
@@ -297,3 +300,45 @@ def not_started(child: Child, error: BaseException | None) -> bool:
     if isinstance(child.body, SessionBody):  # a session can be used when its start is written to the journal
         return child.body.session.state.opening or isinstance(error, JournalUnavailable)
     return child.restarts == 0 and not child.ready.settled
+
+
+# Waking sessions
+
+A_MOMENT: Final = 0.001
+"""Seconds after which a clock that shows infinity is looked at again."""
+
+
+class Rouser(Protocol):
+    """Interface: the supervisor of a session."""
+
+    def rouse(self, child: Child) -> None:
+        """Restart the actor of a session that dozes or hibernates, because a message came."""
+        ...
+
+
+class Alarm:
+    """Callback that wakes a session without a task; kept small, as there may be very many."""
+
+    __slots__ = ("_child", "_context", "_node")
+
+    def __init__(self, node: Rouser, child: Child) -> None:
+        self._node = node
+        self._child = child
+        # The context variables of the task that ends here, so that the next one, and the tools that it starts, have
+        # the same; and not those of the caller whose letter it is:
+        # tests/runtime/test_dozing.py::test_tools_see_the_context_of_the_spawn_whoever_woke_the_session
+        context = trio.lowlevel.current_task().context
+        self._context = context if len(context) else None
+
+    def __call__(self) -> None:
+        """Wake the session."""
+        (self._context or Context()).run(self._node.rouse, self._child)
+
+
+def when_finite(timers: Timers, session_id: str, begin: Callable[[], None]) -> None:
+    """Call *begin* as soon as a user's clock does not show infinity: Trio would cancel its task at once."""
+    if trio.current_time() == math.inf:
+        again = partial(when_finite, timers, session_id, begin)
+        timers.set((session_id, "rouse"), timers.clock.after(A_MOMENT), again)
+    else:
+        begin()

@@ -13,7 +13,7 @@ from agentrail.core.supervision_rules import Policy
 from agentrail.core.vocabulary.commands import Answer, PromptSent, Refused
 from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import AgentrailError, Fenced, SessionNotAlive, SessionStored, UnknownTask
+from agentrail.errors import Fenced, SessionNotAlive, SessionStored
 from agentrail.ports.agents import Task
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Link, Run
@@ -22,8 +22,7 @@ from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.inbox.known_commands import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import HeldCall, Outcome, held_calls, told
-from agentrail.runtime.resources import Recipe
+from agentrail.runtime.inbox.replies import HeldCall, Outcome, held_calls
 from agentrail.runtime.shared.ids import MAX_ID
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Slot
@@ -31,75 +30,49 @@ from agentrail.runtime.shared.sanitize import Contained
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
 from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.supervisor import SupervisorNode
-from agentrail.values.content import Data, Text
-from agentrail.values.events.life import PromptReceived, SessionEnded
+from agentrail.runtime.supervision.task_runs import MAX_KEPT, TaskRuns, answered, introduced
+from agentrail.values.content import Text
 from agentrail.values.messages import AssistantMessage
-from agentrail.values.tools import Err, Ok, err, ok
+from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
 
-MAX_KEPT: Final = 32
-"""For how many background sub-agents that have ended the answers are kept in memory."""
-
 DIGEST_CHARS: Final = 16
-
-PAGE: Final = 1000
-"""How many records of a resumed sub-agent are read from the journal at once."""
-
-ANSWERED: Final = frozenset({"end", "max_turns", "length"})
-"""Stop reasons of a turn that has an answer."""
-
-SILENT: Final = "it has ended without a word"
-"""The answer of a sub-agent that has said nothing."""
 
 Start = Callable[[SupervisorNode, Session, Link], Awaitable[Session]]
 """Function that starts (or resumes) a child session under a supervisor."""
 
 
-class Family:
+class Family(TaskRuns):
     """The sub-agents of one session."""
 
     __slots__ = (
         "_back",
         "_closed",
-        "_kept",
         "_node",
-        "_of",
-        "_path",
         "_resume",
-        "_runs",
-        "_shared",
         "_spread",
         "_start",
         "living",
     )
 
     def __init__(self, parent: Session, node: SupervisorNode, start: Start, resume: Start) -> None:
-        self._of: Session | None = parent
-        self._shared = parent.shared
-        self._path = (*parent.state.setup.path, parent.session_id)
+        super().__init__(parent)
         self._node = SupervisorNode(node.tree, Policy(), (*node.path, parent.state.session_id))
         self._start = start
         self._resume = resume
         self._back: dict[str, Run] = {}
-        self._runs: dict[str, Run] = {}
-        self._kept: dict[str, Run] = {}
         self._closed = False
         self._spread: tuple[Usage, Usage] = (NOTHING_USED, NOTHING_USED)
         self.living = 0
 
-    @property
-    def _parent(self) -> Session:
-        """Session that these are the sub-agents of; raise `SessionNotAlive` once it is gone, with all of them."""
-        if self._of is None:
-            raise SessionNotAlive(self._path[-1], "it has ended")
-        return self._of
-
     # For tools
 
-    async def run(self, call_id: str, agent: str, description: str, prompt: str) -> Ok | Err:
+    async def run(
+        self, call_id: str, agent: str, description: str, prompt: str, peers: tuple[str, ...] = ()
+    ) -> Ok | Err:
         """Start sub-agent *agent* with *prompt* and wait for its answer; if cancelled, stop the sub-agent."""
         child = self._name(call_id)
-        run = self._back.pop(child, None) or self._begin(Task(child, agent, description, call_id), prompt)
+        run = self._back.pop(child, None) or self._begin(Task(child, agent, description, call_id, peers=peers), prompt)
         if isinstance(run, Err):
             return run
         try:
@@ -113,36 +86,16 @@ class Family:
             raise
         return run.answer
 
-    async def start(self, call_id: str, agent: str, description: str, prompt: str) -> Task | Err:
+    async def start(
+        self, call_id: str, agent: str, description: str, prompt: str, peers: tuple[str, ...] = ()
+    ) -> Task | Err:
         """Start sub-agent *agent* in the background; return when it runs, or why it could not start."""
-        task = Task(self._name(call_id), agent, description, call_id, background=True)
+        task = Task(self._name(call_id), agent, description, call_id, background=True, peers=peers)
         run = self._runs.get(task.child) or self._kept.get(task.child) or self._begin(task, prompt)
         if isinstance(run, Err):
             return run
         await run.link.announced()
         return run.answer if run.has_ended and isinstance(run.answer, Err) else run.shown()
-
-    def tasks(self) -> tuple[Task, ...]:
-        """Return the running sub-agents, and the last ones in the background that have ended."""
-        return tuple(run.shown() for run in (*self._kept.values(), *self._runs.values()))
-
-    async def result(self, child: str) -> Ok | Err:
-        """Wait for the answer of a sub-agent and return it."""
-        run = self._find(child)
-        await run.wait_ended()
-        return run.answer
-
-    async def cancel(self, child: str) -> None:
-        """Stop a sub-agent; return when it and its own sub-agents have ended."""
-        run = self._find(child)
-        run.scope.cancel()
-        await run.wait_ended()
-
-    def _find(self, child: str) -> Run:
-        run = self._runs.get(child) or self._kept.get(child)
-        if run is None:
-            raise UnknownTask.among(child, (*self._kept, *self._runs))
-        return run
 
     # For the session
 
@@ -153,7 +106,7 @@ class Family:
 
     def mailbox(self, ref: str) -> Mailbox | None:
         """Return the mailbox of the sub-agent, at any depth, that waits for a decision on *ref*; `None` if none."""
-        session = session_of(self._node.tree.sessions.get(ref.rpartition(":")[0]))
+        session = self._session(ref.rpartition(":")[0])
         if session is None:
             return None
         return session.mailbox if self._path[-1] in session.state.setup.path[::2] else None
@@ -199,8 +152,9 @@ class Family:
                 self._parent.mailbox.post(SubagentEnded(known.child, problem))
                 continue
             description, prompt = asked
-            task = Task(known.child, known.agent, description, known.call_id, known.background)
-            run = Run(task, prompt, recipe, Link(task, self._parent.mailbox.post), state.asked_by)
+            task = Task(known.child, known.agent, description, known.call_id, known.background, peers=known.peers)
+            link = Link(task, self._parent.mailbox.post, self)
+            run = Run(task, prompt, link, state.asked_by, has_form=recipe.has_form)
             run.link.back(known)
             run.link.base = state.usage.plus(state.elsewhere).minus(known.used)
             run.comes_back = True
@@ -230,6 +184,9 @@ class Family:
         """Return the sub-agents' entries in `tree()`."""
         return tuple(child.view() for child in self._node.children.values())
 
+    def _session(self, child: str) -> Session | None:
+        return session_of(self._node.tree.sessions.get(child))
+
     def _sessions(self) -> tuple[Session, ...]:
         found = map(session_of, self._node.children.values())
         return tuple(session for session in found if session is not None)
@@ -246,12 +203,12 @@ class Family:
 
     def _begin(self, task: Task, prompt: str) -> Run | Err:
         """Begin to run a sub-agent, or return why that is not allowed."""
-        problem = self._problem()
+        problem = self._problem(task)
         if problem is not None:
             return err(problem)
-        link = Link(task, self._parent.mailbox.post)
         parent = self._parent
-        return self._launch(Run(task, prompt, parent.code.agents[task.agent], link, parent.state.asked_by))
+        link, has_form = Link(task, parent.mailbox.post, self), parent.code.agents[task.agent].has_form
+        return self._launch(Run(task, prompt, link, parent.state.asked_by, has_form=has_form))
 
     def _launch(self, run: Run) -> Run:
         self._runs[run.task.child] = run
@@ -260,7 +217,7 @@ class Family:
         self._shared.nursery.start_soon(self._live, run, name=f"sub-agent {run.task.child}")
         return run
 
-    def _problem(self) -> str | None:
+    def _problem(self, task: Task) -> str | None:
         if self._closed:
             return "no sub-agent can be started: the session ends"
         options = self._parent.state.setup.options
@@ -270,7 +227,8 @@ class Family:
             most = family.most
             if family.living >= most:
                 return f"{family.living} sub-agents run already, and no more than {most} may; wait for one to end"
-        return None
+        gone = next((peer for peer in task.peers if peer not in self._runs), None)
+        return None if gone is None else f"no task `{gone}` runs, so it can be no peer of another; start it first"
 
     @property
     def most(self) -> int:
@@ -304,10 +262,10 @@ class Family:
         if outcome is None:
             if session is None:
                 session = await patiently(partial(self._resume, self._node, self._parent, run.link))
-            outcome = await (
-                run.link.outcome() if was_asked else self._ask(session, run.link, run.prompt, run.asked_by)
-            )
-        return _answered(run.recipe, outcome)
+            if was_asked:
+                run.listens()
+            outcome = await (run.link.outcome() if was_asked else self._ask(session, run))
+        return answered(outcome, has_form=run.has_form)
 
     async def _begun(self, run: Run) -> Session | None:
         """Start the child's session. Return `None` if an earlier process had already started it; it is then resumed."""
@@ -323,33 +281,16 @@ class Family:
         run.link.announce()
         return None
 
-    async def _past(self, run: Run) -> tuple[bool, Outcome | None]:
-        """Read from the journal whether a resumed sub-agent was prompted, and its answer if it has ended."""
-        shared, child = self._shared, run.task.child
-        number, asked, ended = 0, False, False
-        outcome: Outcome | None = None
-        while records := await patiently(partial(shared.journal.read, child, number, PAGE)):
-            number = records[-1].number
-            for envelope in (envelope for record in records for envelope in record.events):
-                end = told(envelope.event)
-                outcome = outcome if end is None else end[1]
-                ended = ended or isinstance(envelope.event, SessionEnded)
-                if isinstance(envelope.event, PromptReceived):
-                    asked, outcome = True, None
-                    run.link.expect(envelope.event.ref)
-            run.link.missed([envelope for record in records for envelope in record.events])
-        if outcome is not None and not ended:
-            run.link.settle(outcome)
-        return asked, (outcome or SessionNotAlive(child, "it has no answer")) if ended else None
-
-    async def _ask(self, session: Session, link: Link, text: str, asked_by: tuple[str, ...]) -> Outcome:
+    async def _ask(self, session: Session, run: Run) -> Outcome:
         """Prompt a sub-agent, and return how the turn ended; it may wait for a person several times before."""
         slot: Slot[Answer] = Slot()
-        asked = letter(PromptSent((Text(text),), asked_by=asked_by), None, slot)
-        asked.watch = link.expect
+        text = introduced(run.prompt, self.peers(run.task))
+        asked = letter(PromptSent((Text(text),), asked_by=run.asked_by), None, slot)
+        asked.watch = run.link.expect
         await session.mailbox.post_user(asked)
         answer = await slot.wait()
-        return answer.error if isinstance(answer, Refused) else await link.outcome()
+        run.listens()
+        return answer.error if isinstance(answer, Refused) else await run.link.outcome()
 
     @property
     def _goes_on(self) -> bool:
@@ -372,6 +313,8 @@ class Family:
                 del self._kept[next(iter(self._kept))]
         run.link.end(run.answer)
         run.end()
+        if self._of is not None:
+            self._of.ties.notify()
         self._let_go()
 
 
@@ -382,17 +325,3 @@ def asked_for(state: State, call_id: str) -> tuple[str, str] | None:
             if call.call_id == call_id:
                 return str(call.args.get("description", "")), str(call.args.get("prompt", ""))
     return None
-
-
-def _answered(recipe: Recipe, outcome: Outcome) -> Ok | Err:
-    """Return the answer of a turn, or an `Err` if there is none."""
-    if isinstance(outcome, AgentrailError):
-        return err(f"the sub-agent failed: {outcome}")
-    if outcome.stop_reason not in ANSWERED:
-        said = f"; it said: {outcome.text}" if outcome.text else ""
-        return err(f"the sub-agent stopped without an answer ({outcome.stop_reason}){said}")
-    if outcome.answer is not None:
-        return Ok((Data(outcome.answer),))
-    if recipe.has_form:
-        return err(f"the sub-agent stopped without an answer in its form ({outcome.stop_reason})")
-    return ok(outcome.text.strip() or SILENT)

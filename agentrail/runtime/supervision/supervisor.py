@@ -26,8 +26,7 @@ from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport, re
 from agentrail.runtime.inbox.dozing import DozeDue
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import split, traced
-from agentrail.runtime.supervision.alarm import Alarm, when_finite
-from agentrail.runtime.supervision.children import DORMANT, Child, SessionBody, not_started
+from agentrail.runtime.supervision.children import DORMANT, Alarm, Child, SessionBody, not_started, when_finite
 from agentrail.runtime.supervision.tree import Tree
 from agentrail.values.foreign import described
 

@@ -1,20 +1,28 @@
-"""The tools for sub-agents: `task`, `task_list`, `task_result` and `task_cancel`."""
+"""The tools for sub-agents: `task`, `task_list`, `task_result`, `task_wait`, `task_send` and `task_cancel`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Final, cast
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, Literal, cast
 
 from agentrail.ports.agents import Agents, Task
 from agentrail.ports.tool import Tool, ToolContext
-from agentrail.tools.bounds import Length
-from agentrail.tools.builtin.workspace import refuse, shown, told
+from agentrail.tools.bounds import Length, Range
+from agentrail.tools.builtin.messaging import GRACE, MAX_MESSAGE, MAX_WAIT
+from agentrail.tools.builtin.workspace import MAX_TEXT, refuse, shown, told
 from agentrail.tools.function import tool
+from agentrail.values.content import quoted
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.tools import Err, NotStarted, Ok, Probed, ToolResult, ToolSpec, ok
+from agentrail.values.tools import Err, NotStarted, Ok, Probed, ToolResult, ToolSpec, ok, result_text
 
 WAIT: Final = 300.0
 """The most seconds that `task_result` waits for an answer."""
+
+MAX_PEERS: Final = 16
+"""With how many tasks a new one may exchange messages."""
+
+MAX_TASKS: Final = 32
+"""For how many tasks one call of `task_wait` waits."""
 
 MAX_SHOWN: Final = 200
 """The most characters of a task's description: a call with more is refused, and a list of tasks shows no more."""
@@ -23,17 +31,18 @@ MAX_SHOWN: Final = 200
 class TaskTool:
     """The tool `task`: starts a sub-agent. Its description lists the sub-agents of the session."""
 
-    def __init__(self, agents: Mapping[str, str], timeout: float) -> None:
-        described, takes = _described(agents), _parameters(tuple(agents))
+    def __init__(self, agents: Mapping[str, str], timeout: float, *, talk: bool = False) -> None:
+        described, takes = _described(agents), _parameters(tuple(agents), talk=talk)
         self.spec = ToolSpec("task", described, takes, timeout=timeout, requires=frozenset({"agents"}))
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Run the sub-agent and return its answer, or start it in the background."""
         agents = agents_of(ctx)
         agent, description, prompt = (cast("str", args[name]) for name in ("agent", "description", "prompt"))
+        peers = tuple(cast("Sequence[str]", args.get("peers") or ()))
         if not args.get("background"):
-            return await agents.run(ctx.call_id, agent, description, prompt)
-        started = await agents.start(ctx.call_id, agent, description, prompt)
+            return await agents.run(ctx.call_id, agent, description, prompt, peers)
+        started = await agents.start(ctx.call_id, agent, description, prompt, peers)
         if isinstance(started, Err):
             return started
         said = f"the task `{started.child}` runs in the background; `task_result` waits for its answer"
@@ -55,7 +64,7 @@ def _described(agents: Mapping[str, str]) -> str:
     )
 
 
-def _parameters(agents: tuple[str, ...]) -> JsonObject:
+def _parameters(agents: tuple[str, ...], *, talk: bool) -> JsonObject:
     properties: dict[str, object] = {
         "agent": {"type": "string", "enum": list(agents), "description": "Which agent."},
         "description": {
@@ -67,6 +76,13 @@ def _parameters(agents: tuple[str, ...]) -> JsonObject:
         "prompt": {"type": "string", "minLength": 1, "description": "The task, with all that the agent must know."},
         "background": {"type": "boolean", "description": "Do not wait for the answer; `task_result` gets it later."},
     }
+    if talk:
+        properties["peers"] = {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1, "maxLength": 200},
+            "maxItems": MAX_PEERS,
+            "description": "Ids of running tasks with which it may exchange messages.",
+        }
     return freeze_object(
         {
             "type": "object",
@@ -104,6 +120,58 @@ async def task_result(task: Annotated[str, Length(min=1, max=200)], ctx: ToolCon
         return await agents_of(ctx).result(task)
 
 
+@tool(timeout=MAX_WAIT + GRACE, effect="pure")
+async def task_wait(  # noqa: D417 - the model does not see `ctx`
+    tasks: Annotated[list[Annotated[str, Length(min=1, max=200)]], Length(min=1, max=MAX_TASKS)],
+    ctx: ToolContext,
+    until: Literal["all", "any"] = "all",
+    seconds: Annotated[int, Range(ge=1, le=MAX_WAIT)] = 300,
+) -> Ok:
+    """Wait for several tasks in the background, and get the answers of those that have ended by then.
+
+    Args:
+        tasks: The ids of the tasks.
+        until: Wait for all of them, or for any one.
+        seconds: How long to wait at most.
+    """
+    agents = agents_of(ctx)
+    wanted = tuple(dict.fromkeys(tasks))
+    with told():
+        answers = await agents.wait(ctx.call_id, wanted, seconds, every=until == "all")
+    running = {task.child: task for task in agents.tasks()}
+    most = MAX_TEXT // len(wanted)
+    lines = [
+        _answer(child, answers[child], most) if child in answers else _line(running[child])
+        for child in wanted
+        if child in answers or child in running
+    ]
+    ended = freeze_object({"ended": list(answers)})
+    return ok("\n".join(lines), ended)
+
+
+def _answer(child: str, answer: Ok | Err, most: int) -> str:
+    """Return the answer of a task, cut to *most* characters, so that it cannot pass for that of another."""
+    how = "failed" if isinstance(answer, Err) else "done"
+    return f"{child}: {how}:\n{shown(quoted(result_text(answer)), most)}"
+
+
+@tool(timeout=30, effect="idempotent")
+async def task_send(  # noqa: D417 - `ctx` is not shown
+    task: Annotated[str, Length(min=1, max=200)],
+    message: Annotated[str, Length(min=1, max=MAX_MESSAGE)],
+    ctx: ToolContext,
+) -> str:
+    """Send a message to a running task, which reads it before its next step; its work goes on.
+
+    Args:
+        task: The id of the task.
+        message: The message, with all that the agent must know.
+    """
+    with told():
+        await agents_of(ctx).tell(f"{ctx.session_id}/{ctx.call_id}", task, message)
+    return f"sent to `{task}`"
+
+
 @tool(timeout=30, effect="idempotent")
 async def task_cancel(task: Annotated[str, Length(min=1, max=200)], ctx: ToolContext) -> str:  # noqa: D417 - `ctx` is not shown
     """Stop a task, with everything that it has started.
@@ -116,6 +184,11 @@ async def task_cancel(task: Annotated[str, Length(min=1, max=200)], ctx: ToolCon
     return f"the task `{task}` has ended"
 
 
-def task_tools(agents: Mapping[str, str], timeout: float) -> tuple[Tool, ...]:
-    """Return the tools for sub-agents; *agents* maps their names to descriptions. None if there are no agents."""
-    return (TaskTool(agents, timeout), task_list, task_result, task_cancel) if agents else ()
+def task_tools(agents: Mapping[str, str], timeout: float, *, talk: bool = False) -> tuple[Tool, ...]:
+    """Return the tools for sub-agents; *agents* maps their names to descriptions. None if there are no agents.
+
+    *talk* is whether some of them can exchange messages.
+    """
+    if not agents:
+        return ()
+    return (TaskTool(agents, timeout, talk=talk), task_list, task_result, task_wait, task_send, task_cancel)

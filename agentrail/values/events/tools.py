@@ -220,6 +220,8 @@ class SubagentStart(Event):
     """Name of the sub-agent's kind in the session's list of agents."""
     background: bool = False
     """Whether the call returns at once instead of waiting for the sub-agent."""
+    peers: tuple[str, ...] = ()
+    """Session ids of the sub-agents with which it may exchange messages."""
 
 
 class SubagentEnd(Event):

@@ -1,0 +1,228 @@
+"""The tasks of one session: which sub-agents run or have ended, waiting for them, and messages to and between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Final
+
+import trio
+
+from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import AgentrailError, SessionNotAlive, TaskDone, UnknownTask, WrongType
+from agentrail.ports.agents import Task
+from agentrail.ports.journal import opening_of
+from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.actor.parent_link import Link, Run
+from agentrail.runtime.commands import letter
+from agentrail.runtime.inbox.known_commands import Answers
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.replies import Outcome, told
+from agentrail.runtime.resources import SharedServices
+from agentrail.runtime.shared.ids import follows_grammar
+from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.runtime.shared.reply_slot import Caller, Slot
+from agentrail.values.content import Data, quoted
+from agentrail.values.events.life import PromptReceived, SessionEnded
+from agentrail.values.foreign import seconds as plain_seconds
+from agentrail.values.foreign import shown
+from agentrail.values.tools import Err, Ok, err, ok
+
+MAX_KEPT: Final = 32
+"""For how many background sub-agents that have ended the answers are kept in memory."""
+
+PAGE: Final = 1000
+"""How many records of a sub-agent are read from the journal at once."""
+
+ANSWERED: Final = frozenset({"end", "max_turns", "length"})
+"""Stop reasons of a turn that has an answer."""
+
+SILENT: Final = "it has ended without a word"
+"""The answer of a sub-agent that has said nothing."""
+
+
+class TaskRuns:
+    """The running sub-agents of a session, and the last ones that have ended."""
+
+    __slots__ = ("_kept", "_of", "_path", "_runs", "_shared")
+
+    def __init__(self, parent: Session) -> None:
+        self._of: Session | None = parent
+        self._shared: SharedServices = parent.shared
+        self._path = (*parent.state.setup.path, parent.session_id)
+        self._runs: dict[str, Run] = {}
+        self._kept: dict[str, Run] = {}
+
+    @property
+    def _parent(self) -> Session:
+        """Session that these are the sub-agents of; raise `SessionNotAlive` once it is gone, with all of them."""
+        if self._of is None:
+            raise SessionNotAlive(self._path[-1], "it has ended")
+        return self._of
+
+    def _session(self, child: str) -> Session | None:
+        """Return the session of a sub-agent, at any depth; `None` if it is not alive."""
+        raise NotImplementedError
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Return the running sub-agents, and the last ones in the background that have ended."""
+        return tuple(run.shown() for run in (*self._kept.values(), *self._runs.values()))
+
+    # Waiting
+
+    async def result(self, child: str) -> Ok | Err:
+        """Wait for the answer of a sub-agent and return it."""
+        run = await self._find(child)
+        await run.wait_ended()
+        return run.answer
+
+    async def cancel(self, child: str) -> None:
+        """Stop a sub-agent; return when it and its own sub-agents have ended."""
+        run = await self._find(child)
+        run.scope.cancel()
+        await run.wait_ended()
+
+    async def wait(
+        self, call_id: str | None, children: Iterable[str], seconds: float, *, every: bool
+    ) -> Mapping[str, Ok | Err]:
+        """Wait until *every* one of *children* has ended, or any one; return the answers of those that have, by id."""
+        if (plain := plain_seconds(seconds)) is None:
+            raise WrongType("seconds", shown(seconds), "a number of seconds, of at least 0")
+        parent, enough = self._parent, all if every else any
+        runs = {child: await self._find(child) for child in children}
+        if not runs:
+            return {}
+
+        def over() -> bool:
+            return enough(run.has_ended for run in runs.values()) or (call_id is not None and parent.ties.has_message)
+
+        with trio.CancelScope(deadline=self.deadline(parent.state, call_id, plain)):
+            await parent.ties.until(over)
+        return {child: run.answer for child, run in runs.items() if run.has_ended}
+
+    def deadline(self, state: State | None, call_id: str | None, seconds: float) -> float:
+        """Return when a call, started *seconds* before, has waited enough, for Trio; without a call, from now on.
+
+        A call that an earlier process began, and this one runs again, waits for what is left of the time.
+        """
+        clock = self._shared.clock
+        calls = () if state is None or state.batch is None else state.batch.calls
+        started = next((call.started_at for call in calls if call.call_id == call_id), None)
+        return clock.deadline((clock.moment(started) if started else clock.now()) + seconds)
+
+    async def _find(self, child: object) -> Run:
+        """Return the run of a sub-agent, also of one that ended in an earlier process; raise `UnknownTask` if none."""
+        if not isinstance(child, str):
+            raise WrongType.of("child", child, "the id of a sub-agent")
+        run = self._runs.get(child) or self._kept.get(child) or await self._stored(child)
+        if run is None:
+            raise UnknownTask.among(child, (*self._kept, *self._runs))
+        return run
+
+    async def _stored(self, child: str) -> Run | None:
+        """Return the run of a sub-agent that has ended, as its records have it; `None` if no such one is stored."""
+        if self._shared.forget is not None or not follows_grammar(child):
+            return None
+        first = await patiently(partial(self._shared.journal.read, child, 0, 1))
+        setup = opening_of(first[0]).setup if first else None
+        if setup is None or setup.path[:-1] != self._path:
+            return None
+        task = Task(child, "", "", setup.path[-1], background=True)
+        run = Run(task, "", Link(task, self._parent.mailbox.post))
+        _, outcome = await self._past(run)
+        if outcome is None:
+            return None
+        run.answer = answered(outcome, has_form=bool(setup.returns))
+        run.end()
+        return run
+
+    async def _past(self, run: Run) -> tuple[bool, Outcome | None]:
+        """Read from the journal whether a resumed sub-agent was prompted, and its answer if it has ended."""
+        shared, child = self._shared, run.task.child
+        number, asked, ended = 0, False, False
+        outcome: Outcome | None = None
+        while records := await patiently(partial(shared.journal.read, child, number, PAGE)):
+            number = records[-1].number
+            for envelope in (envelope for record in records for envelope in record.events):
+                end = told(envelope.event)
+                outcome = outcome if end is None else end[1]
+                ended = ended or isinstance(envelope.event, SessionEnded)
+                if isinstance(envelope.event, PromptReceived):
+                    asked, outcome = True, None
+                    run.link.expect(envelope.event.ref)
+            run.link.missed([envelope for record in records for envelope in record.events])
+        if outcome is not None and not ended:
+            run.link.settle(outcome)
+        return asked, (outcome or SessionNotAlive(child, "it has no answer")) if ended else None
+
+    # Messages
+
+    async def tell(self, command: str | None, child: str, text: str, by: str | None = None) -> None:
+        """Send a message of the session, or of a program for *by*, to a running sub-agent."""
+        parent = self._parent
+        asked_by = parent.state.asked_by if by is None else (by,) if by else ()
+        sender = f"`{parent.session_id}`, which gave you the task"
+        await self._deliver(child, _worded(sender, text), Caller(by or parent.session_id), asked_by, command)
+
+    async def send(self, task: Task, command: str, to: str, text: str, asked_by: tuple[str, ...]) -> None:
+        """Send a message from the sub-agent of *task* to its peer *to*; raise `UnknownTask` if that is none."""
+        there = self._runs.get(to) or self._kept.get(to)
+        if to not in task.peers and (there is None or task.child not in there.task.peers):
+            raise UnknownTask.among(to, (peer.child for peer in self.peers(task)))
+        sender = f"`{task.child}`, an agent `{task.agent}` at work beside you"
+        await self._deliver(to, _worded(sender, text), Caller(task.child), asked_by, command)
+
+    def peers(self, task: Task) -> tuple[Task, ...]:
+        """Return the running sub-agents with which that of *task* may exchange messages."""
+        others = (run for run in self._runs.values() if run.task.child in task.peers or task.child in run.task.peers)
+        return tuple(run.shown() for run in others)
+
+    async def _deliver(
+        self, to: str, text: str, caller: Caller, asked_by: tuple[str, ...], command: str | None
+    ) -> None:
+        """Send a message to a sub-agent, which a command id does once only; raise why it was not taken."""
+        slot: Slot[Answer] = Slot()
+        sent = letter(SteerSent(text, message=True, asked_by=asked_by), command, slot, caller)
+        run = await self._find(to)
+        await run.wait_listens()
+        session = self._session(to)
+        answer: Answer | None = None
+        if session is not None:
+            session.mailbox.post_said(sent)
+            answer = await slot.wait()
+        if answer is None or (isinstance(answer, Refused) and isinstance(answer.error, SessionNotAlive)):
+            answer = await self._answered_before(to, sent) or Refused.of(TaskDone(to))
+        if isinstance(answer, Refused):
+            raise answer.error
+
+    async def _answered_before(self, child: str, sent: Letter) -> Answer | None:
+        """Return the answer that a sub-agent, which has ended, gave to a command id; `None` if none is known."""
+        if sent.command is None or self._shared.forget is not None:
+            return None
+        return await Answers(child, self._shared.journal).known(sent.command, sent.digest)
+
+
+def _worded(sender: str, text: str) -> str:
+    """Return a message as its receiver's model gets it: with its sender, and so that it cannot pass for another's."""
+    return f"Message from {sender}:\n{quoted(text)}"
+
+
+def introduced(prompt: str, peers: Iterable[Task]) -> str:
+    """Return the prompt of a sub-agent, with the addresses of those with which it may exchange messages."""
+    named = "; ".join(f"`{peer.child}`, an agent `{peer.agent}`" for peer in peers)
+    return f"{prompt}\n\nYou may exchange messages with {named}." if named else prompt
+
+
+def answered(outcome: Outcome, *, has_form: bool) -> Ok | Err:
+    """Return the answer of a turn, or an `Err` if there is none."""
+    if isinstance(outcome, AgentrailError):
+        return err(f"the sub-agent failed: {outcome}")
+    if outcome.stop_reason not in ANSWERED:
+        said = f"; it said: {outcome.text}" if outcome.text else ""
+        return err(f"the sub-agent stopped without an answer ({outcome.stop_reason}){said}")
+    if outcome.answer is not None:
+        return Ok((Data(outcome.answer),))
+    if has_form:
+        return err(f"the sub-agent stopped without an answer in its form ({outcome.stop_reason})")
+    return ok(outcome.text.strip() or SILENT)
