@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from agentrail.plugins.quality.reflection import Reflection as Reflection
     from agentrail.plugins.quality.self_verify import SelfVerify as SelfVerify
     from agentrail.plugins.recall.large_result_offload import LargeResultOffload as LargeResultOffload
+    from agentrail.plugins.recall.memory_flush import MemoryFlush as MemoryFlush
+    from agentrail.plugins.recall.memory_loader import MemoryLoader as MemoryLoader
     from agentrail.plugins.requests.model_router import ModelRouter as ModelRouter
     from agentrail.plugins.requests.model_router import Rule as Rule
     from agentrail.plugins.requests.patch_tool_calls import PatchToolCalls as PatchToolCalls
@@ -126,6 +128,8 @@ _HOMES = {
     "LargeResultOffload": "agentrail.plugins.recall.large_result_offload",
     "MATRIX": "agentrail.hooks.plugin",
     "ModelRouter": "agentrail.plugins.requests.model_router",
+    "MemoryFlush": "agentrail.plugins.recall.memory_flush",
+    "MemoryLoader": "agentrail.plugins.recall.memory_loader",
     "MoneyLimit": "agentrail.hooks.context",
     "OnToolError": "agentrail.hooks.moments",
     "PROTECTED_PATHS": "agentrail.plugins.security",

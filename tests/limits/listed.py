@@ -384,6 +384,24 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
 """Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
+    "plugins.recall.facts.MAX_FACT": (300, "tests/plugins/test_memory.py::test_facts_are_found_in_what_people_say"),
+    "plugins.recall.facts.MAX_SPOKEN": (20000, "tests/plugins/test_memory.py::test_facts_are_found_in_what_people_say"),
+    "plugins.recall.memory_flush.MAX_SHOWN": (
+        24000,
+        "tests/plugins/test_memory.py::test_a_model_is_shown_the_end_of_the_conversation",
+    ),
+    "plugins.recall.memory_flush.MemoryFlush.max_facts": (
+        10,
+        "tests/plugins/test_memory.py::test_a_flush_only_adds_lines_to_the_file_which_stays_small",
+    ),
+    "plugins.recall.memory_flush.MemoryFlush._find.Ask(deadline=30.0)": (
+        30.0,
+        "tests/plugins/test_memory.py::test_a_model_is_shown_the_end_of_the_conversation",
+    ),
+    "plugins.recall.memory_loader.MOST_FILES": (
+        3,
+        "tests/plugins/test_memory.py::test_options_of_the_loader_that_cannot_be_kept_are_refused",
+    ),
     "plugins.recall.large_result_offload.MAX_LINE": (
         1000,
         "tests/plugins/test_large_result_offload.py::test_a_hostile_result_writes_into_the_folder_and_nothing_is_lost",

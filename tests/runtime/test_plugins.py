@@ -247,9 +247,14 @@ async def test_a_plugin_may_choose_what_the_session_or_the_supervisor_knows(worl
     assert world.heard(session).of(PluginError) == []
 
 
-def test_a_plugin_reads_a_file_below_the_working_directory_only(tmp_path: Path) -> None:
+def test_a_plugin_reads_a_file_below_the_working_directory_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "notes").write_text("remember")
+    caplog.set_level("INFO", "agentrail.ask")
     trio.run(read_files, tmp_path)  # in real time: files are read in threads, which virtual time overtakes
+
+    assert not any("missing" in message for message in caplog.messages), "a missing file is no trouble"
 
 
 async def read_files(tmp_path: Path) -> None:

@@ -159,7 +159,10 @@ async def _answer(
                 result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
             )
         case ReadFile():
-            return Answered(fit_text(await _text_of_file(world.surroundings.sandbox, request.path)))
+            try:
+                return Answered(fit_text(await _text_of_file(world.surroundings.sandbox, request.path)))
+            except FileMissing as error:  # an answer as good as any, and nothing to log
+                return Failed(described(error))
         case WriteFile():
             await _write(world.surroundings.sandbox, request)
             return Answered(None)
