@@ -298,6 +298,15 @@ class HostClosing(InfrastructureError):
     wording = "the host is stopping; try again later"
 
 
+class WaitsForJournal(InfrastructureError):
+    """The journal cannot write what a request waits for; the command may still be carried out."""
+
+    wording = (
+        "the journal cannot write what the request waits for; it may still be carried out when it can: send it again "
+        "later with the same `Idempotency-Key`, and it is carried out once"
+    )
+
+
 class WaitsForSpace(InfrastructureError):
     """The journal has no space for what a request waits for; the command may still be carried out."""
 

@@ -29,9 +29,9 @@ from agentrail.errors import (
 from agentrail.host.access.identity import Identity
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
+from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Offered
-from agentrail.host.space_watch import SpaceWatch
 from agentrail.host.uploaded.session_files import Storage
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.sandbox import Receiver
@@ -82,12 +82,12 @@ def is_for_others(call: HostCall, who: Identity) -> bool:
     return call.others is not None and bool(who.scopes & {call.others, ADMIN})
 
 
-async def woken(handle: SessionHandle, space: SpaceWatch) -> SessionHandle:
+async def woken(handle: SessionHandle, watch: JournalWatch) -> SessionHandle:
     """Return *handle* when its session no longer hibernates, so that its state can be looked at.
 
-    From now on, *space* watches its journal.
+    From now on, *watch* watches its journal.
     """
-    space.follow(handle)
+    watch.follow(handle)
     try:
         handle.inspect()
     except SessionAsleep:
@@ -111,22 +111,22 @@ class HostedSessions:
         check_owner(call, who, name)
         return name
 
-    async def running(self, name: SessionName, space: SpaceWatch) -> SessionHandle:
+    async def running(self, name: SessionName, watch: JournalWatch) -> SessionHandle:
         """Return the session *name*, which is brought back if it is only stored; raise `UnknownSession` if none is.
 
-        From now on, *space* watches its journal.
+        From now on, *watch* watches its journal.
         A sub-agent is brought back by its parent: alone, it would be a session of its own.
         """
         handle = self.here(name)
         if handle is None:
             await self.stored(name)  # to bring back what is not there would keep its name from who opens it meanwhile
             if name != name.root:
-                await self.running(name.root, space)
+                await self.running(name.root, watch)
                 raise SessionNotAlive(name.visible, "it has ended, or its parent is bringing it back")
         if handle is None:
             with _set_up():
                 handle = await self._supervisor.resume(name.internal)
-        await woken(handle, space)
+        await woken(handle, watch)
         self._turns.of(handle)
         return handle
 
@@ -168,12 +168,12 @@ class HostedSessions:
         self._turns.of(handle)
         return handle
 
-    async def storage(self, name: SessionName, space: SpaceWatch) -> Storage:
+    async def storage(self, name: SessionName, watch: JournalWatch) -> Storage:
         """Return the sandbox of the session *name*, which is brought back if it is only stored.
 
         Raise `FilesNotTaken` if it has none that takes files.
         """
-        session = await self.running(name, space)
+        session = await self.running(name, watch)
         if "." in name.name:
             raise FilesNotTaken(IS_SUBAGENT, TELL_PARENT)
         sandbox = await self._specs.sandbox(name.internal, session.inspect().setup.spec)

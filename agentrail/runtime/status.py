@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import JournalFull
+from agentrail.errors import JournalUnavailable
 from agentrail.ports.agents import Task
 from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.replies import HeldCall, held_calls
@@ -119,7 +119,7 @@ def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task,
 class Monitor:
     """Waits for the end of a session: `wait` returns when it is gone for good, at once if it is already.
 
-    Who must not wait for space in the journal meanwhile is told by `when_full` that there is none.
+    Who must not wait for the journal meanwhile is told by `when_stuck` that it cannot write.
     """
 
     __slots__ = ("_session",)
@@ -141,16 +141,16 @@ class Monitor:
     ) -> None:
         """Watch no more."""
 
-    def when_full(self, tell: Callable[[JournalFull], None]) -> Callable[[], None]:
-        """Have *tell* called each time the journal has no space for a record of the session; return what ends that.
+    def when_stuck(self, tell: Callable[[JournalUnavailable], None]) -> Callable[[], None]:
+        """Have *tell* called after each attempt to write a record of the session that fails; return what ends that.
 
-        The record is written when there is space, so the caller of its command waits until then.
+        The record is written when the journal can, so the caller of its command waits until then.
         """
         session = self._session
-        session.when_full = (*session.when_full, tell)
+        session.when_stuck = (*session.when_stuck, tell)
 
         def end() -> None:
-            session.when_full = tuple(other for other in session.when_full if other is not tell)
+            session.when_stuck = tuple(other for other in session.when_stuck if other is not tell)
 
         return end
 

@@ -39,8 +39,8 @@ Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=MAX_NAMES)]
 SomeNames: TypeAlias = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_NAMES)]
 Words: TypeAlias = Filled | Annotated[tuple[Part, ...], Meta(min_length=1, max_length=MAX_NAMES)]
 """A message: a text, or its parts."""
-Positive: TypeAlias = Annotated[int, Meta(ge=1, extra_json_schema={"maximum": GREATEST})]
-Counted: TypeAlias = Annotated[int, Meta(ge=0, extra_json_schema={"maximum": GREATEST})]
+Positive: TypeAlias = Annotated[int, Meta(ge=1, le=GREATEST)]
+Counted: TypeAlias = Annotated[int, Meta(ge=0, le=GREATEST)]
 
 
 class CallBody(Value):

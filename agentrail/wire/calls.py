@@ -61,7 +61,7 @@ class HostCall(Value, gc=True):
 _ANY: Final[Errors] = (errors.BadQuery, errors.OriginRefused)
 _WITH_KEY: Final[Errors] = (errors.NotAuthenticated, errors.ScopeMissing, errors.TooManyRequests, errors.HostClosing)
 _WITH_BODY: Final[Errors] = (errors.BodyTooLarge, errors.WrongMedia, errors.BadText, errors.BadBody)
-_STORED: Final[Errors] = (errors.JournalFailed, errors.BadRecord)
+_STORED: Final[Errors] = (errors.JournalFailed, errors.BadRecord, errors.WaitsForJournal)
 _OF_SESSION: Final[Errors] = (errors.UnknownSession, errors.SessionBeingDeleted)
 _COMMAND: Final[Errors] = (
     errors.CommandConflict,

@@ -224,6 +224,10 @@ OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.StreamEndedEarly: _MODEL_LATER,
 }
 
+_SAME_KEY: Final = (
+    "send it again later with the same `Idempotency-Key`, and it is carried out once; if it had none, see first what "
+    "the session has done"
+)
 _FULL: Final = Row(507, _AGAIN, "the journal of the host has no space; nothing was accepted", 30)
 
 INFRASTRUCTURE: Final[Mapping[type[AgentrailError], Row]] = {
@@ -235,10 +239,16 @@ INFRASTRUCTURE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.BadJournal: _JOURNAL,
     errors.NothingWritten: _JOURNAL,
     errors.JournalFull: _FULL,
+    errors.WaitsForJournal: Row(
+        503,
+        f"this may still be carried out when it works again: {_SAME_KEY}",
+        "the journal of the host cannot be used now",
+        5,
+        told_as=errors.JournalUnavailable,
+    ),
     errors.WaitsForSpace: Row(
         507,
-        "this may still be carried out when there is space: send it again later with the same `Idempotency-Key`, "
-        "and it is carried out once; if it had none, see first what the session has done",
+        f"this may still be carried out when there is space: {_SAME_KEY}",
         "the journal of the host has no space",
         30,
         told_as=errors.JournalFull,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -15,16 +16,25 @@ from attrs import frozen
 
 from agentrail import SessionSpec, tool
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.errors import JournalUnavailable
+from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.host_server import Host, Opened
 from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host.profiles import Profile
 from agentrail.plugins import HumanApproval
 from agentrail.ports.tool import Tool
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
+from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.stream import ModelRequest
-from tests.host.hosted import Desk, open_desk
+from tests.host.hosted import Desk, open_desk, scripted
+from tests.host.model.in_process import Asked, ask, opened
+from tests.host.model.people import LINES as PEOPLE_LINES
+from tests.host.model.people import PEOPLE
 from tests.host.test_bad_input import told
 from tests.host.test_host import Witness, chat, until
 from tests.host.test_readiness import Connections
+from tests.runtime.journals import TestJournal
 
 LONG: Final = "word " * 20_000
 """Words for which a full file has no space; a short record may fit into a page that is there."""
@@ -178,3 +188,42 @@ async def test_a_session_that_sleeps_is_not_waited_for(tmp_path: Path) -> None:
         again = await file.post("/v1/chat", {"message": LONG, "session": "trip"})
         assert (again.status_code, again.json()["text"]) == (200, "two")
         assert await file.said() == ["hi", "one", "word", "two"]
+
+
+# Other outages, on a virtual clock
+
+
+async def said_to(found: Opened, message: str) -> tuple[int, str, float]:
+    """Talk to the session `trip`; return the status, the text or kind of problem, and how many seconds it took."""
+    headers = (("authorization", f"Bearer {PEOPLE[0].key}"), ("content-type", "application/json"))
+    body = json.dumps({"message": message, "session": "trip"}).encode()
+    began = trio.current_time()
+    asked = Asked("POST", "/v1/chat", (*headers, ("idempotency-key", message)), body)
+    answer = await ask(found.application, asked, lambda _: None)
+    content = json.loads(answer.content)
+    kind = content["text"] if "text" in content else content["type"].rpartition(":")[2]
+    return answer.status, kind, trio.current_time() - began
+
+
+def test_a_journal_that_is_away_is_waited_for_a_while() -> None:
+    journal, told = TestJournal(), list[tuple[int, str, bool]]()
+
+    async def live(_: object) -> None:
+        host = Host([Profile("desk", scripted("one", "two", "three"))], journal=journal)
+        async with opened(host, ApiKeys(lines=PEOPLE_LINES)) as found, trio.open_nursery() as nursery:
+            for message, away in (("a", 0.0), ("b", 3.0), ("c", 60.0)):
+                if away:
+                    journal.failing = lambda _: JournalUnavailable("away")
+                    nursery.start_soon(back_after, away)
+                status, kind, lasted = await said_to(found, message)
+                told.append((status, kind, lasted < 10))
+            await trio.sleep(90)
+            status, kind, _ = await said_to(found, "c")
+            told.append((status, kind, True))
+
+    async def back_after(seconds: float) -> None:
+        await trio.sleep(seconds)
+        journal.failing = None
+
+    run(1, ClockWatch(), live)
+    assert told == [(200, "one", True), (200, "two", True), (503, "journal-unavailable", True), (200, "three", True)]

@@ -97,6 +97,8 @@ class Schemas:
             bad.append("nonsense")
         if "minimum" in schema:
             bad.append(cast("int", schema["minimum"]) - 1)
+        if "maximum" in schema:
+            bad.append(cast("int", schema["maximum"]) + 1)
         if schema.get("minLength"):
             bad.append("")
         if "maxLength" in schema:

@@ -12,8 +12,8 @@ from attrs import field, frozen
 
 from agentrail.host.access.identity import Identity
 from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse
+from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
-from agentrail.host.space_watch import SpaceWatch
 from agentrail.runtime.shared.ids import new_id
 from agentrail.wire.calls import JSON, HostCall
 from agentrail.wire.limits import HostLimits
@@ -37,12 +37,12 @@ class CallRequest:
     session: str
     """The id of the session in the path, as it was sent; empty if the path has none."""
     limits: HostLimits
-    space: SpaceWatch = field(factory=SpaceWatch, init=False)
-    """Ends the wait for the answer if the journal has no space for the session of the request."""
+    watch: JournalWatch = field(factory=JournalWatch, init=False)
+    """Ends the wait for the answer if the journal cannot write for the session of the request."""
 
     async def answered(self, carry_out: CarryOut) -> HttpResponse:
-        """Return the answer of *carry_out*; raise `WaitsForSpace` if the journal has no space meanwhile."""
-        return await self.space.answered(partial(carry_out, self))
+        """Return the answer of *carry_out*; raise an error if the journal cannot write for too long."""
+        return await self.watch.answered(partial(carry_out, self))
 
     async def body(self, _: type[T]) -> T:
         """Return the body of the request, of the class that the table has for the call."""

@@ -27,7 +27,7 @@ class FileCalls:
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         said = said_media(exchange.request.header("content-type") or "")
         with self._files.taking(name) as intake:
-            sandbox = await self._sessions.storage(name, exchange.space)
+            sandbox = await self._sessions.storage(name, exchange.watch)
             body = exchange.request.body
             file = await self._files.receive(name.internal, sandbox, intake, body, query.name, said)
         return exchange.given(FileView(file.name, file.note.media_type, file.size))
@@ -40,7 +40,7 @@ class FileCalls:
         if len(names) > most:
             raise BadBody(exchange.call.name, "its `files`", f"are {len(names)}, and {most} are the most")
         try:
-            sandbox = await self._sessions.storage(session, exchange.space)
+            sandbox = await self._sessions.storage(session, exchange.watch)
         except UnknownSession:
             if session.user != exchange.who.user or exchange.session:
                 raise

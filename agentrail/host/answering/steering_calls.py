@@ -60,7 +60,7 @@ class SteeringCalls:
 
     async def _session(self, exchange: CallRequest) -> SessionHandle:
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
-        session = await self._sessions.running(name, exchange.space)
+        session = await self._sessions.running(name, exchange.watch)
         return session.by(exchange.who.user, four_eyes=self._four_eyes)
 
     async def _deciding(self, exchange: CallRequest, waits: str) -> tuple[SessionHandle, str]:

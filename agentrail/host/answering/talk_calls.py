@@ -261,7 +261,7 @@ class TalkCalls:
     async def _found(self, talk: Talk) -> SessionHandle:
         if talk.body.session or talk.exchange.command:
             try:
-                return await self._sessions.running(talk.name, talk.exchange.space)
+                return await self._sessions.running(talk.name, talk.exchange.watch)
             except UnknownSession:
                 if talk.name.user != talk.exchange.who.user or talk.exchange.session:
                     raise
@@ -269,8 +269,8 @@ class TalkCalls:
         try:
             session = await self._sessions.opened(talk.exchange.who, talk.context, name)
         except (SessionExists, SessionStored):  # another request has opened it meanwhile
-            return await self._sessions.running(name, talk.exchange.space)
-        talk.exchange.space.follow(session)
+            return await self._sessions.running(name, talk.exchange.watch)
+        talk.exchange.watch.follow(session)
         return session
 
     async def _asked(self, session: SessionHandle, talk: Talk) -> PromptAsked:

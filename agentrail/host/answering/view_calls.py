@@ -32,7 +32,7 @@ class ViewCalls:
         since = start_of(exchange.call, query, exchange.request.header("last-event-id") or "")
         types = types_of(exchange.call, query)
         self._streams.check(exchange.who.tenant)
-        session = await self._sessions.running(name, exchange.space)
+        session = await self._sessions.running(name, exchange.watch)
         subscription = session.subscribe(since=since, types=types)
         return self._streams.session(exchange, partial(self._send_events, subscription))
 

@@ -15,7 +15,7 @@ from weakref import ref
 import trio
 
 from agentrail.core.vocabulary.state import Phase, State
-from agentrail.errors import JournalFull
+from agentrail.errors import JournalUnavailable
 from agentrail.ports.journal import Claim
 from agentrail.reprs import listed
 from agentrail.runtime.actor.early_release import relieve
@@ -96,7 +96,7 @@ class Parts:
         "ties",
         "traces",
         "waiters",
-        "when_full",
+        "when_stuck",
     )
 
     # While its parts are put away, a session is of a class of its own, whose `__getattr__` makes them again. If the
@@ -107,7 +107,7 @@ class Parts:
     def __init__(self, state: State, claim: Claim, shared: SharedServices, sleep: Sleep, *, returned: bool) -> None:
         self._packed: Packed | None = None
         self._in_hand: Letter | None = None
-        self.when_full: tuple[Callable[[JournalFull], None], ...] = ()
+        self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()
         self.session_id = state.session_id
         self.shared = shared
         self.state = state
@@ -160,14 +160,13 @@ class Parts:
         return listed(f"{self.session_id!r} {phase}", f"{len(state.queue)} queued" if state.queue else "")
 
     def relieve(self) -> None:
-        """Answer callers of abort and stop early if the journal cannot write; tell `when_full` if it has no space."""
+        """Answer callers of abort and stop early, and tell `when_stuck`, if the journal cannot write."""
         stuck = self.records.stuck
         if stuck is not None:
             in_hand = () if self._in_hand is None else (self._in_hand,)
             relieve(self.session_id, (*in_hand, *self.mailbox.control), stuck)
-            if isinstance(stuck, JournalFull):
-                for tell in self.when_full:
-                    tell(stuck)
+            for tell in self.when_stuck:
+                tell(stuck)
 
     # Putting away
 

@@ -1,0 +1,58 @@
+"""`JournalWatch`: ends a request's wait for its answer when the journal cannot write what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from agentrail.errors import JournalFull, JournalUnavailable, WaitsForJournal, WaitsForSpace
+from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.runtime.handle import SessionHandle
+
+PATIENCE: Final = 5.0
+"""Seconds for which a request waits while the journal fails; without space in it, no request waits."""
+
+APART: Final = 30.0
+"""Seconds between two failures from which they are of two outages: attempts are made more often."""
+
+
+class JournalWatch:
+    """Watches, for one request, the journals of the sessions that it is for."""
+
+    def __init__(self) -> None:
+        self._scope = trio.CancelScope()
+        self._ends: list[Callable[[], None]] = []
+        self._is_over = False
+        self._is_full = False
+        self._began = self._last = -APART
+
+    def follow(self, session: SessionHandle) -> None:
+        """End the wait for the answer when the journal cannot write for *session*. No-op if there was an answer."""
+        if not self._is_over:
+            self._ends.append(session.monitor().when_stuck(self._failed))
+
+    async def answered(self, answer: Callable[[], Awaitable[HttpResponse]]) -> HttpResponse:
+        """Return what *answer* returns; cancel it and raise an error if it waits for the journal for too long.
+
+        The error is `WaitsForSpace` or `WaitsForJournal`. A session that has taken a command carries it out all the
+        same, and so do tasks of the host that *answer* waits for.
+        """
+        try:
+            with self._scope:
+                return await answer()
+        finally:
+            self._is_over = True
+            for end in self._ends:
+                end()
+        raise WaitsForSpace if self._is_full else WaitsForJournal
+
+    def _failed(self, error: JournalUnavailable) -> None:
+        now = trio.current_time()
+        if now >= self._last + APART:
+            self._began = now
+        self._last = now
+        self._is_full = isinstance(error, JournalFull)
+        if self._is_full or now >= self._began + PATIENCE:
+            self._scope.cancel()
