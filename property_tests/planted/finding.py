@@ -13,6 +13,7 @@ from property_tests.planted import (
     Bug,
     Planting,
     plugins_filters,
+    plugins_guards,
     read_core,
     read_host,
     read_journals,
@@ -38,6 +39,7 @@ READ: Final = (
     *read_seen.CHANGES,
     *read_host.CHANGES,
     *plugins_filters.CHANGES,
+    *plugins_guards.CHANGES,
 )
 """The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
@@ -123,5 +125,6 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **JOURNALS,
     **HOST,
     **plugins_filters.FILTERS,
+    **plugins_guards.GUARDS,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""
