@@ -18,6 +18,7 @@ from agentrail.plugins import (
     HumanApproval,
     ModelRouter,
     PatchToolCalls,
+    PromptCache,
     Recovery,
     SecurityGuard,
 )
@@ -42,6 +43,7 @@ BUILT_IN: dict[type[AnyPlugin], tuple[Callable[[], AnyPlugin], ...]] = {
         lambda: ModelRouter((), "small"),
         lambda: ModelRouter([{"model": "large", "round_gt": 1}, {"model": "late", "tokens_gt": 30}], "small"),
     ),
+    PromptCache: (PromptCache,),
     PatchToolCalls: (PatchToolCalls, lambda: PatchToolCalls("lost", is_error=False)),
 }
 """Each plugin that ships, made with its defaults, and with options with which it does more."""

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from agentrail.plugins.requests.model_router import ModelRouter as ModelRouter
     from agentrail.plugins.requests.model_router import Rule as Rule
     from agentrail.plugins.requests.patch_tool_calls import PatchToolCalls as PatchToolCalls
+    from agentrail.plugins.requests.prompt_cache import PromptCache as PromptCache
     from agentrail.plugins.requests.recovery import Recovery as Recovery
     from agentrail.plugins.security import ALLOWED_PATHS as ALLOWED_PATHS
     from agentrail.plugins.security import BLOCKED_PATHS as BLOCKED_PATHS
@@ -139,6 +140,7 @@ _HOMES = {
     "Plugin": "agentrail.hooks.plugin",
     "PluginRefused": "agentrail.errors",
     "Priority": "agentrail.hooks.plugin",
+    "PromptCache": "agentrail.plugins.requests.prompt_cache",
     "ReadFile": "agentrail.hooks.actions",
     "Recovery": "agentrail.plugins.requests.recovery",
     "Reflection": "agentrail.plugins.quality.reflection",

@@ -61,7 +61,14 @@ class Settings(Value):
     response_format: JsonObject | None = None
     """The JSON Schema of the answer; an empty one permits any JSON object. `None` if the answer is plain text."""
     cache: bool = True
-    """Whether the request marks its beginning for the provider's prompt cache, if the provider uses such marks."""
+    """Whether the request marks its beginning for the provider's prompt cache, if the provider uses such marks.
+
+    A mapping of `points` (the most marks, from 1 on) and `min_tokens` (the fewest tokens before a mark) limits them.
+    """
+    cache_points: int = 4
+    """The most marks for the prompt cache; set by the option `cache`."""
+    cache_min_tokens: int = 0
+    """The fewest tokens, about, that stand before a mark for the prompt cache; set by the option `cache`."""
     tool_search: bool = False
     """Whether deferred tools are found in the provider's own form; only `anthropic` and `openai` have one."""
     extra: JsonObject = EMPTY
@@ -173,6 +180,26 @@ def _flag(name: str, found: Json) -> dict[str, object]:
     return {name: found}
 
 
+def _cache(name: str, found: Json) -> dict[str, object]:
+    if isinstance(found, bool):
+        return {name: found}
+    wanted = "true, false, or an object with `points` (from 1 on) and `min_tokens` (from 0 on)"
+    if not isinstance(found, Mapping) or found.keys() - _CACHE_FIGURES.keys():
+        raise _wrong(name, found, wanted)
+    changes: dict[str, object] = {name: True}
+    for figure, least in _CACHE_FIGURES.items():
+        given = found.get(figure)
+        if given is None:
+            continue
+        if type(given) is not int or given < least:
+            raise _wrong(name, found, wanted)
+        changes[f"{name}_{figure}"] = given
+    return changes
+
+
+_CACHE_FIGURES: Final = {"points": 1, "min_tokens": 0}
+"""The figures of the option `cache`, and the least value of each."""
+
 _SECONDS: Final = _number(0.001, whole=False)
 
 READERS: Final[Mapping[str, Callable[[str, Json], dict[str, object]]]] = {
@@ -188,7 +215,7 @@ READERS: Final[Mapping[str, Callable[[str, Json], dict[str, object]]]] = {
     "stop": _texts,
     "tool_choice": _tool_choice,
     "response_format": _object,
-    "cache": _flag,
+    "cache": _cache,
     "tool_search": _flag,
     "extra": _object,
 }

@@ -264,13 +264,15 @@ class StepDraft:
         self.s.round = 0
 
     def use_model(self, switch: Switch) -> None:
-        """Use the model that a plugin chose from the next request on."""
+        """Use the model that a plugin chose from the next request on; fallback models stay if it is the same one."""
         s = self.s
         priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
-        self.switch_model(switch.model, switch.options, switch.plugin, priced=priced)
+        spares = s.spares if switch.model == s.model else ()
+        self.switch_model(switch.model, switch.options, switch.plugin, spares, priced)
         self._note_switch(switch.plugin)
         if s.turn is not None:
-            s.turn = s.turn.but(model=switch.model, options=switch.options, spares=())
+            left = s.turn.spares if switch.model == s.turn.model else ()
+            s.turn = s.turn.but(model=switch.model, options=switch.options, spares=left)
 
     def context(self) -> Context:
         """Return the view of the session that plugins get."""

@@ -23,7 +23,8 @@ from agentrail.adapters.models.wire_format import A_FILE, PDF, TEXTS, Rendered, 
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import File, Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.stream import ModelRequest
+from agentrail.values.messages import total_size
+from agentrail.values.stream import ModelRequest, tokens
 from agentrail.values.tools import ToolSpec
 
 VERSION: Final = "2026-10-21"
@@ -62,17 +63,18 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     most = settings.max_tokens or _max_tokens(model)
     manner = manner_of(model, settings, most, turns)
     shown = turns if manner.thoughts else tuple(map(_without_thoughts, turns))
+    marks = _marks(request, settings)
     body: dict[str, Json] = {
         "model": model,
         "max_tokens": most,
         "stream": True,
-        "messages": _messages(shown, search, cache=settings.cache),
+        "messages": _messages(shown, search, marked="messages" in marks),
     }
     system = system_of(request)
     if system:
-        body["system"] = _system(request, system, cache=settings.cache)
+        body["system"] = _system(request, system, marks)
     if request.tools:
-        body["tools"] = _tools(request.tools, search, cache=settings.cache)
+        body["tools"] = _tools(request.tools, search, marked="tools" in marks)
         body["tool_choice"] = _choice(request, settings)
     if (temperature := temperature_of(settings)) is not None:
         body["temperature"] = temperature
@@ -106,11 +108,33 @@ def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
 # Four cache marks, the most that the API takes: on the last tool, on the fixed part of the system prompt, on its last
 # section, and on the last message without the dynamic sections. What precedes a change is still read from the cache.
 
+WORTH: Final = ("messages", "sections", "system", "tools")
+"""The places of cache marks. With fewer marks, the first ones are kept: the parts that change seldom stand first."""
 
-def _tools(tools: Iterable[ToolSpec], search: ToolSearch, *, cache: bool) -> list[Json]:
+
+def _marks(request: ModelRequest, settings: Settings) -> frozenset[str]:
+    """Return the places that are marked for the cache, by the settings and by what stands before each."""
+    if not settings.cache:
+        return frozenset()
+    parts = (
+        ("tools", sum(tool.size for tool in request.tools)),
+        ("system", len(request.system.strip())),
+        ("sections", sum(len(text) for _, text in request.background)),
+        ("messages", total_size(request.messages)),
+    )
+    size = 0
+    there: set[str] = set()
+    for place, more in parts:
+        size += more
+        if more and tokens(size) >= settings.cache_min_tokens:
+            there.add(place)
+    return frozenset([place for place in WORTH if place in there][: settings.cache_points])
+
+
+def _tools(tools: Iterable[ToolSpec], search: ToolSearch, *, marked: bool) -> list[Json]:
     rendered = [_tool(tool) for tool in tools]
     found_later: list[Json] = [{**_tool(tool), "defer_loading": True} for tool in search.tools.values()]
-    return [*_marked(rendered, len(rendered) - 1, cache=cache), *found_later]
+    return [*_marked(rendered, len(rendered) - 1, marked=marked), *found_later]
 
 
 def _tool(tool: ToolSpec) -> dict[str, Json]:
@@ -118,21 +142,22 @@ def _tool(tool: ToolSpec) -> dict[str, Json]:
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
-def _system(request: ModelRequest, system: tuple[str, ...], *, cache: bool) -> list[Json]:
+def _system(request: ModelRequest, system: tuple[str, ...], marks: frozenset[str]) -> list[Json]:
     blocks: list[dict[str, Json]] = [{"type": "text", "text": text} for text in system]
-    fixed = _marked(blocks, 0 if request.system.strip() else -1, cache=cache)
-    return fixed if len(blocks) == 1 else _marked(blocks, len(blocks) - 1, cache=cache)
+    has_fixed = bool(request.system.strip())
+    _marked(blocks, 0, marked=has_fixed and "system" in marks)
+    return _marked(blocks, len(blocks) - 1, marked=len(blocks) > has_fixed and "sections" in marks)
 
 
-def _marked(blocks: list[dict[str, Json]], place: int, *, cache: bool) -> list[Json]:
-    if cache and 0 <= place < len(blocks):
+def _marked(blocks: list[dict[str, Json]], place: int, *, marked: bool) -> list[Json]:
+    if marked and 0 <= place < len(blocks):
         blocks[place]["cache_control"] = MARK
     return list(blocks)
 
 
-def _messages(turns: Sequence[Turn], search: ToolSearch, *, cache: bool) -> list[Json]:
+def _messages(turns: Sequence[Turn], search: ToolSearch, *, marked: bool) -> list[Json]:
     rendered = [_message(turn, search) for turn in turns]
-    if cache:
+    if marked:
         rendered[-1][1][-1] = {**rendered[-1][1][-1], "cache_control": MARK}
     if isinstance(turns[-1], UserTurn) and turns[-1].sections is not None:
         rendered[-1][1].append(_part(turns[-1].sections))

@@ -1,0 +1,56 @@
+"""`PromptCache`: limits the marks with which a request asks its provider to cache its beginning."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+from attrs import field, frozen
+
+from agentrail.errors import BadOptions
+from agentrail.hooks.actions import Continue, SwitchModel
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeRequest
+from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.plugins.options import is_count
+from agentrail.values.foreign import number, shown
+from agentrail.values.json import FrozenObject
+
+HAS_MARKS: Final = "anthropic:"
+"""The beginning of the names of models whose provider has cache marks; all others cache without, or not at all."""
+
+MOST_POINTS: Final = 4
+"""The most marks that the provider takes."""
+
+
+def _is_number_of_points(_: PromptCache, field: attrs.Attribute[int], found: int) -> None:
+    count = number(found)
+    if type(count) is not int or not 1 <= count <= MOST_POINTS:
+        problem = f"its `{field.name}` is {shown(found)}; it must be a whole number from 1 to {MOST_POINTS}"
+        raise BadOptions("PromptCache", f'{problem}; for no marks, give the model the option "cache": False')
+
+
+@frozen
+class PromptCache(Plugin[None]):
+    """Limit the cache marks of requests, for providers that have such marks.
+
+    A mark asks the provider to keep the request up to it, which costs more than reading it once, and less than reading
+    it twice. Marks are no part of what a model reads, so they never change the beginning of a prompt.
+    """
+
+    max_points: int = field(default=3, validator=_is_number_of_points)
+    """The most marks of a request, from 1 to 4: on its end, its sections, its system prompt and its tools."""
+    min_tokens: int = field(default=1024, validator=is_count)
+    """The fewest tokens, about, before a mark; with fewer, there is no mark at that place."""
+
+    priority = Priority.CORE + 30
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None] | SwitchModel[None]:
+        """Give the model in use the option for the marks, once; no-op for a provider without marks."""
+        if not ctx.model.startswith(HAS_MARKS):
+            return Continue()
+        before = ctx.model_options.get("cache")
+        marks = FrozenObject(points=self.max_points, min_tokens=self.min_tokens)
+        if before is False or before == marks:
+            return Continue()
+        return SwitchModel(ctx.model, provider_options=FrozenObject({**ctx.model_options, "cache": marks}))
