@@ -34,7 +34,7 @@ MOST_SPANS: Final = 100
 
 @frozen
 class Spent:
-    """The state of `BudgetGuard`: its counts so far. Usage is not counted here; `Context` has it."""
+    """The state of `BudgetGuard`: its counts so far, of what has a limit. Usage is not counted; `Context` has it."""
 
     rounds: int = 0
     """Number of requests to the model in the session so far."""
@@ -189,15 +189,7 @@ class BudgetGuard(Plugin[Spent]):
             return Abort(problem)
         used, _ = self._used(ctx)
         state = self._responded(state, ctx)  # still open if the last attempt has failed: its time counts too
-        new = evolve(
-            state,
-            rounds=state.rounds + 1,
-            turn_rounds=state.turn_rounds + 1,
-            turn_calls=frozenset(),
-            turn_calls_before=state.calls_of_turn,
-            request_at=ctx.now_ms if self._is_timed else None,
-            counted=(),
-        )
+        new = self._requested(state, ctx)
         times = self._times(state)
         uses = [
             *self._tokens_with(hook.messages, ctx),
@@ -214,6 +206,14 @@ class BudgetGuard(Plugin[Spent]):
         if self._is_spent(ctx):
             return Abort(f"max_usd={self.max_usd} is used up: ${cost:.4f} were spent", state)
         return self._warned(new, [*uses, *times, ("max_usd", self.max_usd, cost)])
+
+    def _requested(self, state: Spent, ctx: Context) -> Spent:
+        """Return *state* after one more request; only what a limit needs is counted, as each change is written."""
+        if self.max_rounds is not None or self.max_turn_rounds is not None:
+            state = evolve(state, rounds=state.rounds + 1, turn_rounds=state.turn_rounds + 1)
+        if state.turn_calls:
+            state = evolve(state, turn_calls=frozenset(), turn_calls_before=state.calls_of_turn)
+        return evolve(state, request_at=ctx.now_ms, counted=()) if self._is_timed else state
 
     def after_response(self, hook: AfterResponse, state: Spent, ctx: Context) -> Continue[Spent]:
         """Count the time that the request has taken, if time is limited."""
@@ -271,7 +271,8 @@ class BudgetGuard(Plugin[Spent]):
         over = self._is_over_time(state)
         if over is not None:
             return BlockTool(f"{over} is used up")
-        if hook.call_id in state.turn_calls:
+        is_counted = self.max_calls is not None or self.max_turn_calls is not None
+        if not is_counted or hook.call_id in state.turn_calls:
             return Continue(state)
         new = evolve(state, calls=state.calls + 1, turn_calls=state.turn_calls | {hook.call_id})
         uses: list[tuple[str, float | None, float]] = [
@@ -285,12 +286,11 @@ class BudgetGuard(Plugin[Spent]):
 
     def after_turn(self, hook: AfterTurn, state: Spent, ctx: Context) -> Continue[Spent]:
         """Reset the counts of the turn, and allow the warnings of its limits again."""
-        if not state.turn_rounds and not state.turn_calls:
-            return Continue(state)
-        state = self._responded(state, ctx)
+        if not (state.turn_rounds or state.calls_of_turn or state.turn_worked_ms or state.warned or self._is_timed):
+            return Continue()
+        none = evolve(self._responded(state, ctx), turn_calls_before=0, turn_worked_ms=0)
         warned = frozenset(name for name in state.warned if "turn" not in name)
-        none = evolve(state, turn_rounds=0, turn_calls=frozenset(), turn_calls_before=0, turn_worked_ms=0)
-        return Continue(evolve(none, warned=warned))
+        return Continue(evolve(none, turn_rounds=0, turn_calls=frozenset(), warned=warned))
 
     def _warned(self, state: Spent, uses: list[tuple[str, float | None, float]]) -> Continue[Spent]:
         """Return `Continue`, with a warning for each limit that is used to `warn_at` and was not warned of before."""

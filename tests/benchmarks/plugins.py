@@ -1,0 +1,160 @@
+"""Print what each built-in plugin, and all together, add to a turn with one tool call: CPU and bytes of records.
+
+CPU is in bare tool rounds: what a call of a tool adds to a turn of a session without plugins, in the same run. Plugins
+that may ask for something are measured with nothing to be judged, and with a question in each turn. New plugins are
+taken from the list of public names. Exits with 1 if a figure is missed.
+
+`EventLogger` is printed, and held to no figure: it has a line to write for each event, and records keep the lines. All
+others have nothing to say.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.packing import pack
+from agentrail.hooks.plugin import AnyPlugin, Attachable
+from agentrail.plugins import EventLogger, SelfVerify
+from agentrail.runtime.shared.collector import fewer_full_collections
+from agentrail.tools import tool
+from agentrail.values.events.plugins import AskStarted
+from tests.benchmarks.rig import InstantModel, Note, listen
+from tests.plugins.built_in import asks, made, shipped
+
+REPEATS: Final = 9
+TURNS: Final = 100
+SMALL: Final = 3
+"""Repeats, and a share of the turns, with `AGENTRAIL_BENCH=small`."""
+
+MOST_ROUNDS: Final = 1.0
+"""The most that all plugins which ask nobody add to a turn with one call, in bare tool rounds."""
+MOST_BYTES: Final = 1_000.0
+"""The most bytes that they add to the records of the turn."""
+MOST_ROUNDS_A_QUESTION: Final = 1.0
+"""The most that a question adds, in bare tool rounds."""
+
+ASKING: Final[Mapping[str, Callable[[], AnyPlugin]]] = {"SelfVerify": lambda: SelfVerify("check")}
+"""Plugins with options with which they ask once in each turn, by their names."""
+
+
+class Cost(NamedTuple):
+    """What plugins add to a turn with one call."""
+
+    rounds: float
+    """CPU, in bare tool rounds."""
+    more_bytes: float
+    """Bytes of records."""
+    questions: float
+    """Questions (`Ask`)."""
+
+
+@tool
+async def check() -> str:  # noqa: ASYNC124 - it does nothing
+    """Check the work."""
+    return "fine"
+
+
+def spec_of(plugins: Sequence[Attachable], calls: int) -> SessionSpec:
+    """Return the specification of a session with a model that makes so many calls in each turn."""
+    return SessionSpec(model=InstantModel(calls), tools=[Note(), check], plugins=plugins, repeat_pattern=1_000_000)
+
+
+async def _cpu(plugins: Sequence[Attachable], calls: int, turns: int) -> float:
+    async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
+        session = await supervisor.spawn(spec_of(plugins, calls), "measured")
+        await nursery.start(listen, session)
+        for _ in range(turns // 5):
+            await session.ask("go on")
+        began = time.process_time()
+        for _ in range(turns):
+            await session.ask("go on")
+        took = time.process_time() - began
+        nursery.cancel_scope.cancel()
+    return took / turns
+
+
+def cpu(plugins: Sequence[Attachable], turns: int, calls: int = 1) -> float:
+    """Return the seconds of CPU of a turn with so many calls."""
+    gc.collect()
+    return trio.run(_cpu, plugins, calls, turns)
+
+
+def rounds_of(plugins: Sequence[Attachable], turns: int, repeats: int) -> float:
+    """Return the CPU that *plugins* add to a turn with one call, in bare tool rounds; the median of some ratios."""
+    found: list[float] = []
+    for _ in range(repeats):
+        without, one, hooked, again = cpu((), turns, 0), cpu((), turns), cpu(plugins, turns), cpu((), turns)
+        bare = (one + again) / 2
+        found.append((hooked - bare) / (bare - without))
+    return statistics.median(found)
+
+
+async def written(plugins: Sequence[Attachable], turns: int) -> tuple[float, float]:
+    """Return the bytes of records, and the questions, of one turn with one call."""
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec_of(plugins, 1), "written")
+        for _ in range(2):  # what is said once in a session is none of a turn's
+            await session.ask("go on")
+        first = session.inspect().seq
+        before = len(await journal.read("written", 0, 1_000_000))
+        for _ in range(turns):
+            await session.ask("go on")
+        records = (await journal.read("written", 0, 1_000_000))[before:]
+    events = [envelope.event for record in records for envelope in record.events if envelope.seq > first]
+    asked = sum(isinstance(event, AskStarted) for event in events)
+    return sum(len(pack(record).body) for record in records) / turns, asked / turns
+
+
+def cost_of(plugins: Sequence[Attachable], turns: int, repeats: int) -> Cost:
+    """Return what *plugins* add to a turn with one call."""
+    size, questions = trio.run(written, plugins, 10)
+    bare, _ = trio.run(written, (), 10)
+    return Cost(rounds_of(plugins, turns, repeats), size - bare, questions)
+
+
+def print_row(name: str, cost: Cost, missed: str = "") -> None:
+    """Print the *cost* of what is called *name*."""
+    print(f"{name:28}{cost.rounds:>10.2f}{cost.more_bytes:>10.0f}{cost.questions:>10.1f}{missed}")
+
+
+def main() -> int:
+    """Measure each plugin and all together, print the table, and return whether a figure is missed."""
+    full = os.environ.get("AGENTRAIL_BENCH", "full") == "full"
+    turns, repeats = (TURNS, REPEATS) if full else (TURNS // SMALL, SMALL)
+    logging.getLogger("agentrail").setLevel(logging.ERROR)  # else a plugin that warns would be measured with its line
+    gc.collect()
+    gc.freeze()
+    missed = False
+    print(f"{'added to a turn with one call':28}{'rounds':>10}{'bytes':>10}{'asks':>10}")
+    with fewer_full_collections():
+        for cls in shipped():
+            cost = cost_of((made(cls),), turns, repeats)
+            missed |= cost.questions > 0
+            print_row(cls.__name__, cost, "  MISSED: it asks, and nothing is to be judged" if cost.questions else "")
+        silent = [made(cls) for cls in shipped() if not asks(cls) and cls is not EventLogger]
+        cost = cost_of(silent, turns, repeats)
+        over = cost.rounds > MOST_ROUNDS or cost.more_bytes > MOST_BYTES or cost.questions > 0
+        missed |= over
+        print_row(f"all that never ask (≤ {MOST_ROUNDS:.0f})", cost, "  MISSED" if over else "")
+        for name, make in ASKING.items():
+            cost = cost_of((make(),), turns, repeats)
+            over = not cost.questions or cost.rounds > MOST_ROUNDS_A_QUESTION * cost.questions
+            missed |= over
+            print_row(f"{name}, asking", cost, "  MISSED" if over else "")
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
