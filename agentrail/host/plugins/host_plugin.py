@@ -173,6 +173,9 @@ CONTRACT: Final[Mapping[str, Member]] = MappingProxyType(
 HOOKS: Final = tuple(name for name, member in CONTRACT.items() if member.arguments is not None)
 """Names of the members that are called."""
 
+PROVIDER: Final = ("context", "messages")
+"""Names of the arguments of a context provider."""
+
 HOOK_LIKE: Final = ("after_", "before_", "intercept_", "on_")
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -210,8 +213,22 @@ def _check_class(cls: type[HostPlugin]) -> None:
                 if inspect.isroutine(found):
                     problem = f"its `{name}` is a method, but is read and never called; write `{name} = …` in the class"
                     raise BadPlugin(cls.__name__, problem)
+                if name == "context_providers" and _are_functions(found):
+                    _check_providers(cls, cast("Sequence[ContextProvider]", found))
             elif not name.startswith("_"):
                 _check_name(cls, name)
+
+
+def _check_providers(cls: type[HostPlugin], providers: Sequence[ContextProvider]) -> None:
+    for provider in providers:
+        try:
+            inspect.signature(provider).bind(*PROVIDER)
+        except TypeError as error:
+            problem = f"a function of its `context_providers` does not take its arguments: {error}"
+            right = f"async def NAME({', '.join(PROVIDER)})"
+            raise BadPlugin(cls.__name__, f"{problem}; write `{right}`") from error
+        except ValueError:  # a function written in C may have no signature
+            continue
 
 
 def _check_name(cls: type[HostPlugin], name: str) -> None:
@@ -245,6 +262,7 @@ def check_plugins(plugins: Sequence[HostPlugin]) -> None:
             found: object = getattr(plugin, attribute)
             if not fits(found):
                 raise BadPlugin(whose, f"its `{attribute}` is {shown(found)}; it must be {wanted}")
+        _check_providers(type(plugin), plugin.context_providers)
         for hook in HOOKS:
             if hook in vars(plugin):
                 raise BadPlugin(whose, f"its `{hook}` is set on the object; define it in the class")

@@ -99,7 +99,7 @@ const on = {
   }),
   UserResponded: (event) => settle(event.ref, `answered: ${event.answer}`),
   AgentEnd: (event) => state(`The turn is over: ${event.stop_reason}.`),
-  AgentAbort: (event) => state(`The turn was aborted${event.reason ? `: ${event.reason}` : ""}.`),
+  AgentAbort: (e) => state(e.ref ? `The turn was aborted${e.reason ? `: ${e.reason}` : ""}.` : "No turn is open."),
 };
 
 function hold(id, hint, origin, parts) {

@@ -132,6 +132,15 @@ def test_a_person_aborts(page: Page) -> None:
     wait_for(page, *PAUSED, "hello", "You said: hello")
 
 
+def test_an_abort_without_a_turn_says_that_there_is_none(page: Page) -> None:
+    page.click("#abort")
+    wait_state(page, "No turn is open.")
+    say(page, "hello")
+    wait_state(page, OVER)
+    page.click("#abort")
+    wait_state(page, "No turn is open.")
+
+
 def test_what_is_approved_is_shown_byte_for_byte_and_is_what_runs(page: Page) -> None:
     say(page, "pay")
     shown = page.locator("#held pre").inner_text()

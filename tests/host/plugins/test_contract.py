@@ -80,6 +80,22 @@ def test_a_hook_with_other_arguments_is_refused_when_the_class_is_defined() -> N
     assert found.value.args[1].endswith("write `def on_request_start(self, context)`")
 
 
+def test_a_context_provider_with_other_arguments_is_refused() -> None:
+    def stamp(context: object) -> list[str]:
+        return [str(context)]
+
+    wanted = "a function of its `context_providers` does not take its arguments: .*; write `async def NAME"
+    with pytest.raises(BadPlugin, match=wanted):
+        type("Mine", (HostPlugin,), {"context_providers": [stamp]})
+
+    class Later(HostPlugin):
+        def __init__(self) -> None:
+            self.context_providers = [stamp]  # type: ignore[list-item]
+
+    with pytest.raises(BadPlugin, match=wanted):
+        HostPluginRow([Later()])
+
+
 def test_a_generator_is_no_hook() -> None:
     with pytest.raises(BadPlugin) as found:
 
