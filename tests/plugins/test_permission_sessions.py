@@ -11,6 +11,7 @@ from agentrail.errors import BadOptions
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import HumanApproval, PermissionPolicy, SecurityGuard
 from agentrail.ports.tool import ToolContext
+from agentrail.testing import Trace, find_conflict
 from agentrail.testing.probes import ArgsReplacer
 from agentrail.testing.scripted import Element, call, say
 from agentrail.values.events.people import ApprovalRequired, ToolApprovedAlways
@@ -22,6 +23,7 @@ from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.families import agent, task
 from tests.runtime.tools import fake
 from tests.runtime.world import open_world, settle
+from tests.testing.candidates import Cap, Redirect, SpendCounter
 
 in_virtual_time = pytest.mark.trio(run=run_in_virtual_time)
 
@@ -203,3 +205,18 @@ async def test_new_options_hold_from_the_next_turn_and_bad_ones_change_nothing()
         assert world.heard(session).only(PluginOptsUpdated).success
         await session.ask("again")
         assert shell.ran == [{"command": "make"}]
+
+
+# Orders
+
+
+def no_stranger_is_paid(trace: Trace) -> None:
+    """Check that no call that the policy denies starts, whoever changed it and whoever approved it."""
+    if any(isinstance(plugin, PermissionPolicy) for plugin in trace.plugins):
+        assert not [start for start in trace.started if start.args.get("to") == "stranger"]
+
+
+def test_no_row_of_plugins_runs_a_denied_call() -> None:
+    policy = PermissionPolicy(deny=["pay(stranger)"], path_args=["to"])
+    row = (policy, HumanApproval(tools=("pay",)), Redirect(), Cap(), SpendCounter())
+    assert find_conflict(row, no_stranger_is_paid, examples=100) is None

@@ -1,1 +1,1 @@
-"""Parses shell command lines for `SecurityGuard` and `HumanApproval`, and judges them; nothing is run."""
+"""Parses shell command lines for the plugins that rule on calls, and judges them; nothing is run."""

@@ -14,7 +14,8 @@ from typing import Final
 
 from agentrail.plugins.shell.lexer_words import SimpleCommand, StuckError, Unlexable, Word, names, stop, trusted
 from agentrail.plugins.shell.parser import MAX_COMMANDS, ShellReader
-from agentrail.plugins.shell.wrappers import SHELLS, inside, is_interpreter, reads_program
+from agentrail.plugins.shell.programs import holds_program
+from agentrail.plugins.shell.wrappers import SHELLS, inside, is_interpreter
 from agentrail.values.value import Value
 
 MULTI_TOOLS: Final = names(
@@ -77,7 +78,7 @@ def family(command: SimpleCommand) -> str | None:
     """
     if not command.argv or command.assignments or writes_file(command):
         return None
-    if reads_program(command.program, command.args):
+    if command.program != "find" and holds_program(command):  # what `find` runs is listed beside it
         return None
     wrappers = [trusted(name) for name in command.via]
     if not set(wrappers) <= _TELLING | QUIET_WRAPPERS:
