@@ -252,8 +252,8 @@ class SessionHandle:
         await self._awake()
         key, bare = commands.unkeyed(plugin)
         seat = self._seat(key, bare)
-        given = sent.AttachPluginSent(seat)
-        await self._user(given, command, prepare=self._session.code.joining(seat, bare, self._as_tool))
+        joining = self._session.code.joining(seat, bare, self._as_tool)
+        await self._user(sent.AttachPluginSent(seat), command, prepare=joining)
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Remove a plugin as soon as no turn is open."""
@@ -379,8 +379,6 @@ class SessionHandle:
         letter.prepare = prepare
         self._session.mailbox.post_control(letter)
         commands.raised(await slot.wait())
-
-    # Posting
 
     def _letter(self, given: AnyInput, command: str | None, read: ReadAnswer | None = None) -> Posted:
         commands.check_run(self.id, self._session.shared.home)

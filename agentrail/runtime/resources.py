@@ -201,18 +201,6 @@ class Subagents(Agents, Protocol):
         """Start to stop the given sub-agents."""
         ...
 
-    def peers(self, task: Task) -> tuple[Task, ...]:
-        """Return the running sub-agents with which that of *task* may exchange messages."""
-        ...
-
-    async def send(self, task: Task, command: str, to: str, text: str, asked_by: tuple[str, ...]) -> None:
-        """Send a message from the sub-agent of *task* to its peer *to*; raise `UnknownTask` if that is none."""
-        ...
-
-    def deadline(self, state: State | None, call_id: str | None, seconds: float) -> float:
-        """Return when a call, started *seconds* before, has waited enough, for Trio; without a call, from now on."""
-        ...
-
     def close(self) -> None:
         """Start to stop all sub-agents, and refuse new ones."""
         ...

@@ -139,6 +139,8 @@ class TaskView(View):
     """Whether its tool call returned without waiting for the answer."""
     status: str
     """`running`, `waiting` for a person, `done` or `failed`."""
+    peers: tuple[str, ...]
+    """Ids of sub-agents that were there before, with which this one may exchange messages."""
 
 
 class CompactingView(View):

@@ -114,6 +114,7 @@ def test_a_status_has_all_that_a_session_does() -> None:
                 "call_id": "c0",
                 "background": False,
                 "status": "running",
+                "peers": [],
             }
         ],
         "compacting": {"reason": "full", "tokens": 9},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
@@ -22,6 +22,22 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.foreign import described
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
+
+
+class Beside(Protocol):
+    """Interface: the sub-agents of the parent, as one of them uses them (implemented by `Family`)."""
+
+    def peers(self, task: Task) -> tuple[Task, ...]:
+        """Return the running sub-agents with which that of *task* may exchange messages."""
+        ...
+
+    async def send(self, task: Task, command: str, to: str, text: str, asked_by: tuple[str, ...]) -> None:
+        """Send a message from the sub-agent of *task* to its peer *to*; raise `UnknownTask` if that is none."""
+        ...
+
+    def deadline(self, state: State | None, call_id: str | None, seconds: float) -> float:
+        """Return when a call, started *seconds* before, has waited enough, for Trio; without a call, from now on."""
+        ...
 
 
 class Link:
@@ -49,7 +65,7 @@ class Link:
         "task",
     )
 
-    def __init__(self, task: Task, post: Callable[[AnyInput], None], beside: Subagents | None = None) -> None:
+    def __init__(self, task: Task, post: Callable[[AnyInput], None], beside: Beside | None = None) -> None:
         self.task = task
         self.beside = beside  # the sub-agents of the parent, until this one has ended
         self._post = post
