@@ -12,6 +12,7 @@ from agentrail.testing.world.outstanding import InvariantBrokenError
 from property_tests.planted import (
     Bug,
     Planting,
+    messages,
     plugins_filters,
     plugins_guards,
     read_core,
@@ -40,6 +41,7 @@ READ: Final = (
     *read_host.CHANGES,
     *plugins_filters.CHANGES,
     *plugins_guards.CHANGES,
+    *messages.CHANGES,
 )
 """The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
@@ -126,5 +128,6 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **HOST,
     **plugins_filters.FILTERS,
     **plugins_guards.GUARDS,
+    **messages.MESSAGES,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""

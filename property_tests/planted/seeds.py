@@ -218,4 +218,8 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "child_in_another_folder_is_allowed_more": (1, "a child is allowed more"),
     "always_lasts_for_ever": (0, "always"),
     "folder_beside_a_command_does_not_matter": (0, "approval"),
+    "whoever_knows_an_id_may_write": (1, "addresses"),
+    "a_message_stops_calls": (0, "done"),
+    "a_message_without_its_command": (1, "once"),
+    "a_wait_without_its_deadline": (0, "deadline"),
 }

@@ -12,9 +12,12 @@ from agentrail.tools import message_tools
 from agentrail.values.events import SteeringReceived, SubagentStart, ToolExecutionEnd
 from agentrail.values.messages import Origin, ToolMessage, UserMessage
 from agentrail.values.tools import ok
+from tests.runtime.cutting import cut
 from tests.runtime.families import agent, ids, inner, task
+from tests.runtime.journals import TestJournal
+from tests.runtime.test_restarting import times
 from tests.runtime.tools import slow
-from tests.runtime.world import World, rebuilt, settle, until
+from tests.runtime.world import World, open_world, rebuilt, settle, until
 
 FROM_P = "Message from `p`, which gave you the task:\n"
 
@@ -351,3 +354,44 @@ async def test_the_model_of_a_parent_has_the_tools(world: World) -> None:
     await session.ask("go")
     names = [spec.name for spec in model.requests[0].tools]
     assert names == ["task", "task_list", "task_result", "task_wait", "task_send", "task_cancel"]
+
+
+# Whatever happens meanwhile
+
+
+async def test_whenever_its_sender_is_cancelled_a_message_comes_whole_or_not_and_can_be_sent_again(
+    world: World,
+) -> None:
+    finder = agent([say("found", delay=50.0), "found in a hurry"])
+    session = await world.spawn([background(), "begun"], "p", agents={"finder": finder})
+    await session.ask("go")
+    moment = 0
+    while await cut(moment, lambda: session.message_task("p.c3", "hurry", command="one")):
+        await settle()
+        moment += 1
+    assert moment > 0
+    await session.message_task("p.c3", "hurry", command="one")
+    await session.task_result("p.c3")
+    assert await steered(world, "p.c3") == [f"{FROM_P}> hurry"]
+
+
+async def test_whenever_a_wait_is_cancelled_another_waits_as_well(world: World) -> None:
+    finder = agent([say("found", delay=50.0)])
+    session = await world.spawn([background(), "begun"], "p", agents={"finder": finder})
+    await session.ask("go")
+    moment = 0
+    while await cut(moment, lambda: session.wait_tasks("p.c3", seconds=1.0)):
+        moment += 1
+    assert moment > 0
+    assert await session.wait_tasks("p.c3") == {"p.c3": ok("found")}
+
+
+async def test_the_sender_hears_of_a_receiver_that_crashes_over_its_message() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        finder = agent([say("found", delay=50.0)])
+        session = await world.spawn([background(), send("p.c3"), "it crashed"], "p", agents={"finder": finder})
+        journal.failing = times(1, "SteerSent")
+        assert (await session.ask("go")).text == "it crashed"
+        assert "session `p.c3` crashed" in texts(world, session)[-1]
+        assert await steered(world, "p.c3") == []
