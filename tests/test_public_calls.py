@@ -25,6 +25,7 @@ from agentrail.plugins import (
     EventLogger,
     HumanApproval,
     PermissionPolicy,
+    Planning,
     Reflection,
     SecurityGuard,
     SelfVerify,
@@ -196,6 +197,7 @@ GUARDS: Final[tuple[type[AnyPlugin], ...]] = (
     SelfVerify,
     Reflection,
     PermissionPolicy,
+    Planning,
 )
 
 

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from agentrail.plugins.guards.permission_policy import PermissionMode as PermissionMode
     from agentrail.plugins.guards.permission_policy import PermissionPolicy as PermissionPolicy
     from agentrail.plugins.logger import EventLogger as EventLogger
+    from agentrail.plugins.quality.planning import Planning as Planning
     from agentrail.plugins.quality.reflection import Reflection as Reflection
     from agentrail.plugins.quality.self_verify import SelfVerify as SelfVerify
     from agentrail.plugins.recall.large_result_offload import LargeResultOffload as LargeResultOffload
@@ -137,6 +138,7 @@ _HOMES = {
     "PatchToolCalls": "agentrail.plugins.requests.patch_tool_calls",
     "PermissionMode": "agentrail.plugins.guards.permission_policy",
     "PermissionPolicy": "agentrail.plugins.guards.permission_policy",
+    "Planning": "agentrail.plugins.quality.planning",
     "Plugin": "agentrail.hooks.plugin",
     "PluginRefused": "agentrail.errors",
     "Priority": "agentrail.hooks.plugin",

@@ -466,6 +466,26 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         65_536,
         "tests/values/test_memory_text.py::test_a_larger_file_is_cut_at_the_end_of_a_line_with_a_mark",
     ),
+    "plugins.quality.checklist.MOST_STEPS": (
+        50,
+        "tests/plugins/test_planning.py::test_a_plan_has_so_many_steps_and_is_looked_for_in_so_many_characters",
+    ),
+    "plugins.quality.checklist.MOST_READ": (
+        100_000,
+        "tests/plugins/test_planning.py::test_a_plan_has_so_many_steps_and_is_looked_for_in_so_many_characters",
+    ),
+    "plugins.quality.checklist.MOST_TEXT": (
+        200,
+        "tests/plugins/test_planning.py::test_checklists_are_read_as_they_are_written",
+    ),
+    "plugins.quality.planning.Planning.max_plan_attempts": (
+        2,
+        "tests/plugins/test_planning.py::test_a_plan_is_asked_for_so_often_and_then_the_turn_goes_on_without",
+    ),
+    "plugins.quality.planning.Planning.min_prompt_length": (
+        20,
+        "tests/plugins/test_planning.py::test_a_short_prompt_needs_no_plan",
+    ),
     "plugins.quality.reflection.MOST_TASK": (
         8_000,
         "tests/plugins/test_reflection.py::test_the_longest_answers_and_tasks_can_be_stored",

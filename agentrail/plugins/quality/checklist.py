@@ -1,0 +1,137 @@
+"""Reads checklists in Markdown, and moves the steps of a plan by what they say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from attrs import evolve, frozen
+
+PENDING: Final = "pending"
+IN_PROGRESS: Final = "in_progress"
+COMPLETED: Final = "completed"
+FAILED: Final = "failed"
+SKIPPED: Final = "skipped"
+
+MARKS: Final = MappingProxyType(
+    {
+        " ": PENDING,
+        ">": IN_PROGRESS,
+        "~": IN_PROGRESS,
+        "/": IN_PROGRESS,
+        "x": COMPLETED,
+        "X": COMPLETED,
+        "!": FAILED,
+        "-": SKIPPED,
+    }
+)
+"""The status of a step by the mark in its brackets; any other mark counts as pending."""
+
+_RANKS: Final = MappingProxyType({PENDING: 0, IN_PROGRESS: 1})
+"""How far a step is that is not over; a step moves only further, and one that is over does not move."""
+_OVER: Final = 2
+
+MOST_STEPS: Final = 50
+"""The most steps of a plan; later ones are left out."""
+MOST_TEXT: Final = 200
+"""The most characters of a step; a longer one is cut."""
+MOST_READ: Final = 100_000
+"""The most characters of a response that are read for checklists."""
+
+_ITEM: Final = re.compile(r"[ \t]{0,32}(?:[-*+]|[0-9]{1,4}[.)])[ \t]{1,8}\[(.)\][ \t]+(\S.*)")
+_FENCE: Final = re.compile(r"[ \t]{0,32}(?:```|~~~)")
+_HEADING: Final = re.compile(r"[^\w]{0,8}(?:\w{1,20} )?plan[^\w]{0,8}", re.IGNORECASE)
+
+
+@frozen
+class Step:
+    """A step of a plan."""
+
+    text: str
+    """What is to be done, on one line."""
+    status: str = PENDING
+    """`pending`, `in_progress`, `completed`, `failed` or `skipped`."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the step is completed, failed or skipped."""
+        return _rank(self.status) == _OVER
+
+    @property
+    def key(self) -> str:
+        """The letters and digits of the text, by which a step is found again."""
+        return "".join(filter(str.isalnum, self.text)).casefold() or self.text
+
+
+@frozen
+class Checklist:
+    """A list of items with boxes in a text."""
+
+    is_plan: bool
+    """Whether the line above says that it is a plan."""
+    steps: tuple[Step, ...]
+    """Its items, each text once."""
+
+
+def checklists(text: str) -> tuple[Checklist, ...]:
+    """Return the checklists in *text*, in order; what stands in a block of code is none.
+
+    Empty and indented lines between two items belong to their list.
+    """
+    found: list[Checklist] = []
+    items: list[Step] = []
+    fenced = headed = False
+    for line in text[:MOST_READ].splitlines():
+        if _FENCE.match(line):
+            fenced = not fenced
+        elif fenced or not line.strip():
+            continue
+        elif item := _ITEM.fullmatch(line):
+            items.append(Step(one_line(item[2]), MARKS.get(item[1], PENDING)))
+        elif not items or not line[0].isspace():
+            if items:
+                found.append(Checklist(headed, _once(items)))
+            items, headed = [], _HEADING.fullmatch(line.strip()) is not None
+    return (*found, Checklist(headed, _once(items))) if items else tuple(found)
+
+
+def one_line(text: str) -> str:
+    """Return *text* on one line, without invisible characters, cut to `MOST_TEXT` characters."""
+    words = "".join(char if char.isprintable() else " " for char in text[: 2 * MOST_TEXT]).split()
+    line = " ".join(words)
+    return line if len(line) <= MOST_TEXT else f"{line[: MOST_TEXT - 1]}…"
+
+
+def _once(items: Iterable[Step]) -> tuple[Step, ...]:
+    kept: dict[str, Step] = {}
+    for step in items:
+        kept.setdefault(step.key, step)
+    return tuple(kept.values())[:MOST_STEPS]
+
+
+def moved(steps: Sequence[Step], said: Iterable[Step]) -> tuple[Step, ...]:
+    """Return *steps*, each with the status that *said* gives a step of the same text, if it may move there."""
+    now = {step.key: step.status for step in said}
+    return tuple(_moved(step, now.get(step.key, step.status)) for step in steps)
+
+
+def revised(old: Iterable[Step], new: Iterable[Step]) -> tuple[Step, ...]:
+    """Return the steps *new*; one that was among *old* is not less far than it was."""
+    before = {step.key: step.status for step in old}
+    return tuple(_moved(evolve(step, status=before.get(step.key, PENDING)), step.status) for step in new)
+
+
+def _moved(step: Step, status: str) -> Step:
+    return evolve(step, status=status) if _rank(status) > _rank(step.status) else step
+
+
+def _rank(status: str) -> int:
+    return _RANKS.get(status, _OVER)
+
+
+def shown(steps: Iterable[Step]) -> str:
+    """Return *steps* as a checklist, in which nothing looks like the end of the tags around a section."""
+    marks = {status: mark for mark, status in reversed(tuple(MARKS.items()))}
+    return "\n".join(f"- [{marks[step.status]}] {step.text.replace('</', '< /')}" for step in steps)

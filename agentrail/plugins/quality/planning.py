@@ -1,0 +1,186 @@
+"""`Planning`: asks for a plan first, keeps it in the system prompt, and tells how far it is."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import attrs
+from attrs import evolve, frozen
+
+from agentrail.errors import BadOptions
+from agentrail.hooks.actions import Action, Continue, Emission, Emit, Intervene, SetSection
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterResponse, AfterToolBatch, AfterTurn, BeforePrompt, BeforeRequest
+from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.plugins.options import is_count, is_flag, is_said
+from agentrail.plugins.quality.checklist import (
+    COMPLETED,
+    IN_PROGRESS,
+    PENDING,
+    Step,
+    checklists,
+    moved,
+    one_line,
+    revised,
+    shown,
+)
+from agentrail.values.events.context import PlanGenerated, PlanStepCompleted
+from agentrail.values.events.envelope import Event
+from agentrail.values.json import freeze
+
+A = TypeVar("A", bound=Action[object])
+T = TypeVar("T")
+
+SECTION: Final = "plan"
+"""Name of the section of the system prompt."""
+
+DIRECTIVE: Final = """\
+Before you do anything else, write a plan for this: the line `## Plan`, and below it a checklist in Markdown, one step \
+a line, such as `- [ ] Read the code`. Do not put it in a block of code. A task of one step has a list of one item."""
+"""The text for the model after a prompt that is long enough."""
+
+STILL: Final = "\n\nIf the plan that you have still fits, write it again, with its marks."
+"""What is added to the directive if steps of a plan are open."""
+
+AGAIN: Final = """\
+There was no plan in your answer. Write the line `## Plan` now, and below it one step a line, such as `- [ ] Read the \
+code`, not in a block of code."""
+"""The text for the model if its answer had no plan."""
+
+GO_ON: Final = "Now carry out the plan, step by step, and give your answer at the end."
+"""The text for the model after a response with a plan and nothing else."""
+
+HOW: Final = """\
+This is your plan. When a step begins or is over, write its line again with another mark, or use the same texts in \
+your list of things to do: `[>]` in progress, `[x]` completed, `[!]` failed, `[-]` skipped. To change the plan, write \
+all of it again below the line `## Plan`.
+"""
+"""The beginning of the section."""
+
+_TODO: Final = {"done": COMPLETED, "in_progress": IN_PROGRESS}.get
+
+
+@frozen
+class Plan:
+    """The state of `Planning`."""
+
+    steps: tuple[Step, ...] = ()
+    """The steps of the plan, in order; empty if there is none."""
+    asked: int = 0
+    """How often the model was asked for a plan in this turn; 0 if none is waited for."""
+    stale: bool = False
+    """Whether the section of the system prompt must be set anew."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a step is not over."""
+        return not all(step.is_over for step in self.steps)
+
+
+def _is_some(_: Planning, field: attrs.Attribute[T], found: T) -> None:
+    if found == 0:
+        raise BadOptions("Planning", f"its `{field.name}` is 0; give at least one, or `plan_first=False`")
+
+
+@frozen
+class Planning(Plugin[Plan]):
+    """Ask the model for a plan first, keep the plan in the system prompt, and tell when its steps are over.
+
+    The plan is a checklist below the line `## Plan`. The model reports progress by writing lines of it again with
+    another mark, or by the same texts in the session's list of things to do. Events tell of it: `PlanGenerated`,
+    `PlanStepCompleted`, `plan_step_failed`, `plan_step_skipped`, and `plan_missing` if the model gave none.
+    """
+
+    plan_first: bool = attrs.field(default=True, validator=is_flag)
+    """Whether to ask for a plan; if not, one that the model writes of its own accord is kept."""
+    min_prompt_length: int = attrs.field(default=20, validator=is_count)
+    """The fewest characters of a prompt after which to ask for a plan."""
+    directive: str = attrs.field(default=DIRECTIVE, validator=is_said)
+    """The text that asks for a plan."""
+    max_plan_attempts: int = attrs.field(default=2, validator=[is_count, _is_some])
+    """How often in one turn to ask for a plan."""
+
+    priority = Priority.QUALITY
+
+    def init(self, ctx: Context) -> Plan:
+        """Return the first state: there is no plan."""
+        return Plan()
+
+    def before_prompt(self, hook: BeforePrompt, state: Plan, ctx: Context) -> Continue[Plan] | Intervene[Plan]:
+        """Forget a plan that is over; ask for one if the prompt is long enough."""
+        new = state if state.is_open else Plan(stale=bool(state.steps) or state.stale)
+        if not self.plan_first or len(hook.text.strip()) < self.min_prompt_length:
+            new = evolve(new, asked=0)
+            return Continue(state if new == state else new)
+        return Intervene(self.directive + (STILL if new.steps else ""), evolve(new, asked=1))
+
+    def before_request(self, hook: BeforeRequest, state: Plan, ctx: Context) -> Continue[Plan] | SetSection[Plan]:
+        """Set the section of the system prompt, if the plan has changed."""
+        if not state.stale:
+            return Continue(state)
+        return SetSection(SECTION, HOW + shown(state.steps) if state.steps else None, evolve(state, stale=False))
+
+    def after_response(self, hook: AfterResponse, state: Plan, ctx: Context) -> Continue[Plan] | Intervene[Plan]:
+        """Read a plan or marks in the response; ask again for a plan that is missing, or to carry out a new one."""
+        text = hook.message.text
+        found = checklists(text) if "[" in text else ()
+        plan = next((each for each in found if each.is_plan), None)
+        if plan is None and state.asked and found:
+            plan = found[0]
+        if plan is None:
+            new = _with(state, moved(state.steps, [step for each in found for step in each.steps]))
+            return self._missing(state, new) if state.asked else _telling(Continue(new), state, new)
+        new = evolve(_with(state, revised(state.steps, plan.steps)), asked=0)
+        is_new = _texts(new) != _texts(state)
+        if self.plan_first and (is_new or state.asked) and new.is_open and not hook.message.calls:
+            return _telling(Intervene(GO_ON, new), state, new)
+        return _telling(Continue(new), state, new)
+
+    def _missing(self, state: Plan, new: Plan) -> Continue[Plan] | Intervene[Plan]:
+        if state.asked < self.max_plan_attempts:
+            return _telling(Intervene(AGAIN, evolve(new, asked=state.asked + 1)), state, new)
+        told = freeze({"attempts": state.asked})
+        return _telling(Continue(evolve(new, asked=0)), state, new).emitting("plan_missing", told)
+
+    def after_tool_batch(self, hook: AfterToolBatch, state: Plan, ctx: Context) -> Continue[Plan]:
+        """Move steps that stand in the session's list of things to do."""
+        if not ctx.todos or not state.is_open:
+            return Continue(state)
+        todos = [Step(one_line(todo.text), _TODO(todo.status, PENDING)) for todo in ctx.todos]
+        new = _with(state, moved(state.steps, todos))
+        return _telling(Continue(new), state, new)
+
+    def after_turn(self, hook: AfterTurn, state: Plan, ctx: Context) -> Continue[Plan] | Emit[Plan]:
+        """Tell if the turn has ended before the model gave a plan."""
+        if not state.asked:
+            return Continue(state)
+        new = evolve(state, asked=0)
+        if hook.outcome != "finished":
+            return Continue(new)
+        return Emit("plan_missing", freeze({"attempts": state.asked}), state=new)
+
+
+def _texts(plan: Plan) -> tuple[str, ...]:
+    return tuple(step.text for step in plan.steps)
+
+
+def _with(plan: Plan, steps: tuple[Step, ...]) -> Plan:
+    """Return *plan* with *steps*; the plan itself if it has them already."""
+    return plan if steps == plan.steps else evolve(plan, steps=steps, stale=True)
+
+
+def _telling(action: A, old: Plan, new: Plan) -> A:
+    """Return *action* with the events that tell of the way from *old* to *new*."""
+    if new.steps is old.steps:
+        return action
+    events: list[Event | Emission] = [PlanGenerated(_texts(new))] if _texts(new) != _texts(old) else []
+    before = {step.key: step for step in old.steps}
+    for index, step in enumerate(new.steps):
+        if step.is_over and not before.get(step.key, Step("")).is_over:
+            told = freeze({"index": index, "text": step.text})
+            events.append(
+                PlanStepCompleted(index, step.text)
+                if step.status == COMPLETED
+                else Emission(f"plan_step_{step.status}", told)
+            )
+    return action.but(emits=(*action.emits, *events))
