@@ -7,11 +7,13 @@ import pytest
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.codec.states import storable
+from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, Intervene, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterResponse, BeforeFinish
-from agentrail.plugins import Reflection
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.plugins import Reflection, SelfVerify
 from agentrail.plugins.quality.reflection import (
     CRITERIA,
     LOOK_AGAIN,
@@ -44,6 +46,7 @@ from agentrail.values.events.plugins import AskStarted, PluginEvent
 from agentrail.values.json import Json, freeze
 from agentrail.values.messages import AssistantMessage
 from tests.runtime.conftest import run_in_virtual_time
+from tests.runtime.tools import quick
 from tests.runtime.world import open_world, settle, until
 
 in_virtual_time = pytest.mark.trio(run=run_in_virtual_time)
@@ -291,11 +294,23 @@ def test_only_the_signal_at_the_beginning_passes_the_answer(said: str, passes: b
     assert (action.kind == "replace_response") is passes
 
 
-def test_an_answer_is_not_reviewed_if_the_turn_goes_on_anyway_or_it_says_nothing() -> None:
-    for plugin in (Reflection(), Reflection(reviewer="model")):
-        for texts_before, reply in ((("again",), "x"), ((), None), ((), " \n")):
-            ctx = Context(turn=1, last_assistant_reply=reply)
-            assert plugin.before_finish(BeforeFinish(texts_before), Reviewing(), ctx) == Continue(Reviewing())
+@pytest.mark.parametrize("plugin", [Reflection(), Reflection(reviewer="model")], ids=lambda one: one.reviewer)
+def test_an_answer_that_says_nothing_is_not_reviewed_nor_one_that_is_sent_back_already(plugin: Reflection) -> None:
+    for reply in (None, " \n"):
+        ctx = Context(turn=1, last_assistant_reply=reply)
+        assert plugin.before_finish(BeforeFinish(), Reviewing(), ctx) == Continue(Reviewing())
+    ctx = Context(turn=2, last_assistant_reply="x")
+    sent_back = Reviewing(turn=2, sent_back=True)
+    assert plugin.before_finish(BeforeFinish(("again",)), Reviewing(1, 3), ctx) == Continue(sent_back)
+    assert plugin.before_finish(BeforeFinish(("again",)), sent_back, ctx) == Continue(sent_back)
+
+
+def test_an_answer_that_was_sent_back_in_vain_is_told_as_not_reviewed() -> None:
+    plugins: list[AnyPlugin] = [SelfVerify("run_tests"), Reflection()]
+    script = [prompt("Go."), say(calls=[call("edit")]), say("Done."), tell(Failed("red")), say("Done again.")]
+    tools = [quick(name).spec for name in ("edit", "run_tests")]
+    trace = simulate(plugins, script, tools=tools, options=Options(max_turns=2))
+    assert told(trace)[1:] == [("verify_given_up", None), ("review_given_up", 0)]
 
 
 @pytest.mark.parametrize(("size", "skipped"), [(59_998, False), (59_999, True), (20_000_000, True)])

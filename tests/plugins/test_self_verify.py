@@ -12,7 +12,8 @@ from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, Intervene, RunTool, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterTool, BeforeFinish
-from agentrail.plugins import BudgetGuard, SecurityGuard, SelfVerify
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.plugins import BudgetGuard, Reflection, SecurityGuard, SelfVerify
 from agentrail.plugins.quality.self_verify import MOST_HEAD, MOST_TAIL, SENT_BACK, Verification
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import (
@@ -90,7 +91,7 @@ async def test_the_answer_is_final_only_when_the_check_passes() -> None:
             ),
             ("verify_passed", {"user_data": {}, "tool": "run_tests", "attempt": 2}),
         ]
-        assert session.inspect().plugin_states == (Verification(),)
+        assert session.inspect().plugin_states == (Verification(turn=1, failures=1),)
 
 
 def test_nothing_is_checked_if_no_call_has_run() -> None:
@@ -113,7 +114,20 @@ def test_at_the_limit_the_answer_is_final_and_the_event_says_so(most: int) -> No
     assert told(trace) == [*failed, ("verify_given_up", most + 1)]
     assert trace.outcomes == ("finished",)
     assert texts(trace) == [SENT_BACK.format(tool="run_tests", problem="red")] * most
-    assert trace.plugin_state("SelfVerify") == Verification()
+    assert trace.plugin_state("SelfVerify") == Verification(turn=1, failures=most)
+
+
+def test_failures_count_through_the_turn_whatever_sends_the_model_back() -> None:
+    again = (EDIT, say("Done."), tell(Failed("red")))
+    plugins: list[AnyPlugin] = [SelfVerify("run_tests", max_repairs=1), Reflection(max_reviews=2)]
+    trace = simulate(plugins, [prompt("Repair it."), *again, *again, *again, say("Done.")], tools=TOOLS)
+    found = [event for event in trace.events if isinstance(event, PluginEvent)]
+    assert [event.name for event in found] == [
+        *("verify_failed", "verify_given_up"),
+        *("review_failed", "verify_given_up"),
+        *("review_failed", "review_given_up"),
+    ]
+    assert trace.outcomes == ("finished",)
 
 
 @in_virtual_time
@@ -198,7 +212,7 @@ async def test_a_check_that_a_restart_interrupts_is_run_again() -> None:
 
     def spec(*script: Element) -> SessionSpec:
         check = fake("run_tests", body, effect=EffectClass.IDEMPOTENT)
-        plugins = [SelfVerify("run_tests", max_repairs=1)]
+        plugins: list[AnyPlugin] = [SelfVerify("run_tests", max_repairs=1)]
         return SessionSpec(model=ScriptedModel(script), tools=[quick("edit"), check], plugins=plugins, name="n")
 
     async with open_supervisor(journal=journal) as supervisor:

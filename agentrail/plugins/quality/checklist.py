@@ -29,9 +29,8 @@ MARKS: Final = MappingProxyType(
 )
 """The status of a step by the mark in its brackets; any other mark counts as pending."""
 
-_RANKS: Final = MappingProxyType({PENDING: 0, IN_PROGRESS: 1})
-"""How far a step is that is not over; a step moves only further, and one that is over does not move."""
-_OVER: Final = 2
+_BEFORE_THE_END: Final = (PENDING, IN_PROGRESS)
+"""The statuses of a step that is not over, in order: a step moves only further."""
 
 MOST_STEPS: Final = 50
 """The most steps of a plan; later ones are left out."""
@@ -57,7 +56,7 @@ class Step:
     @property
     def is_over(self) -> bool:
         """Whether the step is completed, failed or skipped."""
-        return _rank(self.status) == _OVER
+        return self.status not in _BEFORE_THE_END
 
     @property
     def key(self) -> str:
@@ -128,7 +127,7 @@ def _moved(step: Step, status: str) -> Step:
 
 
 def _rank(status: str) -> int:
-    return _RANKS.get(status, _OVER)
+    return _BEFORE_THE_END.index(status) if status in _BEFORE_THE_END else len(_BEFORE_THE_END)
 
 
 def shown(steps: Iterable[Step]) -> str:

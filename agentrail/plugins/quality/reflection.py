@@ -107,7 +107,7 @@ class Reviewing:
     reviews: int = 0
     """How many reviews there were in the turn."""
     sent_back: bool = False
-    """Whether the model was sent back, and has given no other answer yet."""
+    """Whether the model was sent back, by this plugin or by one before it, and has given no other answer yet."""
     candidate: str | None = None
     """The answer that the model is reviewing itself; `None` if it is not."""
     steered: bool = False
@@ -214,8 +214,10 @@ class Reflection(Plugin[Reviewing]):
         """Have the answer reviewed, unless it needs no review, or the turn goes on anyway."""
         answer = ctx.last_assistant_reply or ""
         now = state if state.turn == ctx.turn else Reviewing(turn=ctx.turn, task=state.task)
-        if hook.texts or not answer.strip() or now.settled == _digest(answer):
-            return Continue(state)
+        if not answer.strip() or now.settled == _digest(answer):
+            return Continue(evolve(state, sent_back=False) if state.sent_back else state)
+        if hook.texts:
+            return Continue(state if state.sent_back else evolve(now, sent_back=True))
         if hook.answer is not None:
             return self._judged(hook.answer, now, answer)
         if now.reviews >= self.max_reviews:

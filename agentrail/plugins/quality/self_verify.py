@@ -36,7 +36,7 @@ class Verification:
     unchecked: bool = False
     """Whether a call that counts has run since the last check that passed."""
     turn: int = 0
-    """Number of the turn in which checks have failed; 0 if none has since the last one that passed."""
+    """Number of the last turn in which a check has failed; 0 if none has."""
     failures: int = 0
     """How many checks have failed in that turn."""
 
@@ -93,10 +93,11 @@ class SelfVerify(Plugin[Verification]):
         failed_before = state.failures if state.turn == ctx.turn else 0
         problem = _problem(hook.answer)
         told = {"tool": self.tool, "attempt": failed_before + 1}
+        done = evolve(state, unchecked=False)
         if problem is None:
-            return Continue(Verification()).emitting("verify_passed", freeze(told))
+            return Continue(done).emitting("verify_passed", freeze(told))
         if failed_before >= self.max_repairs:
-            return Continue(Verification()).emitting(
+            return Continue(done).emitting(
                 "verify_given_up", freeze({**told, "problem": problem, "reason": "max_repairs"})
             )
         text = SENT_BACK.format(tool=self.tool, problem=problem)
@@ -107,7 +108,7 @@ class SelfVerify(Plugin[Verification]):
         self, hook: AfterTurn, state: Verification, ctx: Context
     ) -> Continue[Verification] | Emit[Verification]:
         """Tell if the turn has ended although the check failed last; after an abort, the next answer is checked."""
-        if not state.failures or state.turn != ctx.turn:
+        if not state.unchecked or not state.failures or state.turn != ctx.turn:
             return Continue(state)
         if hook.outcome != "finished":
             return Continue(Verification(unchecked=True))
