@@ -15,6 +15,7 @@ from property_tests.planted import (
     messages,
     plugins_filters,
     plugins_guards,
+    plugins_quality,
     read_core,
     read_host,
     read_journals,
@@ -46,7 +47,15 @@ READ: Final = (
 """The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
 BUGS: Final = {
-    bug.name: bug for bug in (*CORE.bugs, *SHELL.bugs, *SEEN.bugs, *HOSTED.bugs, *(change.bug() for change in READ))
+    bug.name: bug
+    for bug in (
+        *CORE.bugs,
+        *SHELL.bugs,
+        *SEEN.bugs,
+        *HOSTED.bugs,
+        *(change.bug() for change in READ),
+        *plugins_quality.BUGS,
+    )
 }
 """The bugs by name."""
 
@@ -129,5 +138,6 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **plugins_filters.FILTERS,
     **plugins_guards.GUARDS,
     **messages.MESSAGES,
+    **plugins_quality.QUALITY_FINDERS,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""

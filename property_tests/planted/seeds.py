@@ -222,4 +222,11 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "a_message_stops_calls": (0, "done"),
     "a_message_without_its_command": (1, "once"),
     "a_wait_without_its_deadline": (0, "deadline"),
+    "first_review_is_the_last": (0, "an answer is final, and was not reviewed"),
+    "aborted_work_unchecked": (10, "an answer is final, and the work was not checked"),
+    "finished_step_moves": (1, "`a` has moved from x to !"),
+    "one_repair_too_many": (0, "sent back 1 times"),
+    "last_review_sends_back": (38, "sent back after the last review"),
+    "plan_asked_once_more": (1, "a plan was asked for 3 times"),
+    "plan_not_shown_anew": (1, "the plan that the model has is an old one"),
 }
