@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from agentrail.host.shipped.command_table import SlashCommand as SlashCommand
     from agentrail.host.shipped.request_log import RequestLog as RequestLog
     from agentrail.host.shipped.slash_commands import SlashCommands as SlashCommands
+    from agentrail.host.shipped.user_memory import UserMemory as UserMemory
     from agentrail.wire.limits import HostLimits as HostLimits
 
 _HOMES = {
@@ -73,6 +74,7 @@ _HOMES = {
     "SlashCommands": "agentrail.host.shipped.slash_commands",
     "Invocation": "agentrail.host.shipped.command_table",
     "bearer": "agentrail.host.access.identity",
+    "UserMemory": "agentrail.host.shipped.user_memory",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the names are the keys of `_HOMES`

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from agentrail.plugins.quality.planning import Planning as Planning
     from agentrail.plugins.quality.reflection import Reflection as Reflection
     from agentrail.plugins.quality.self_verify import SelfVerify as SelfVerify
+    from agentrail.plugins.recall.episodic_memory import EpisodicMemory as EpisodicMemory
     from agentrail.plugins.recall.large_result_offload import LargeResultOffload as LargeResultOffload
     from agentrail.plugins.recall.memory_flush import MemoryFlush as MemoryFlush
     from agentrail.plugins.recall.memory_loader import MemoryLoader as MemoryLoader
@@ -116,6 +117,7 @@ _HOMES = {
     "Context": "agentrail.hooks.context",
     "Continue": "agentrail.hooks.actions",
     "Emit": "agentrail.hooks.actions",
+    "EpisodicMemory": "agentrail.plugins.recall.episodic_memory",
     "EventLogger": "agentrail.plugins.logger",
     "Failed": "agentrail.hooks.actions",
     "ChangeTools": "agentrail.hooks.actions",

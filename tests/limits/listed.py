@@ -384,6 +384,50 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
 """Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
+    "plugins.recall.episodes.file_name[:32]": (
+        32,
+        "tests/plugins/test_episodic_memory.py::test_the_name_of_a_file_tells_nothing_of_the_user",
+    ),
+    "plugins.recall.episodic_memory.EpisodicMemory.after_turn.Ask(deadline=30.0)": (
+        30.0,
+        "tests/plugins/test_episodic_memory.py::test_a_model_judges_if_that_is_wanted",
+    ),
+    "plugins.recall.episodes.MAX_TEXT": (
+        400,
+        "tests/plugins/test_episodic_memory.py::test_whatever_a_file_or_a_service_holds_becomes_short_lines_or_nothing",
+    ),
+    "plugins.recall.episodes.MOST_TOOLS": (
+        20,
+        "tests/plugins/test_episodic_memory.py::test_whatever_a_file_or_a_service_holds_becomes_short_lines_or_nothing",
+    ),
+    "plugins.recall.episodes.MAX_TOOL": (
+        64,
+        "tests/plugins/test_episodic_memory.py::test_whatever_a_file_or_a_service_holds_becomes_short_lines_or_nothing",
+    ),
+    "plugins.recall.episodes.MAX_KEPT": (
+        49152,
+        "tests/plugins/test_episodic_memory.py::test_a_file_has_the_newest_runs_and_room_for_no_more",
+    ),
+    "plugins.recall.episodes.LEAST_ALIKE": (
+        0.2,
+        "tests/plugins/test_episodic_memory.py::test_the_most_similar_come_first_and_the_newer_of_equals",
+    ),
+    "plugins.recall.episodic_memory.MAX_USER": (
+        1000,
+        "tests/plugins/test_episodic_memory.py::test_it_says_what_it_does_and_keeps_the_laws",
+    ),
+    "plugins.recall.episodic_memory.EpisodicMemory.top_k": (
+        3,
+        "tests/plugins/test_episodic_memory.py::test_it_says_what_it_does_and_keeps_the_laws",
+    ),
+    "plugins.recall.episodic_memory.EpisodicMemory.max_per_user": (
+        100,
+        "tests/plugins/test_episodic_memory.py::test_it_says_what_it_does_and_keeps_the_laws",
+    ),
+    "plugins.recall.episodic_memory.EpisodicMemory.min_calls": (
+        1,
+        "tests/plugins/test_episodic_memory.py::test_it_says_what_it_does_and_keeps_the_laws",
+    ),
     "plugins.recall.facts.MAX_FACT": (300, "tests/plugins/test_memory.py::test_facts_are_found_in_what_people_say"),
     "plugins.recall.facts.MAX_SPOKEN": (20000, "tests/plugins/test_memory.py::test_facts_are_found_in_what_people_say"),
     "plugins.recall.memory_flush.MAX_SHOWN": (

@@ -1,0 +1,66 @@
+"""`UserMemory` over a real socket: what a user tells is in that user's next prompts, and in nobody else's."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentrail import SessionSpec
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.errors import WrongType
+from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.profiles import Profile
+from agentrail.host.shipped.user_memory import UserMemory
+from agentrail.plugins import MemoryLoader
+from agentrail.testing import ScriptedModel
+from tests.host.hosted import open_desk, scripted
+from tests.host.test_host import chat
+
+
+async def test_what_a_user_tells_is_in_the_next_prompts_of_that_user_alone() -> None:
+    sandboxes = {"ann": MemorySandbox({}), "bob": MemorySandbox({})}
+    model = ScriptedModel(["ok"], repeat_last=True)
+
+    def spec_of(context: RequestContext) -> SessionSpec:
+        sandbox = sandboxes[context.user_id]
+        return SessionSpec(model=model, sandbox=sandbox, plugins=[MemoryLoader(reload="prompts")])
+
+    plugin = UserMemory(lambda context: sandboxes[context.user_id])
+    async with open_desk([Profile("desk", spec_of)], [plugin]) as desk:
+        await chat(desk.ann, "I prefer tea. What else is there?", session="one")
+        await chat(desk.ann, "i prefer TEA", session="one")
+        await chat(desk.ann, "hello", session="two")
+        await chat(desk.clients["bob"], "hello", session="one")
+    known = {"MEMORY.md": "# Memory\n\n- I prefer tea.\n"}
+    assert [dict(request.background) for request in model.requests] == [{}, known, known, {}]
+    assert (await sandboxes["ann"].read("MEMORY.md")).data == b"# Memory\n\n- I prefer tea.\n"
+    assert not await sandboxes["bob"].exists("MEMORY.md")
+
+
+async def test_a_file_that_cannot_be_read_stays_and_the_failure_is_reported() -> None:
+    sandbox = MemorySandbox({"MEMORY.md": b"\xff"})
+    told: list[str] = []
+    plugin = UserMemory(lambda _: sandbox)
+    async with open_desk(
+        scripted("ok"), [plugin], on_plugin_error=lambda name, hook, _: told.append(f"{name}.{hook}")
+    ) as desk:
+        assert (await chat(desk.ann, "I prefer tea.")).status_code == 200
+    assert told == ["user-memory.on_turn_persisted"]
+    assert (await sandbox.read("MEMORY.md")).data == b"\xff"
+
+
+async def test_a_turn_without_a_message_or_a_fact_writes_nothing() -> None:
+    def nobody(_context: RequestContext) -> MemorySandbox:
+        raise AssertionError
+
+    plugin = UserMemory(nobody, max_facts=0)
+    context = RequestContext("chat", "acme", "ann", "one", "desk", "r")
+    await plugin.on_turn_persisted(context)
+    context.state[UserMemory] = "I prefer tea."
+    await plugin.on_turn_persisted(context)
+    assert context.state == {}
+
+
+@pytest.mark.parametrize("wrong", [{"file": "../a"}, {"file": ""}, {"max_facts": "x"}, {"sandbox_of": None}])
+def test_arguments_of_another_kind_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(WrongType):
+        UserMemory(**{"sandbox_of": lambda _: MemorySandbox({}), **wrong})  # type: ignore[arg-type]
