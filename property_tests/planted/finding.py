@@ -16,6 +16,7 @@ from property_tests.planted import (
     plugins_filters,
     plugins_guards,
     plugins_quality,
+    plugins_recall,
     read_core,
     read_host,
     read_journals,
@@ -43,6 +44,7 @@ READ: Final = (
     *plugins_filters.CHANGES,
     *plugins_guards.CHANGES,
     *messages.CHANGES,
+    *plugins_recall.CHANGES,
 )
 """The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
@@ -139,5 +141,6 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **plugins_guards.GUARDS,
     **messages.MESSAGES,
     **plugins_quality.QUALITY_FINDERS,
+    **plugins_recall.RECALL,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""
