@@ -8,7 +8,7 @@ from typing import Final
 from agentrail.errors import AgentrailError
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer
 from agentrail.runtime.shared.sanitize import tell
-from agentrail.wire.problems import problem_of
+from agentrail.wire.problems import Problem, problem_of
 
 BAD_GATEWAY: Final = 502
 """Statuses from here on say that something outside of the host has failed."""
@@ -17,6 +17,11 @@ log = logging.getLogger("agentrail.host")
 
 
 def refusal(error: AgentrailError, attempt: str, tenant: str) -> HttpResponse:
+    """Return the answer with the problem document of *error*, and log an error of something outside."""
+    return problem_answer(told_problem(error, attempt, tenant))
+
+
+def told_problem(error: AgentrailError, attempt: str, tenant: str) -> Problem:
     """Return the problem document of *error*, and log an error of something outside.
 
     The log gets no words of the error and of its causes: they may quote the conversation.
@@ -24,4 +29,4 @@ def refusal(error: AgentrailError, attempt: str, tenant: str) -> HttpResponse:
     problem = problem_of(error, attempt, tenant)
     if problem.status >= BAD_GATEWAY:
         tell(log, error, "cannot %s: %s", attempt, problem.title, level=logging.WARNING, words=False)
-    return problem_answer(problem)
+    return problem

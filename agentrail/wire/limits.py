@@ -66,14 +66,12 @@ class HostLimits(Authored, kw_only=True):
     streams: int = 100
     """The most streams of events that one tenant may have open."""
 
-    # Of lists, plugins and health
+    # Of lists and health
 
     page: int = 100
     """How many items a page of a list has, unless the caller says."""
     most_page: int = 1_000
     """The most items of a page."""
-    hook_seconds: float = 10.0
-    """How many seconds each hook of a host plugin may take."""
     check_seconds: float = 2.0
     """How many seconds each check of `/readyz` may take."""
     free_bytes: int = 64 * 1024 * 1024

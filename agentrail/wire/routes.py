@@ -37,8 +37,6 @@ class Matched(Value, gc=True):
     """The route."""
     session: str
     """The id of the session in the path; empty if the path has none."""
-    bodiless: bool
-    """Whether only the head of the response is wanted (`HEAD`)."""
 
 
 _OF_SESSION: Final = f"/v1/sessions/{SESSION}"
@@ -106,16 +104,7 @@ def match(method: str, path: str) -> Matched:
     route = by_method.get("GET" if method == "HEAD" else method)
     if route is None:
         raise MethodRefused(method, path, ", ".join(allowed(by_method)))
-    return Matched(route, session, method == "HEAD")
-
-
-def methods_at(path: str) -> tuple[str, ...]:
-    """Return the methods that *path* takes, as the answer to `OPTIONS`; raise `UnknownRoute` if there is none such."""
-    try:
-        match("OPTIONS", path)
-    except MethodRefused as refused:
-        return tuple(refused.allowed.split(", "))
-    raise UnknownRoute(path)
+    return Matched(route, session)
 
 
 def allowed(methods: Iterable[str]) -> tuple[str, ...]:

@@ -16,4 +16,4 @@ def test_what_is_no_limit_is_refused(name: str, figure: object) -> None:
 def test_a_count_is_a_whole_number_and_a_time_need_not_be() -> None:
     with pytest.raises(WrongType, match="a whole number from 1 on"):
         HostLimits(sessions=1.5)  # type: ignore[arg-type]  # what is refused
-    assert HostLimits(hook_seconds=1, burst=1).hook_seconds == 1
+    assert HostLimits(idle_seconds=1, burst=1).idle_seconds == 1

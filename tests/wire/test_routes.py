@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentrail.errors import MethodRefused, UnknownRoute
 from agentrail.wire.calls import CALLS
-from agentrail.wire.routes import ROUTES, HostRoute, Matched, match, methods_at
+from agentrail.wire.routes import ROUTES, HostRoute, Matched, match
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "")
 IDS = st.text(alphabet=string.ascii_letters + string.digits + "._-", min_size=1, max_size=12) | st.text(
@@ -30,7 +30,7 @@ def fits(route: HostRoute, path: str) -> bool:
 @given(st.sampled_from(ROUTES), IDS.filter(lambda text: "/" not in text))
 def test_each_route_is_found_and_its_id_is_as_it_was(route: HostRoute, session: str) -> None:
     found = match(route.method, route.path.replace("{id}", session))
-    assert found == Matched(route, session if route.about_session else "", bodiless=False)
+    assert found == Matched(route, session if route.about_session else "")
 
 
 @given(
@@ -86,15 +86,21 @@ def test_an_id_that_is_decoded_is_not_decoded_again() -> None:
 
 def test_the_head_of_what_can_be_read_can_be_read_alone() -> None:
     found = match("HEAD", "/healthz")
-    assert (found.route.call.name, found.bodiless) == ("health", True)
+    assert found.route.call.name == "health"
 
 
-def test_the_methods_of_a_path_are_told() -> None:
-    assert methods_at("/v1/sessions") == ("GET", "HEAD", "POST")
-    assert methods_at("/v1/sessions/a") == ("DELETE", "GET", "HEAD")
-    assert methods_at("/v1/chat") == ("POST",)
-    with pytest.raises(UnknownRoute):
-        methods_at("/v2")
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/sessions", "GET, HEAD, POST"),
+        ("/v1/sessions/a", "DELETE, GET, HEAD"),
+        ("/v1/chat", "POST"),
+    ],
+)
+def test_the_methods_of_a_path_are_told(path: str, allowed: str) -> None:
+    with pytest.raises(MethodRefused) as refused:
+        match("OPTIONS", path)
+    assert refused.value.allowed == allowed
 
 
 def test_each_call_has_one_route() -> None:

@@ -14,8 +14,8 @@ from agentrail.errors import AgentrailError, NotAuthenticated, TooManyStreams
 from agentrail.host.access.identity import Authenticator, Identity
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
+from agentrail.host.told_refusals import told_problem
 from agentrail.wire.limits import HostLimits
-from agentrail.wire.problems import problem_of
 from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
 
 STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
@@ -89,7 +89,7 @@ class ClientStreams:
                 await send(HEARTBEAT)  # the head goes out with the first bytes
                 await write(send_if_known)
         except AgentrailError as error:
-            await send(frame(PROBLEM, problem_of(error, exchange.call.attempt, exchange.who.tenant).content))
+            await send(frame(PROBLEM, told_problem(error, exchange.call.attempt, exchange.who.tenant).content))
 
     @contextmanager
     def _counted(self, tenant: str) -> Generator[None]:

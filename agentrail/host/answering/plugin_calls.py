@@ -10,12 +10,12 @@ from typing import Final
 from agentrail.errors import AgentrailError
 from agentrail.host.answering.call_request import CallRequest, CarryOut
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.http11.http_messages import Body, HttpRequest, problem_answer
+from agentrail.host.http11.http_messages import Body, HttpRequest
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
+from agentrail.host.told_refusals import refusal
 from agentrail.values.json import JsonObject, thaw
 from agentrail.wire.calls import CALLS, JSON
 from agentrail.wire.limits import HostLimits
-from agentrail.wire.problems import problem_of
 from agentrail.wire.views import to_json
 
 TALKS: Final = frozenset({"chat", "stream", "prompt", "steer"})
@@ -66,7 +66,7 @@ class PluginCalls:
             check_scope(call, request.identity)
             answer = await exchange.answered(function)
         except AgentrailError as error:
-            answer = problem_answer(problem_of(error, call.attempt, request.identity.tenant))
+            answer = refusal(error, call.attempt, request.identity.tenant)
         content = answer.content
         if not isinstance(content, bytes):
             return None

@@ -27,7 +27,7 @@ from agentrail.wire.bodies import (
     RespondBody,
     ToolsBody,
 )
-from agentrail.wire.public_ids import held_id
+from agentrail.wire.public_ids import SessionName, held_id
 
 OWN_PARAMETERS: Final = frozenset({"self", "model", "command"})
 """Names that `SessionHandle.switch_model` has for itself, so that no option can have them."""
@@ -58,15 +58,17 @@ class SteeringCalls:
         self._sessions = sessions
         self._four_eyes = four_eyes
 
-    async def _session(self, exchange: CallRequest) -> SessionHandle:
+    async def _found(self, exchange: CallRequest) -> tuple[SessionHandle, SessionName]:
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         session = await self._sessions.running(name, exchange.watch)
-        return session.by(exchange.who.user, four_eyes=self._four_eyes)
+        return session.by(exchange.who.user, four_eyes=self._four_eyes), name
+
+    async def _session(self, exchange: CallRequest) -> SessionHandle:
+        return (await self._found(exchange))[0]
 
     async def _deciding(self, exchange: CallRequest, waits: str) -> tuple[SessionHandle, str]:
         """Return the session of the request, and the id in the journal of what *waits* there for a person."""
-        session = await self._session(exchange)
-        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        session, name = await self._found(exchange)
         found = held_id(name, exchange.who.user, waits)
         if found is None:
             raise UnknownApproval.among(waits, [one.id for one in session.status().held])

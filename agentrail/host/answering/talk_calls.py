@@ -35,7 +35,7 @@ from agentrail.host.http11.http_messages import HttpResponse, problem_answer, wh
 from agentrail.host.plugins.hook_answers import NO_BODY
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
-from agentrail.host.told_refusals import refusal
+from agentrail.host.told_refusals import refusal, told_problem
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.replies import AskedPrompt, Reply
@@ -47,7 +47,7 @@ from agentrail.values.events.life import PromptDropped, PromptQueued, PromptRece
 from agentrail.values.json import thaw
 from agentrail.wire.bodies import ChatBody, PromptBody, SteerBody
 from agentrail.wire.calls import JSON
-from agentrail.wire.problems import INTERNAL, problem_of
+from agentrail.wire.problems import INTERNAL
 from agentrail.wire.public_ids import SessionName, new_name
 from agentrail.wire.sse_frames import HEARTBEAT, PROBLEM, REPLY, frame
 from agentrail.wire.views import AcceptedView, ReplyView, to_json, view
@@ -245,7 +245,7 @@ class TalkCalls:
             try:
                 found = await self._replied(asked, talk)
             except AgentrailError as error:
-                problem = problem_of(error, talk.exchange.call.attempt, talk.exchange.who.tenant)
+                problem = told_problem(error, talk.exchange.call.attempt, talk.exchange.who.tenant)
                 last = frame(PROBLEM, problem.content)
                 talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
             else:
