@@ -144,6 +144,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "plugins.budget.BudgetGuard.max_turn_rounds": (None, ("rounds_of_a_guarded_turn",)),
     "plugins.budget.BudgetGuard.max_turn_tokens": (None, ("tokens_of_a_guarded_turn",)),
     "plugins.guards.permission_rules.LONGEST": (200, ("characters_of_a_rule",)),
+    "plugins.guards.permission_rules.LONGEST_PATH": (4096, ("characters_of_a_path_that_is_allowed",)),
     "plugins.guards.permission_rules.MOST_PARTS": (64, ("parts_of_a_path_that_is_allowed",)),
     "plugins.guards.permission_rules.MOST_PATHS": (32, ("paths_of_a_call_that_is_allowed",)),
     "plugins.guards.permission_rules.rules_of(maxsize)": (64, ("lists_of_rules_that_are_kept",)),

@@ -565,6 +565,11 @@ def parts_of_a_path_that_is_allowed(count: int) -> bool:
     return lets_read("/".join("a" * count))
 
 
+@scene("plugins.guards.permission_rules.LONGEST_PATH")
+def characters_of_a_path_that_is_allowed(size: int) -> bool:
+    return lets_read("x" * size)
+
+
 @scene("plugins.guards.permission_rules.MOST_PATHS")
 def paths_of_a_call_that_is_allowed(count: int) -> bool:
     return lets_read(*("a" * count))

@@ -406,6 +406,21 @@ def test_a_word_that_is_called_a_command_does_not_hide_the_path_beside_it() -> N
     assert verdict(policy, "editor", {"command": "view", "path": "src/a.py"}) == "passed"
 
 
+HIDDEN: list[Mapping[str, Json]] = [
+    {"command": "view", "paths": ["a"] * 40 + [".env"]},
+    {"command": "view", "path": "./" * 3_000 + ".env"},
+    {"command": "view", "path": [[".env"]]},
+    {"commands": ["ls"] * 40, "path": "a"},
+    {"path": "x/../" * 1_000 + ".env"},
+]
+
+
+@pytest.mark.parametrize("args", HIDDEN, ids=range(len(HIDDEN)))
+def test_what_is_too_much_to_read_is_held_by_a_rule_that_denies(args: Mapping[str, Json]) -> None:
+    assert verdict(PermissionPolicy(deny=["editor(.env)"]), "editor", args) == "held"
+    assert verdict(PermissionPolicy(allow=["editor(**)"], mode="strict"), "editor", args) == "blocked"
+
+
 # Tools
 
 TOOLS = [

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final, TypeAlias
 
 from agentrail.plugins.arguments import DIRECTORY_ARGS, INERT_ARGS, PATH_ARGS, command_lines, named, texts
@@ -27,7 +28,9 @@ LONGEST: Final = 200
 MOST_PARTS: Final = 64
 """The most parts of a path that a rule is compared with; no rule allows a longer one."""
 MOST_PATHS: Final = 32
-"""The most paths of a call that rules are compared with; no rule allows a call with more."""
+"""The most paths, and the most command lines, of a call that rules are compared with; no rule allows more."""
+LONGEST_PATH: Final = 4_096
+"""The most characters of a path that a rule is compared with; no rule allows a longer one."""
 
 _HIDING: Final = tuple(
     rule for rule in RULES if rule.name in {"argument-program", "git-runs", "pipe-to-shell", "run-by-others"}
@@ -82,6 +85,8 @@ class CallFacts(Value, gc=True):
     """The session's folder."""
     bases: tuple[PathPlace, ...]
     """The folders at which relative paths may begin: the session's, and those that the call names."""
+    is_whole: bool
+    """Whether `lines` and `paths` are all that the arguments have; if not, some are too many, too long or no text."""
     is_plain: bool
     """Whether nothing in the arguments makes the commands or paths mean something else."""
 
@@ -128,16 +133,16 @@ def facts_of(
 ) -> CallFacts:
     """Return the commands and the paths among *args*; the names in *path_args* and *command_args* are plain."""
     working = directory(working_dir)
-    lines = tuple(line for _, line in command_lines(args, command_args))
+    lines = tuple(line for _, line in islice(command_lines(args, command_args), MOST_PATHS + 1))
     found = [item for _, item, _ in named(args, PATH_ARGS | path_args)]
     said = tuple(text for item in found for text in texts(item))
-    folders = [text for _, item, _ in named(args, DIRECTORY_ARGS) for text in texts(item)]
-    places = [place for text in folders[:MOST_PATHS] for place in resolve(text, (working,))]
-    is_plain = all(map(_is_text, found)) and len(said) <= MOST_PATHS
-    if lines:
-        is_plain = is_plain and all(plain(key) in command_args | INERT_ARGS for key in args)
+    paths = tuple(text for text in said[:MOST_PATHS] if len(text) <= LONGEST_PATH)
+    folders = [text for _, item, _ in named(args, DIRECTORY_ARGS) for text in texts(item) if text in paths]
+    places = [place for text in folders for place in resolve(text, (working,))]
     bases = tuple(dict.fromkeys((working, *places)))
-    return CallFacts(tool, lines, said[:MOST_PATHS], working, bases, is_plain)
+    is_whole = all(map(_is_text, found)) and paths == said and len(lines) <= MOST_PATHS
+    is_plain = is_whole and (not lines or all(plain(key) in command_args | INERT_ARGS for key in args))
+    return CallFacts(tool, lines[:MOST_PATHS], paths, working, bases, is_whole, is_plain)
 
 
 def _is_text(found: Json) -> bool:
@@ -177,8 +182,8 @@ def _covers(rule: Rule, call: CallFacts) -> Certainty:
     by_path = worst(_covers_path(rule.pattern or "", text, call) for text in call.paths)
     if call.lines:  # a word such as `create` may be called a command, and act on the path beside it
         lines = worst(MAYBE if isinstance(line, Unlexable) else _covers_line(rule.words, line) for line in call.lines)
-        return by_path if by_path is YES else lines
-    return by_path if call.paths and call.is_plain else max(by_path, MAYBE)
+        return max(by_path if by_path is YES else NO, lines, NO if call.is_whole else MAYBE)
+    return by_path if call.paths and call.is_whole else max(by_path, MAYBE)
 
 
 def means_tool(rule: Rule, name: str) -> bool:
@@ -200,9 +205,9 @@ def _covers_command(words: Sequence[str], command: SimpleCommand) -> Iterator[Ce
         name = wrapper.rpartition("/")[2]
         yield _covers_argv(words, name, (*command.around, *command.argv))
         yield min(MAYBE, _covers_argv(words[:1], name, ()))  # not all words of a wrapper are known here
-    for at, word in enumerate(command.args):
-        if trusted(word.text) != word.text:  # a program that another one may run
-            yield min(MAYBE, _covers_argv(words, trusted(word.text), command.args[at + 1 :]))
+    for name in {trusted(word.text) for word in command.args if word.text.startswith("/")}:
+        if "/" not in name:  # a program that another one may run
+            yield min(MAYBE, _covers_argv(words[:1], name, ()))
 
 
 def _covers_argv(words: Sequence[str], program: str, args: Sequence[Word]) -> Certainty:
@@ -235,9 +240,9 @@ def _covers_path(pattern: str, text: str, call: CallFacts) -> Certainty:
     anchor, wanted = _anchored(pattern)
     found = NO
     for place in resolve(text, call.bases):
-        parts = place.folded
-        if len(parts) > MOST_PARTS:
+        if len(place.parts) > MOST_PARTS:
             return MAYBE
+        parts = place.folded
         start = _start(anchor, place)
         if start is not None and _fits((*([] if anchor else [_DEEP]), *wanted, _DEEP), parts[start:]):
             return YES
