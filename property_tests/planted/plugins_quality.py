@@ -26,7 +26,7 @@ from agentrail.values.events.life import AgentEnd, AgentStart
 from agentrail.values.events.plugins import AskStarted, PluginEvent
 from agentrail.values.events.tools import ToolExecutionEnd
 from agentrail.values.json import freeze
-from agentrail.values.messages import AssistantMessage
+from agentrail.values.messages import AssistantMessage, Origin, UserMessage
 from agentrail.values.tools import ToolSpec
 from property_tests.planted.change import Change
 
@@ -191,13 +191,17 @@ def number_of(event: PluginEvent) -> int:
 
 def signal_is_no_answer(trace: Trace) -> None:
     """The signal that follows the question for a review is not in the history."""
-    asked = False
+    asked, answer = False, SIGNAL  # not known after a compaction
     for message in trace.messages:
         if "reply with this one word" in message.text:
-            asked = True
-        elif isinstance(message, AssistantMessage) and asked and not message.calls:
-            assert message.text != SIGNAL or message.interrupted, "the signal is an answer"
-            asked = False
+            asked = answer != SIGNAL  # an answer may have the words of the signal
+        elif isinstance(message, UserMessage) and message.origin is Origin.PROMPT:
+            asked = False  # the turn of the review was aborted
+        elif isinstance(message, AssistantMessage):
+            assert not asked or message.calls or message.interrupted or message.text != SIGNAL, (
+                "the signal is an answer"
+            )
+            asked, answer = asked and bool(message.calls), message.text
 
 
 def plans_are_kept(trace: Trace, most: int) -> None:
