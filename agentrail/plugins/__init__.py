@@ -64,8 +64,12 @@ if TYPE_CHECKING:
     from agentrail.plugins.approval import SAFE_COMMANDS as SAFE_COMMANDS
     from agentrail.plugins.approval import HumanApproval as HumanApproval
     from agentrail.plugins.budget import BudgetGuard as BudgetGuard
+    from agentrail.plugins.guards.content_policy import ContentPolicy as ContentPolicy
+    from agentrail.plugins.guards.output_filter import OutputFilter as OutputFilter
     from agentrail.plugins.guards.permission_policy import PermissionMode as PermissionMode
     from agentrail.plugins.guards.permission_policy import PermissionPolicy as PermissionPolicy
+    from agentrail.plugins.guards.pii_patterns import PII_KINDS as PII_KINDS
+    from agentrail.plugins.guards.pii_patterns import SECRET_KINDS as SECRET_KINDS
     from agentrail.plugins.logger import EventLogger as EventLogger
     from agentrail.plugins.quality.planning import Planning as Planning
     from agentrail.plugins.quality.reflection import Reflection as Reflection
@@ -114,6 +118,7 @@ _HOMES = {
     "BudgetGuard": "agentrail.plugins.budget",
     "CallModel": "agentrail.hooks.actions",
     "CallService": "agentrail.hooks.actions",
+    "ContentPolicy": "agentrail.plugins.guards.content_policy",
     "Context": "agentrail.hooks.context",
     "Continue": "agentrail.hooks.actions",
     "Emit": "agentrail.hooks.actions",
@@ -136,6 +141,8 @@ _HOMES = {
     "MemoryLoader": "agentrail.plugins.recall.memory_loader",
     "MoneyLimit": "agentrail.hooks.context",
     "OnToolError": "agentrail.hooks.moments",
+    "OutputFilter": "agentrail.plugins.guards.output_filter",
+    "PII_KINDS": "agentrail.plugins.guards.pii_patterns",
     "PROTECTED_PATHS": "agentrail.plugins.security",
     "PatchToolCalls": "agentrail.plugins.requests.patch_tool_calls",
     "PermissionMode": "agentrail.plugins.guards.permission_policy",
@@ -156,6 +163,7 @@ _HOMES = {
     "Rule": "agentrail.plugins.requests.model_router",
     "RunTool": "agentrail.hooks.actions",
     "SAFE_COMMANDS": "agentrail.plugins.approval",
+    "SECRET_KINDS": "agentrail.plugins.guards.pii_patterns",
     "SecurityGuard": "agentrail.plugins.security",
     "SelfVerify": "agentrail.plugins.quality.self_verify",
     "SessionEnd": "agentrail.hooks.moments",

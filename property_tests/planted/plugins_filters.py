@@ -5,17 +5,23 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from agentrail.hooks.actions import Abort, BlockTool, Continue
+from agentrail.hooks.actions import Abort, Answered, Ask, BlockTool, Continue, ReplaceMessages, ReplaceResponse
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse, AfterTool, AfterTurn, BeforeRequest, BeforeTool
+from agentrail.hooks.moments import AfterResponse, AfterTool, AfterTurn, BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.plugins import budget
 from agentrail.plugins.budget import BudgetGuard, Spent
+from agentrail.plugins.guards import output_filter, pii_patterns
+from agentrail.plugins.guards.content_policy import ContentPolicy, Judged, _digest
+from agentrail.plugins.guards.output_filter import OutputFilter
+from agentrail.runtime.work.held_text import HeldText
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import Text
-from agentrail.values.messages import AssistantMessage
+from agentrail.values.json import freeze_object
+from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
 from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED
 from property_tests.planted.change import Change
+from tests.plugins.pii_lines import LINES
 
 # ruff: noqa: SLF001 - private parts are what is broken here
 
@@ -51,6 +57,70 @@ CHANGES: Final = (
         "_left(self.max_seconds, state.worked_ms / 1000)",
         "self.max_seconds",
         "budget_seconds",
+    ),
+    Change(
+        "any_digits_are_a_card",
+        "digits that fit no card are taken out as one",
+        pii_patterns.has_luhn,
+        "return total % _LUHN_DIVISOR == 0",
+        "return total > 0",
+        "filter",
+    ),
+    Change(
+        "account_without_its_check",
+        "an account number whose check digits are wrong is taken out",
+        pii_patterns.has_check_digits,
+        "% _IBAN_DIVISOR == _IBAN_REMAINDER",
+        "% _IBAN_DIVISOR >= 0",
+        "filter",
+    ),
+    Change(
+        "keyword_at_the_beginning_of_a_word",
+        "a keyword is taken out of longer words that begin with it",
+        output_filter._word,
+        """ + (r"(?!\\w)" if _has_edges(keyword[-1]) else "")""",
+        "",
+        "filter",
+    ),
+    Change(
+        "abort_lets_it_stand",
+        "a response that has what is taken out ends no turn",
+        OutputFilter.after_response,
+        'if self.action == "abort" and (found != text or self.replacement in text):',
+        'if self.action == "abort" and found != text and self.replacement in text:',
+        "filter",
+    ),
+    Change(
+        "judge_that_fails_lets_pass",
+        "a text passes without a verdict, although it is to be refused then",
+        ContentPolicy._rule,
+        "guessed = self._guessed(text) if self.fail_open else",
+        "guessed = self._guessed(text) if text else",
+        "policy",
+    ),
+    Change(
+        "categories_of_a_yes_are_not_read",
+        "a text passes although the judge names a category",
+        ContentPolicy._read,
+        "if compliant and not policies:",
+        "if compliant:",
+        "policy",
+    ),
+    Change(
+        "judged_over_and_over",
+        "a text that has passed is judged again",
+        ContentPolicy._rule,
+        " or digest == state.passed",
+        "",
+        "policy",
+    ),
+    Change(
+        "refused_steering_is_shown",
+        "the model gets steering that was refused",
+        ContentPolicy.before_request,
+        "if not hidden:",
+        "if hidden:",
+        "policy",
     ),
 )
 
@@ -142,5 +212,84 @@ def _inherited(watch: Watch) -> str | None:
     return None if same else "inherited"
 
 
-FILTERS: Final = {"budget_seconds": broken_seconds}
+# Filters
+
+
+KEYWORDS: Final = ("zeta", "Project X")
+BESIDE: Final = ("a zeta", "zetas", "PROJECT X", "project xy", "no")
+
+
+def broken_filter(number: int) -> str | None:
+    """Put lines of the corpus between others; check what is taken out, of a whole text, a stream and a response."""
+    choose = Choose(Random(number).randrange)
+    line = choose.pick(LINES)
+    expected, end = "", 0
+    for begin, after in line.spans:
+        expected, end = f"{expected}{line.text[end:begin]}[x]", after
+    expected += line.text[end:]
+    guard = OutputFilter(kinds={line.kind}, replacement="[x]", action=choose.pick(("replace", "abort")))
+    if guard.screen(line.text) != expected:
+        return "kind"
+    words = OutputFilter(kinds=(), keywords=KEYWORDS, replacement="[x]")
+    if [words.screen(text) for text in BESIDE] != ["a [x]", "zetas", "[x]", "project xy", "no"]:
+        return "keyword"
+    text, step = f"{'So it is. ' * 30}{line.text}\n{'And so on. ' * 30}", choose.number(1, 99)
+    held = HeldText(guard.screen, guard.longest_screened)
+    told = "".join(held.feed(text[at : at + step])[1] for at in range(0, len(text), step)) + held.end()[1]
+    if told != guard.screen(text):
+        return "stream"
+    action = guard.after_response(
+        AfterResponse(AssistantMessage((Text(choose.pick((line.text, expected))),))), None, Context()
+    )
+    wanted = Continue if not line.spans else Abort if guard.action == "abort" else (Continue, ReplaceResponse)
+    return None if isinstance(action, wanted) else "response"
+
+
+# The policy
+
+
+SAID: Final[tuple[object, ...]] = (True, False, "yes", None)
+NAMED: Final[tuple[object, ...]] = ((), ("off_topic",), ("cheese",), "off_topic", None)
+
+
+def broken_policy(number: int) -> str | None:
+    """Let a judge answer anything about prompts and steering; compare what passes with what the page says."""
+    choose = Choose(Random(number).randrange)
+    policy, state = ContentPolicy(judge_model="judge", fail_open=choose.percent(50)), Judged()
+    history: list[Message] = []
+    refused: set[str] = set()
+    for text in ("hello", choose.pick(("hello", "more")), "more"):
+        steers = choose.percent(50)
+        history += [UserMessage((Text(text),), Origin.STEERING)] if steers else []
+        shown = tuple(history)
+        hook: BeforePrompt | BeforeRequest = BeforeRequest(shown) if steers else BeforePrompt(text)
+        said, named = choose.pick(SAID), choose.pick(NAMED)
+        answer = Answered(freeze_object({"compliant": said, "policies": named}))
+        known = text in refused if steers else False
+        action = _judged(policy, hook, state)
+        if isinstance(action, Ask) is (_digest(text) == state.passed or known):
+            return "asked"
+        if isinstance(action, Ask):
+            action = _judged(policy, hook.but(asked=action.request, answer=answer), state)
+            is_yes = said is True and named != ("off_topic",)
+            passes = is_yes if isinstance(said, bool) else policy.fail_open
+            if isinstance(action, Abort) is passes:
+                return "verdict"
+            refused |= {text} if steers and not passes else set()
+        if isinstance(action, ReplaceMessages) and any(message.text in refused for message in action.messages):
+            return "shown"
+        if refused and steers and isinstance(action, Continue):
+            return "shown"
+        state = action.state if isinstance(action, Abort | Continue) and isinstance(action.state, Judged) else state
+        history += [AssistantMessage((Text("well"),))]
+    return None
+
+
+def _judged(policy: ContentPolicy, hook: BeforePrompt | BeforeRequest, state: Judged) -> object:
+    if isinstance(hook, BeforePrompt):
+        return policy.before_prompt(hook, state, Context())
+    return policy.before_request(hook, state, Context())
+
+
+FILTERS: Final = {"budget_seconds": broken_seconds, "filter": broken_filter, "policy": broken_policy}
 """The searches by name: each takes a seed, and returns what is wrong, or `None`."""

@@ -1,0 +1,263 @@
+"""Refuses regular expressions with which a search may take very long: no time grows faster than the text.
+
+`re` cannot be stopped, and tries again what it has read in vain. So the most steps from one place of a text must be
+known, except for one repetition without a bound that never has to be tried again from the places that it has read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from typing import Final, Protocol, TypeAlias, cast
+
+from agentrail.values.value import Value
+
+MOST_STEPS: Final = 2_000
+"""The most steps that a search may take from one place of a text."""
+
+MOST_REPEATED: Final = 100
+"""The most repetitions of a group."""
+
+MAX_PATTERN: Final = 4_096
+"""The most characters of a pattern."""
+
+Node: TypeAlias = tuple[object, object]
+"""A part of a parsed expression: the name of its kind, and what it has."""
+
+
+class ParsedPattern(Protocol):
+    """A parsed expression."""
+
+    def __iter__(self) -> Iterator[Node]: ...
+
+    def getwidth(self) -> tuple[int, int]:
+        """Return the fewest and the most characters of a match."""
+        ...
+
+
+_PARSER: Final = import_module("re._parser")
+"""The parser of `re`. It is not public, but no other parser reads expressions exactly as `re` does."""
+_parse: Final = cast("Callable[[str], ParsedPattern]", _PARSER.parse)
+_ENDLESS: Final = cast("int", _PARSER.MAXREPEAT)
+_SINGLE: Final = ("LITERAL", "NOT_LITERAL", "ANY", "IN", "CATEGORY")
+_REPEATS: Final = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
+
+
+class UnboundedError(Exception):
+    """A search for the expression may take too long; its text says why, after the words "it"."""
+
+
+class Cost(Value):
+    """The most steps of parts of an expression at one place, and how often what follows them is tried."""
+
+    own: float = 0.0
+    """The most steps of the parts themselves."""
+    tries: float = 1.0
+    """How many ends they may have."""
+
+    def then(self, more: Cost) -> Cost:
+        """Return the cost of these parts and those after them."""
+        return Cost(self.own + self.tries * more.own, self.tries * more.tries)
+
+
+def flaw_of(pattern: str) -> str | None:
+    """Return why *pattern* cannot be used, in words that follow "it"; `None` if it can."""
+    if len(pattern) > MAX_PATTERN:
+        return f"has more than {MAX_PATTERN:,} characters"
+    try:
+        re.compile(pattern)
+        tree = _parts(_parse(pattern))
+        if re.search(pattern, "") is not None:
+            return "matches the empty text, so it is everywhere"
+        _EndlessRepeats(tree, is_dotall=bool(re.compile(pattern).flags & re.DOTALL)).check()
+        steps = _cost(tree).own
+    except UnboundedError as why:
+        return str(why)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"is no regular expression: {error}"
+    if steps > MOST_STEPS:
+        return (
+            f"may take more than {MOST_STEPS:,} steps at each place of a text; repeat less, or without trying again:"
+            " `{1,64}+`"
+        )
+    return None
+
+
+def width_of(pattern: str) -> int | None:
+    """Return the most characters that a match may have; `None` if there is no bound."""
+    most = _parse(pattern).getwidth()[1]
+    return None if most >= _ENDLESS - 1 else most
+
+
+def _parts(found: object) -> tuple[Node, ...]:
+    return tuple((str(kind), given) for kind, given in cast("Iterable[Node]", found))
+
+
+def _inner(node: Node) -> tuple[tuple[Node, ...], ...]:
+    """Return the rows of parts that are in *node*."""
+    kind = node[0]
+    if kind == "ATOMIC_GROUP":
+        return (_parts(node[1]),)
+    if kind not in ("SUBPATTERN", "ASSERT", "ASSERT_NOT", "BRANCH", *_REPEATS):
+        return ()
+    last = cast("tuple[object, ...]", node[1])[-1]
+    return tuple(map(_parts, cast("Iterable[object]", last))) if kind == "BRANCH" else (_parts(last),)
+
+
+def _cost(parts: tuple[Node, ...]) -> Cost:
+    found = Cost()
+    for part in parts:
+        found = found.then(_cost_of(part))
+        if found.own > 10 * MOST_STEPS:
+            return found
+    return found
+
+
+def _cost_of(node: Node) -> Cost:
+    kind, inner = node[0], _inner(node)
+    match kind:
+        case "SUBPATTERN":
+            return _cost(inner[0])
+        case "BRANCH":
+            ways = [_cost(way) for way in inner]
+            return Cost(1 + sum(way.own for way in ways), sum(way.tries for way in ways))
+        case "ATOMIC_GROUP" | "ASSERT" | "ASSERT_NOT":
+            return Cost(_cost(inner[0]).own, 1)
+        case "AT":
+            return Cost(1, 1)
+        case _ if kind in _REPEATS:
+            return _cost_of_repeat(node)
+        case _ if kind in _SINGLE:
+            return Cost(1, 1)
+        case _:
+            raise UnboundedError("refers back to a group")  # noqa: EM101, TRY003 - see the class
+
+
+def _cost_of_repeat(node: Node) -> Cost:
+    least, most, _ = cast("tuple[int, int, object]", node[1])
+    (inner,) = _inner(node)
+    if len(inner) == 1 and inner[0][0] in _SINGLE:
+        most = least if most == _ENDLESS else most  # that is looked at by `_check_endless`
+        return Cost(1 + most, 1 if node[0] == "POSSESSIVE_REPEAT" else most - least + 1)
+    if most == _ENDLESS or most > MOST_REPEATED:
+        raise UnboundedError(f"repeats a group more than {MOST_REPEATED} times; say how often, such as `{{1,9}}`")  # noqa: EM102, TRY003 - see the class
+    each, total = _cost(inner), Cost()
+    for _ in range(most):
+        total = Cost(1 + each.own + each.tries * total.own, 1 + each.tries * total.tries)
+        if total.own > 10 * MOST_STEPS:
+            break
+    return Cost(total.own, 1) if node[0] == "POSSESSIVE_REPEAT" else total
+
+
+# Repetitions without a bound
+
+
+class _EndlessRepeats:
+    """Looks for repetitions without a bound that may read the same text from many places, each time in vain.
+
+    One is harmless if nothing after it can fail: then what it has read is taken out, and read no more. One more is
+    if what begins the expression has a character that it cannot go over: then two searches never read the same text.
+    """
+
+    __slots__ = ("_fenced", "_is_dotall", "_tree")
+
+    def __init__(self, tree: tuple[Node, ...], *, is_dotall: bool) -> None:
+        self._tree = tree
+        self._is_dotall = is_dotall
+        self._fenced = 0
+
+    def check(self) -> None:
+        """Raise `UnboundedError` if there is a repetition that may take too long."""
+        self._look(self._tree, last=True)
+
+    def _look(self, parts: tuple[Node, ...], *, last: bool) -> None:
+        """Look at *parts*; *last*: nothing that can fail follows them."""
+        for place, part in enumerate(parts):
+            after = parts[place + 1 :]
+            endless = _endless_atom(part)
+            if endless is not None:
+                ends = last and all(self._always_matches(one, endless) for one in after)
+                if not ends and not self._is_fence(parts[:place], endless):
+                    problem = (
+                        "repeats a character without a bound; say how often at most, such as `{1,200}`, or begin with a"
+                        " character that is not repeated"
+                    )
+                    raise UnboundedError(problem)
+                self._fenced += not ends
+                if self._fenced > 1:
+                    raise UnboundedError("repeats characters without a bound in two places; bound one of them")  # noqa: EM101, TRY003 - see the class
+            for row in _inner(part):
+                self._look(row, last=last and not after and _ends_with_its_row(part))
+
+    def _always_matches(self, node: Node, endless: Node) -> bool:
+        """Whether *node* matches wherever *endless* ends, at least after all of the text."""
+        kind, inner = node[0], _inner(node)
+        if kind in _REPEATS:
+            return cast("tuple[int, int, object]", node[1])[0] == 0
+        if kind in ("SUBPATTERN", "ATOMIC_GROUP"):
+            return all(self._always_matches(one, endless) for one in inner[0])
+        if kind == "BRANCH":
+            return any(all(self._always_matches(one, endless) for one in way) for way in inner)
+        goes_over_all = (endless[0] == "ANY" and self._is_dotall) or _is_every_character(endless)
+        return kind == "AT" and str(node[1]) == "AT_END_STRING" and goes_over_all
+
+    def _is_fence(self, before: tuple[Node, ...], endless: Node) -> bool:
+        """Whether a character of *before* is a plain one that *endless* cannot go over."""
+        if endless[0] not in ("IN", "LITERAL", "NOT_LITERAL"):
+            return False
+        plain = [chr(cast("int", given)) for kind, given in before if kind == "LITERAL"]
+        return any(not any(_fits(endless, ord(one)) for one in (char, *char.lower(), *char.upper())) for char in plain)
+
+
+def _endless_atom(node: Node) -> Node | None:
+    """Return the character that *node* repeats without a bound; `None` if it does not."""
+    if node[0] not in _REPEATS or cast("tuple[int, int, object]", node[1])[1] != _ENDLESS:
+        return None
+    (inner,) = _inner(node)
+    return inner[0] if len(inner) == 1 and inner[0][0] in _SINGLE else None
+
+
+def _ends_with_its_row(node: Node) -> bool:
+    """Whether nothing that can fail follows the rows of parts in *node*, if nothing follows *node*."""
+    if node[0] in _REPEATS:
+        return cast("tuple[int, int, object]", node[1])[0] <= 1
+    return node[0] in ("SUBPATTERN", "ATOMIC_GROUP", "BRANCH")
+
+
+def _is_every_character(node: Node) -> bool:
+    return node[0] == "IN" and all(_fits(node, char) for char in range(0x100))
+
+
+def _fits(node: Node, char: int) -> bool:
+    kind, given = node
+    if kind == "LITERAL":
+        return given == char
+    if kind == "NOT_LITERAL":
+        return given != char
+    rows = _parts(given)
+    found = any(_fits_one(row, char) for row in rows)
+    return not found if rows[:1] and rows[0][0] == "NEGATE" else found
+
+
+def _fits_one(row: Node, char: int) -> bool:
+    match row:
+        case ("LITERAL", int(one)):
+            return one == char
+        case ("RANGE", (int(first), int(last))):
+            return first <= char <= last
+        case ("CATEGORY", category):
+            wanted = _CATEGORIES[str(category)]
+            return re.match(wanted, chr(char)) is not None
+        case _:
+            return False
+
+
+_CATEGORIES: Final = {
+    "CATEGORY_DIGIT": r"\d",
+    "CATEGORY_NOT_DIGIT": r"\D",
+    "CATEGORY_SPACE": r"\s",
+    "CATEGORY_NOT_SPACE": r"\S",
+    "CATEGORY_WORD": r"\w",
+    "CATEGORY_NOT_WORD": r"\W",
+}

@@ -1,0 +1,161 @@
+"""`OutputFilter`: takes personal data, secrets, patterns and keywords out of all texts, or ends the turn at them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+import attrs
+from attrs import frozen
+
+from agentrail.errors import BadOptions
+from agentrail.hooks.actions import Abort, Continue, ReplaceResponse
+from agentrail.hooks.context import Context
+from agentrail.hooks.contract import LONGEST_SCREENED
+from agentrail.hooks.moments import AfterResponse
+from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.plugins.guards.linear_patterns import flaw_of, width_of
+from agentrail.plugins.guards.pii_patterns import PII_PATTERNS, SECRET_KINDS, Span, replaced, taken_out
+from agentrail.plugins.options import are_texts, as_set, as_tuple
+from agentrail.values.content import text_of
+
+ACTIONS: Final = ("replace", "abort")
+LONGEST_KIND: Final = 320
+"""The most characters of personal data or of a secret that does not look like one from its beginning on."""
+MOST_KEYWORDS: Final = 500
+"""The most keywords."""
+LONGEST_PATTERN: Final = 10_000
+"""The most characters that a pattern may take out as one and that are held for it while a response is streamed."""
+LONGEST_MARK: Final = 200
+"""The most characters of the replacement."""
+
+
+def _are_kinds(plugin: OutputFilter, field: attrs.Attribute[frozenset[str]], found: frozenset[str]) -> None:
+    are_texts(plugin, field, found)
+    if unknown := sorted(found - set(PII_PATTERNS)):
+        known = ", ".join(sorted(PII_PATTERNS))
+        raise BadOptions("OutputFilter", f"there are no kinds {', '.join(unknown)}; the kinds are {known}")
+
+
+def _are_patterns(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
+    are_texts(plugin, field, found)
+    for pattern in found:
+        if (flaw := flaw_of(pattern)) is not None:
+            raise BadOptions("OutputFilter", f"`patterns` has {pattern[:200]!r}: it {flaw}")
+
+
+def _are_keywords(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
+    are_texts(plugin, field, found)
+    if len(found) > MOST_KEYWORDS:
+        raise BadOptions("OutputFilter", f"`keywords` are {len(found):,}; give {MOST_KEYWORDS:,} at most")
+    for word in found:
+        if not word.strip() or word != word.strip() or len(word) > LONGEST_SCREENED:
+            problem = (
+                f"`keywords` has {word[:200]!r}; "
+                f"give words of 1 to {LONGEST_SCREENED} characters, without blanks around"
+            )
+            raise BadOptions("OutputFilter", problem)
+
+
+def _is_action(_: OutputFilter, __: attrs.Attribute[str], found: object) -> None:
+    if not isinstance(found, str) or found not in ACTIONS:
+        raise BadOptions("OutputFilter", f"action={found!r} is neither `replace` nor `abort`")
+
+
+def _is_mark(_: OutputFilter, __: attrs.Attribute[str], found: object) -> None:
+    if not isinstance(found, str) or not found.strip() or len(found) > LONGEST_MARK:
+        problem = (
+            f"replacement={found!r:.200} is no text of 1 to {LONGEST_MARK} characters; an empty response counts as none"
+        )
+        raise BadOptions("OutputFilter", problem)
+
+
+@frozen
+class OutputFilter(Plugin[None]):
+    """Take secrets, personal data, patterns and keywords out of all texts before they are written, or end the turn.
+
+    It screens what a user, a model and a tool says, streams included: records, events, logs and the model get the text
+    with *replacement* in place of what was found. With `action="abort"`, the turn is aborted as well if a response
+    has something of it. A tool gets its arguments as they were screened.
+    By default it looks for `SECRET_KINDS`: keys, tokens, passwords.
+    """
+
+    patterns: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_patterns)
+    """Regular expressions of what is taken out. One with which a search might take very long is refused."""
+    keywords: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_keywords)
+    """Words and phrases that are taken out, as whole words; upper and lower case do not matter."""
+    kinds: frozenset[str] = attrs.field(default=SECRET_KINDS, converter=as_set, validator=_are_kinds)
+    """Names of kinds of secrets and personal data, of `PII_PATTERNS`; `PII_KINDS | SECRET_KINDS` are all of them."""
+    replacement: str = attrs.field(default="[redacted]", validator=_is_mark)
+    """The text in place of what is taken out."""
+    action: str = attrs.field(default="replace", validator=_is_action)
+    """`replace`, or `abort`: end the turn too if a response has something that is taken out."""
+
+    priority = Priority.CORE + 70
+    critical = True
+
+    def __attrs_post_init__(self) -> None:
+        """Raise `BadOptions` if the replacement would be taken out itself: a text would grow each time."""
+        if self._without(self.replacement) != self.replacement:
+            raise BadOptions("OutputFilter", f"replacement={self.replacement!r} is itself something that is taken out")
+
+    @property
+    def longest_screened(self) -> int:
+        """The most characters that are taken out as one; so many are held back while a response is streamed."""
+        return _search(self.patterns, self.keywords, bool(self.kinds)).longest
+
+    def screen(self, text: str) -> str:
+        """Return *text* with the replacement in place of what is looked for."""
+        return self._without(text)
+
+    def after_response(
+        self, hook: AfterResponse, state: None, ctx: Context
+    ) -> Continue[None] | ReplaceResponse[None] | Abort[None]:
+        """Take out what other plugins have put into the response since it was screened; abort if that is wanted."""
+        text = text_of(hook.message.parts)
+        found = self._without(text)
+        if self.action == "abort" and (found != text or self.replacement in text):
+            return Abort("the response had something that is not to be said")
+        return Continue() if found == text else ReplaceResponse(found)
+
+    def _without(self, text: str) -> str:
+        text = taken_out(text, self.kinds, self.replacement)
+        for pattern in _search(self.patterns, self.keywords, bool(self.kinds)).patterns:
+            text = replaced(text, _spans(pattern, text), self.replacement)
+        return text
+
+
+@frozen
+class _CompiledFilter:
+    """What patterns and keywords are compiled to."""
+
+    patterns: tuple[re.Pattern[str], ...]
+    longest: int
+
+
+@lru_cache(maxsize=64)
+def _search(patterns: tuple[str, ...], keywords: tuple[str, ...], kinds: bool) -> _CompiledFilter:
+    compiled = [re.compile(pattern) for pattern in patterns]
+    edged = [word for word in keywords if _has_edges(word[0])]
+    for begins, words in ((r"(?<!\w)", edged), ("", [word for word in keywords if word not in edged])):
+        if words:
+            ways = "|".join(map(_word, sorted(words, key=len, reverse=True)))
+            compiled.append(re.compile(f"{begins}(?:{ways})", re.IGNORECASE))
+    widths = [min(width_of(pattern) or 0, LONGEST_PATTERN) for pattern in patterns]
+    return _CompiledFilter(tuple(compiled), max(LONGEST_SCREENED, LONGEST_KIND if kinds else 0, *widths))
+
+
+def _word(keyword: str) -> str:
+    """Return the expression of a keyword that ends with a word."""
+    return re.escape(keyword) + (r"(?!\w)" if _has_edges(keyword[-1]) else "")
+
+
+def _has_edges(char: str) -> bool:
+    """Whether *char* is of a script in which words have spaces between them."""
+    return char.isdigit() or char.lower() != char.upper()
+
+
+def _spans(pattern: re.Pattern[str], text: str) -> Iterator[Span]:
+    return (match.span() for match in pattern.finditer(text) if match.end() > match.start())

@@ -1,0 +1,134 @@
+"""The kinds of personal data and secrets: each finds what it should in a corpus, no more, and in bounded time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.plugins.guards.linear_patterns import MOST_STEPS, flaw_of, width_of
+from agentrail.plugins.guards.pii_patterns import PII_KINDS, PII_PATTERNS, SECRET_KINDS, has_luhn, taken_out
+from tests.plugins.pii_lines import LINES, PiiLine
+
+
+@pytest.mark.parametrize("kind", PII_PATTERNS)
+def test_a_kind_is_found_where_it_is_and_nowhere_else(kind: str) -> None:
+    lines = [line for line in LINES if line.kind == kind]
+    wrong = [
+        (line.text, found) for line in lines if (found := tuple(PII_PATTERNS[kind].spans(line.text))) != line.spans
+    ]
+    assert wrong == []
+
+
+def test_the_corpus_is_large_and_has_both_for_each_kind() -> None:
+    positive = Counter(line.kind for line in LINES if line.spans)
+    negative = Counter(line.kind for line in LINES if not line.spans)
+    assert len(LINES) >= 300
+    assert set(positive) == set(negative) == set(PII_PATTERNS) == PII_KINDS | SECRET_KINDS
+    assert all(positive[kind] >= 4 and negative[kind] >= 5 for kind in PII_PATTERNS)
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.spans], ids=lambda line: line.text[:30])
+def test_nothing_of_what_is_found_is_left(line: PiiLine) -> None:
+    left = taken_out(line.text, [line.kind], "[x]")
+    assert not any(line.text[begin:end] in left for begin, end in line.spans if line.kind != "url_password")
+    assert left.count("[x]") == len(line.spans)
+    assert taken_out(left, [line.kind], "[x]") == left
+
+
+PIECES = (
+    "4111 ",
+    "1111",
+    "DE89 3704 ",
+    "@",
+    "a.",
+    "-",
+    "bob@example.org",
+    "::",
+    "12:",
+    "sk-",
+    "eyJ",
+    " ",
+    "\n",
+    "é",
+    "9",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_spans_are_in_order_apart_and_within_the_text(text: str) -> None:
+    for pattern in PII_PATTERNS.values():
+        last = 0
+        for begin, end in pattern.spans(text):
+            assert last <= begin < end <= len(text)
+            last = end
+
+
+@given(st.text(alphabet="0123456789", min_size=12, max_size=19))
+def test_one_digit_in_ten_fits_as_the_last_of_a_card(digits: str) -> None:
+    assert sum(has_luhn(digits + last) for last in "0123456789") == 1
+
+
+# Time
+
+
+@pytest.mark.parametrize("kind", PII_PATTERNS)
+def test_the_steps_of_a_kind_are_bounded_at_each_place(kind: str) -> None:
+    assert flaw_of(PII_PATTERNS[kind].pattern.pattern) is None
+
+
+HOSTILE = ("a" * 200_000, "1" * 200_000, "a@" * 100_000, "a." * 100_000, "1 " * 100_000, "eyJ" * 60_000, ":" * 200_000)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda text: text[:4])
+def test_long_texts_of_beginnings_are_searched_through(hostile: str) -> None:
+    """They end: with a pattern that grows faster than the text, one of them takes hours."""
+    for kind, pattern in PII_PATTERNS.items():
+        assert sum(end - begin for begin, end in pattern.spans(hostile)) <= len(hostile), kind
+
+
+REFUSED = {
+    r"(a+)+b": "repeats a character without a bound",
+    r"(a|a)*b": "repeats a group more than",
+    r"(?:a{1,60}){1,60}b": f"may take more than {MOST_STEPS:,} steps",
+    r"\w+@": "repeats a character without a bound",
+    r"\d{1,50}\d{1,50}\d{1,50}x": f"may take more than {MOST_STEPS:,} steps",
+    r".*secret": "repeats a character without a bound",
+    r"x[ab]*[ab]*c": "repeats characters without a bound in two places",
+    r"x[ab]*+[ab]*+c": "repeats characters without a bound in two places",
+    r"a(?=.*b)": "repeats a character without a bound",
+    r"a.*?(?:b|\Z)": "repeats a character without a bound",
+    r"(a)\1": "refers back to a group",
+    r"(a)?(?(1)b|c)": "refers back to a group",
+    r"a*": "matches the empty text",
+    r"": "matches the empty text",
+    r"(": "is no regular expression",
+    r"(?i)K[a-z]+!": "repeats a character without a bound",
+    "a" * 5000: "has more than 4,096 characters",
+}
+
+
+@pytest.mark.parametrize("pattern", REFUSED, ids=lambda text: text[:20])
+def test_a_pattern_that_may_take_very_long_is_refused_with_the_reason(pattern: str) -> None:
+    assert (flaw_of(pattern) or "nothing").startswith(REFUSED[pattern])
+
+
+ACCEPTED = (
+    (r"sk-[A-Za-z0-9]{4,}", None),
+    (r"secret-\d{1,20}", 27),
+    (r"(?s)BEGIN KEY.*?(END KEY|\Z)", None),
+    (r"BEGIN KEY[\s\S]*?(?:END KEY|\Z)", None),
+    (r"#[0-9]+;", None),
+    (r"(?i)project (?:x|y|zeta)", 12),
+    (r"\b[A-Z]{2}\d{6}\b", 8),
+    (r"a(?:bc){1,50}+d", 102),
+    (r"(?<=id )\w{1,40}+", 40),
+    (r"[0-9]{1,3}(?:,[0-9]{3}){1,4} EUR", 23),
+)
+
+
+@pytest.mark.parametrize(("pattern", "width"), ACCEPTED)
+def test_a_pattern_whose_time_is_bounded_is_accepted_with_its_width(pattern: str, width: int | None) -> None:
+    assert (flaw_of(pattern), width_of(pattern)) == (None, width)
