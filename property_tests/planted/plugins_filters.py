@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -22,6 +23,8 @@ from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED
 from property_tests.planted.change import Change
 from tests.plugins.pii_lines import LINES
+from tests.plugins.test_shared_budgets import Work, used
+from tests.runtime.conftest import run_in_virtual_time
 
 # ruff: noqa: SLF001 - private parts are what is broken here
 
@@ -57,6 +60,14 @@ CHANGES: Final = (
         "_left(self.max_seconds, state.worked_ms / 1000)",
         "self.max_seconds",
         "budget_seconds",
+    ),
+    Change(
+        "siblings_share_no_budget",
+        "what one sub-agent uses does not count for those beside it",
+        BudgetGuard.inherited,
+        "shared=True",
+        "shared=False",
+        "budget_shared",
     ),
     Change(
         "any_digits_are_a_card",
@@ -212,6 +223,22 @@ def _inherited(watch: Watch) -> str | None:
     return None if same else "inherited"
 
 
+# Shared budgets
+
+
+def broken_shared_budget(number: int) -> str | None:
+    """Let sub-agents work at once under one limit; check that each goes over it by one response at most."""
+    choose = Choose(Random(number).randrange)
+    work: list[Work] = [
+        [(choose.number(50, 100), choose.pick((0.0, 1.0))) for _ in range(choose.number(3, 6))]
+        for _ in range(choose.number(2, 3))
+    ]
+    limit = choose.number(100, 400)
+    tokens, _ = run_in_virtual_time(partial(used, work, BudgetGuard(max_tokens=limit), at_once=True))
+    most = sum(max(response for response, _ in rounds) for rounds in work)
+    return "shared" if tokens > limit + most else None
+
+
 # Filters
 
 
@@ -291,5 +318,10 @@ def _judged(policy: ContentPolicy, hook: BeforePrompt | BeforeRequest, state: Ju
     return policy.before_request(hook, state, Context())
 
 
-FILTERS: Final = {"budget_seconds": broken_seconds, "filter": broken_filter, "policy": broken_policy}
+FILTERS: Final = {
+    "budget_seconds": broken_seconds,
+    "budget_shared": broken_shared_budget,
+    "filter": broken_filter,
+    "policy": broken_policy,
+}
 """The searches by name: each takes a seed, and returns what is wrong, or `None`."""

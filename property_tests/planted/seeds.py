@@ -221,6 +221,7 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "return_without_options": (0, "options"),
     "marks_for_each_provider": (0, "unasked"),
     "marks_drop_other_options": (4, "options"),
+    "siblings_share_no_budget": (0, "shared"),
     "any_digits_are_a_card": (124, "kind"),
     "account_without_its_check": (39, "kind"),
     "keyword_at_the_beginning_of_a_word": (0, "keyword"),
