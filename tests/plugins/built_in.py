@@ -18,12 +18,14 @@ NEEDED: Final[Mapping[str, Mapping[str, object]]] = {
 
 WIDER: Final[Mapping[str, Mapping[str, object]]] = {
     "BudgetGuard": {"max_tokens": 150, "max_calls": 2, "max_rounds": 4, "max_turn_calls": 1},
+    "ContentPolicy": {"judge_model": "judge", "fail_open": False, "prohibited_keywords": ("bad",)},
     "HumanApproval": {"tools": ("write",), "timeout": None},
     "LargeResultOffload": {"max_tokens": 5, "head": 4, "tail": 4},
     "ModelRouter": {
         "rules": [{"model": "large", "round_gt": 1}, {"model": "late", "tokens_gt": 30}],
         "default_model": "small",
     },
+    "OutputFilter": {"keywords": ("done", "secret"), "action": "abort"},
     "PatchToolCalls": {"content": "lost", "is_error": False},
     "Recovery": {"models": ["a", "b"], "after_attempts": 1, "after_tool_failures": 1, "return_after": 0},
     "SecurityGuard": {"rules": frozenset(), "timeout": None},
