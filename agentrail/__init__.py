@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agentrail.lazy import lazily
 
 if TYPE_CHECKING:
+    from agentrail.app.preparing.blueprint import blueprint as blueprint
     from agentrail.app.process import run as run
     from agentrail.app.spec import SessionSpec as SessionSpec
     from agentrail.app.spec import Specs as Specs
@@ -103,6 +104,7 @@ _HOMES = {
     "Task": "agentrail.ports.agents",
     "TracedStep": "agentrail.runtime.events.tracing",
     "__version__": "agentrail.version",
+    "blueprint": "agentrail.app.preparing.blueprint",
     "open_supervisor": "agentrail.app.supervisor",
     "run": "agentrail.app.process",
     "tool": "agentrail.tools",

@@ -74,13 +74,20 @@ _brought: Final[set[str]] = set()
 
 async def bring_beside(spec: SessionSpec) -> None:
     """Import, in a worker thread, the modules that any session needs, and those for the models and tools of *spec*."""
-    files = FILES if any(each.skills or each.memory for each in (spec, *spec.agents.values())) else ()
-    wanted = dict.fromkeys((*ALWAYS, *files, *_of_models(spec), *_of_tools(spec, map(_described, spec.tools))))
+    tools = _of_tools(spec, map(_described, spec.tools))
+    wanted = dict.fromkeys((*ALWAYS, *_of_files(spec), *_of_models(spec), *tools))
     if missing := [name for name in wanted if name not in _brought]:
         if in_real_time():
             await trio.to_thread.run_sync(bring_modules, missing)
         else:
             bring_modules(missing)
+
+
+def _of_files(spec: SessionSpec) -> Iterator[str]:
+    """Yield the modules for skills and memory files that a session of *spec* or its sub-agents name."""
+    yield from FILES if spec.skills or spec.memory else ()
+    for each in spec.agents.values():
+        yield from _of_files(each)
 
 
 def _of_models(spec: SessionSpec) -> Iterator[str]:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from agentrail.tools.function import SyncTool as SyncTool
     from agentrail.tools.function import tool as tool
     from agentrail.tools.json_schema.validation import validator_for as validator_for
+    from agentrail.tools.skills.folder_scan import LeftOut as LeftOut
+    from agentrail.tools.skills.folder_scan import Skills as Skills
+    from agentrail.tools.skills.folder_scan import list_skills as list_skills
+    from agentrail.tools.skills.skill import Skill as Skill
     from agentrail.values.tools import AskPerson as AskPerson
     from agentrail.values.tools import CompactNow as CompactNow
     from agentrail.values.tools import Effect as Effect
@@ -44,6 +48,7 @@ _HOMES = {
     "EffectClass": "agentrail.values.tools",
     "Err": "agentrail.values.tools",
     "FunctionTool": "agentrail.tools.function",
+    "LeftOut": "agentrail.tools.skills.folder_scan",
     "Length": "agentrail.tools.bounds",
     "NotStarted": "agentrail.values.tools",
     "Ok": "agentrail.values.tools",
@@ -51,6 +56,8 @@ _HOMES = {
     "Probed": "agentrail.values.tools",
     "Range": "agentrail.tools.bounds",
     "SetTodos": "agentrail.values.tools",
+    "Skill": "agentrail.tools.skills.skill",
+    "Skills": "agentrail.tools.skills.folder_scan",
     "SyncTool": "agentrail.tools.function",
     "Todo": "agentrail.values.tools",
     "Tool": "agentrail.ports.tool",
@@ -61,6 +68,7 @@ _HOMES = {
     "Unknown": "agentrail.values.tools",
     "as_tool": "agentrail.tools.as_tool",
     "err": "agentrail.values.tools",
+    "list_skills": "agentrail.tools.skills.folder_scan",
     "make_spec": "agentrail.tools.declaring",
     "message_tools": "agentrail.tools.builtin.messaging",
     "ok": "agentrail.values.tools",

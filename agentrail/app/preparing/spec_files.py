@@ -77,12 +77,12 @@ class SpecFiles:
                 content = await self._beside[path].read(PurePosixPath(path).name, 0, MAX_MEMORY + 1)
             else:
                 content = await self._around.sandbox.read(path, 0, MAX_MEMORY + 1)
+            if b"\0" not in content.data:
+                return memory_text(content.data, content.size)
+            why = "it is no text: some of its bytes are zero"
         except FileMissing:
             return ""
         except Exception as error:  # noqa: BLE001 - a sandbox of the user's may raise anything
-            left_out.append(LeftOut(path, described(error)))
-            return ""
-        if b"\0" in content.data:
-            left_out.append(LeftOut(path, "it is no text: some of its bytes are zero"))
-            return ""
-        return memory_text(content.data, content.size)
+            why = described(error)
+        left_out.append(LeftOut(path, why))
+        return ""

@@ -9,7 +9,8 @@ from agentrail.errors import FileMissing
 from agentrail.ports.sandbox import Entry, Kind, Sandbox
 from agentrail.tools.skills.skill import MAX_SKILL, Skill, SkillError, skill_of
 from agentrail.values.foreign import described, shown
-from agentrail.values.value import Value
+from agentrail.values.spelling import checked
+from agentrail.values.value import Authored
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class SkillFolder(NamedTuple):
     """The folder as the specification names it."""
 
 
-class LeftOut(Value):
+class LeftOut(Authored):
     """A file or folder that is left out of the prompt."""
 
     path: str
@@ -42,7 +43,7 @@ class LeftOut(Value):
     """What is wrong with it."""
 
 
-class Skills(Value):
+class Skills(Authored):
     """The skills of some folders."""
 
     found: tuple[Skill, ...] = ()
@@ -51,6 +52,12 @@ class Skills(Value):
     """The skills that a skill of the same name in a later folder hides."""
     left_out: tuple[LeftOut, ...] = ()
     """What is no valid skill, each with the reason."""
+
+
+@checked
+async def list_skills(sandbox: Sandbox, folders: Sequence[str]) -> Skills:
+    """Return the skills in *folders* of *sandbox*, as a session with these folders would find them."""
+    return await find_skills([SkillFolder(sandbox, folder, folder) for folder in folders])
 
 
 async def find_skills(places: Iterable[SkillFolder]) -> Skills:
@@ -101,7 +108,7 @@ async def _entries(place: SkillFolder, left_out: list[LeftOut]) -> Sequence[Entr
         return ()
     if listing.cut:
         left_out.append(LeftOut(place.name, f"it has more than {MAX_ENTRIES} entries; the others are not looked at"))
-    if any(entry.path.rpartition("/")[2] == FILE for entry in listing.entries):
+    if any(entry.kind is Kind.FILE and entry.path.rpartition("/")[2] == FILE for entry in listing.entries):
         left_out.append(LeftOut(place.name, "it is a skill itself; give the folder around it"))
     named = ((entry, entry.path.rpartition("/")[2]) for entry in listing.entries)
     return [entry for entry, name in named if entry.kind in {Kind.FOLDER, Kind.LINK} and name[:1] != "."]
@@ -110,7 +117,10 @@ async def _entries(place: SkillFolder, left_out: list[LeftOut]) -> Sequence[Entr
 async def _skill_in(sandbox: Sandbox, entry: Entry, folder: str) -> Skill | None:
     """Return the skill in the folder *entry*; `None` if it has no `SKILL.md`; raise `SkillError` if that is invalid."""
     content = await _tried(sandbox.read(f"{entry.path}/{FILE}", 0, MAX_SKILL + 1))
-    return None if content is None else skill_of(folder, content.data, content.size)
+    try:
+        return None if content is None else skill_of(folder, content.data, content.size)
+    except (AttributeError, TypeError) as error:  # a sandbox of the user's may answer with anything
+        raise SkillError(described(error)) from error
 
 
 async def _tried(asked: Awaitable[T]) -> T | None:

@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.tools.skills.front_matter import Field, FrontMatterError, front_matter
 from agentrail.values.content import MAX_MEMORY
 from agentrail.values.foreign import shown
-from agentrail.values.value import Value
+from agentrail.values.value import Authored
 
 MAX_SKILL: Final = MAX_MEMORY
 """The most bytes of a `SKILL.md`."""
@@ -26,7 +26,7 @@ NAME: Final = re.compile(r"(?!.{65})[a-z0-9]+(?:-[a-z0-9]+)*")
 _TOOL: Final = re.compile(r"[^\s,()]+(?:\([^()]*\))?")
 
 
-class Skill(Value):
+class Skill(Authored):
     """A skill: instructions for one kind of task, in a folder with a `SKILL.md`."""
 
     name: str

@@ -1,0 +1,82 @@
+"""Folders of skills that somebody hostile has filled: nothing of them stops a scan, or begins a line of a log."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.errors import FileFailed, FileMissing, PathRefused
+from agentrail.ports.sandbox import Content, Entry, Kind, Listing
+from agentrail.sandboxes import MemorySandbox
+from agentrail.tools import list_skills
+from agentrail.tools.skills.folder_scan import LeftOut, Skills, in_prompt, in_words
+from agentrail.tools.skills.skill import NAME, Skill
+
+NAMES = st.sampled_from(["a", "b-1", "A", "a b", "ü", "a'b", "x" * 70, "SKILL.md", "é"])
+LINES = st.sampled_from(
+    ["---", "name: a", "name: b-1", "description: x", "description: |", "  y", "\tz", "a: &b", "\x00", "- a"]
+)
+DATA = st.lists(LINES, max_size=8).map(lambda lines: "\n".join(lines).encode()) | st.binary(max_size=20)
+FILES = st.dictionaries(st.tuples(st.sampled_from(["one", "two"]), NAMES), DATA, max_size=6)
+
+
+@given(FILES)
+def test_whatever_the_folders_hold_each_skill_is_taken_or_named(files: dict[tuple[str, str], bytes]) -> None:
+    sandbox = MemorySandbox({f"{folder}/{name}/SKILL.md": data for (folder, name), data in files.items()})
+    skills = trio.run(list_skills, sandbox, ["one", "two"])
+    assert len(skills.found) + len(skills.shadowed) + len(skills.left_out) == len(files)
+    assert all(NAME.fullmatch(skill.name) for skill in skills.found)
+    assert (in_prompt(skills) or "").count("\n- ") == len(skills.found)
+    assert in_words(skills.left_out, 9).isprintable()
+
+
+class Lying(MemorySandbox):
+    """A sandbox whose answers are of types that the port does not have."""
+
+    async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
+        await trio.lowlevel.checkpoint()
+        return Listing((Entry("skills/a", Kind.FOLDER), Entry("skills/b", Kind.FOLDER), Entry("skills/c", Kind.LINK)))
+
+    async def read(self, path: str, offset: int = 0, limit: int = 1) -> Content:
+        await trio.lowlevel.checkpoint()
+        if path == "skills/a/SKILL.md":
+            return Content("text", 4)  # type: ignore[arg-type]  # on purpose
+        raise (FileMissing("read", path, "file") if "b" in path else PathRefused(path, "it leads out"))
+
+
+async def test_a_sandbox_that_answers_with_something_else_stops_nothing() -> None:
+    left_out = (
+        LeftOut("skills/a", "AttributeError: 'str' object has no attribute 'decode'"),
+        LeftOut("skills/c", "PathRefused: the path 'skills/c/SKILL.md' is refused: it leads out"),
+    )
+    assert await list_skills(Lying({}), ["skills"]) == Skills(left_out=left_out)
+
+
+class Failing(MemorySandbox):
+    async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
+        await trio.lowlevel.checkpoint()
+        raise FileFailed("list", path, "the disk is broken")
+
+
+async def test_a_folder_that_cannot_be_listed_is_named() -> None:
+    assert await list_skills(Failing({}), ["skills"]) == Skills(
+        left_out=(LeftOut("skills", "FileFailed: cannot list `skills`: the disk is broken"),)
+    )
+
+
+@pytest.mark.parametrize("folder", ["skills", "skills/", "./skills", "skills/."])
+async def test_a_folder_may_be_written_in_other_ways(folder: str) -> None:
+    sandbox = MemorySandbox({"skills/a/SKILL.md": b"---\nname: a\ndescription: Sews.\n---\n"})
+    assert [skill.name for skill in (await list_skills(sandbox, [folder])).found] == ["a"]
+
+
+async def test_shadowed_skills_are_listed() -> None:
+    files = {
+        f"{folder}/a/SKILL.md": f"---\nname: a\ndescription: {folder}\n---\n".encode()
+        for folder in ("one", "two", "six")
+    }
+    skills = await list_skills(MemorySandbox(files), ["one", "two", "six"])
+    one, two, six = (Skill("a", folder, f"{folder}/a") for folder in ("one", "two", "six"))
+    assert skills == Skills((six,), (one, two))
