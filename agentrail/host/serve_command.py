@@ -104,26 +104,7 @@ async def _serve(host: Host, said: str, options: ServeOptions) -> int:
 
 def parsed(argv: Sequence[str]) -> ServeOptions:
     """Parse *argv*; invalid arguments end the program with exit code 2."""
-    parser = argparse.ArgumentParser(
-        prog="agentrail serve",
-        description="Serve agents over HTTP. `agentrail serve keys` makes, lists and withdraws keys of users.",
-    )
-    parser.add_argument(
-        "file",
-        nargs="?",
-        metavar="FILE[:NAME]",
-        help="a Python file with a Host, a Profile or a SessionSpec, or a "
-        "function annotated to return one (default: a demo agent, offline)",
-    )
-    parser.add_argument("--host", default="127.0.0.1", help="the address (default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=PORT, help=f"the port; 0: any (default: {PORT})")
-    parser.add_argument("--unix", type=Path, metavar="PATH", help="a unix socket, in place of a port")
-    parser.add_argument("--descriptor", type=int, metavar="N", help="a socket that listens already, in place of a port")
-    parser.add_argument("--tls", type=Path, nargs=2, metavar=("CERT", "KEY"), help="a certificate, and its key: PEM")
-    parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
-    parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
-    for option, about in MANY.items():
-        parser.add_argument(option, action="append", default=[], metavar=option[2:].upper(), help=f"{about}; repeat it")
+    parser = _parser()
     given = parser.parse_args(argv)
     text, _, name = (given.file or "").partition(":")
     if text and not Path(text).is_file():
@@ -147,6 +128,30 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         tuple(given.name),
         tuple(given.origin),
     )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="agentrail serve",
+        description="Serve agents over HTTP. `agentrail serve keys` makes, lists and withdraws keys of users.",
+    )
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE[:NAME]",
+        help="a Python file with a Host, a Profile or a SessionSpec, or a "
+        "function annotated to return one (default: a demo agent, offline)",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="the address (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=PORT, help=f"the port; 0: any (default: {PORT})")
+    parser.add_argument("--unix", type=Path, metavar="PATH", help="a unix socket, in place of a port")
+    parser.add_argument("--descriptor", type=int, metavar="N", help="a socket that listens already, in place of a port")
+    parser.add_argument("--tls", type=Path, nargs=2, metavar=("CERT", "KEY"), help="a certificate, and its key: PEM")
+    parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
+    parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
+    for option, about in MANY.items():
+        parser.add_argument(option, action="append", default=[], metavar=option[2:].upper(), help=f"{about}; repeat it")
+    return parser
 
 
 def _activated(refuse: Callable[[str], object]) -> int | None:
