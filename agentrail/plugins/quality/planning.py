@@ -108,10 +108,9 @@ class Planning(Plugin[Plan]):
 
     def before_prompt(self, hook: BeforePrompt, state: Plan, ctx: Context) -> Continue[Plan] | Intervene[Plan]:
         """Forget a plan that is over; ask for one if the prompt is long enough."""
-        new = state if state.is_open else Plan(stale=bool(state.steps) or state.stale)
+        new = state if not state.steps or state.is_open else Plan(stale=True)
         if not self.plan_first or len(hook.text.strip()) < self.min_prompt_length:
-            new = evolve(new, asked=0)
-            return Continue(state if new == state else new)
+            return Continue(evolve(new, asked=0) if new.asked else new)
         return Intervene(self.directive + (STILL if new.steps else ""), evolve(new, asked=1))
 
     def before_request(self, hook: BeforeRequest, state: Plan, ctx: Context) -> Continue[Plan] | SetSection[Plan]:
@@ -123,7 +122,9 @@ class Planning(Plugin[Plan]):
     def after_response(self, hook: AfterResponse, state: Plan, ctx: Context) -> Continue[Plan] | Intervene[Plan]:
         """Read a plan or marks in the response; ask again for a plan that is missing, or to carry out a new one."""
         text = hook.message.text
-        found = checklists(text) if "[" in text else ()
+        if "[" not in text and not state.asked:
+            return Continue(state)
+        found = checklists(text)
         plan = next((each for each in found if each.is_plan), None)
         if plan is None and state.asked and found:
             plan = found[0]
@@ -144,7 +145,7 @@ class Planning(Plugin[Plan]):
 
     def after_tool_batch(self, hook: AfterToolBatch, state: Plan, ctx: Context) -> Continue[Plan]:
         """Move steps that stand in the session's list of things to do."""
-        if not ctx.todos or not state.is_open:
+        if not state.steps or not ctx.todos:
             return Continue(state)
         todos = [Step(one_line(todo.text), _TODO(todo.status, PENDING)) for todo in ctx.todos]
         new = _with(state, moved(state.steps, todos))
