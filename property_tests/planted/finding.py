@@ -18,6 +18,7 @@ from property_tests.planted import (
     plugins_quality,
     plugins_recall,
     plugins_requests,
+    plugins_skills,
     read_core,
     read_host,
     read_journals,
@@ -59,6 +60,7 @@ BUGS: Final = {
         *HOSTED.bugs,
         *(change.bug() for change in READ),
         *plugins_quality.BUGS,
+        *(change.bug() for change in plugins_skills.CHANGES),
     )
 }
 """The bugs by name."""
@@ -144,6 +146,7 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **plugins_guards.GUARDS,
     **messages.MESSAGES,
     **plugins_quality.QUALITY_FINDERS,
+    **plugins_skills.SEARCHES,
     **plugins_recall.RECALL,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""

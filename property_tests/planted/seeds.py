@@ -262,4 +262,11 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "last_review_sends_back": (38, "sent back after the last review"),
     "plan_asked_once_more": (1, "a plan was asked for 3 times"),
     "plan_not_shown_anew": (1, "the plan that the model has is an old one"),
+    "first_folder_counts": (5, "found"),
+    "first_folder_is_read": (5, "read"),
+    "invalid_skills_hide_valid_ones": (0, "read"),
+    "skills_of_any_size": (5, "found"),
+    "names_of_other_skills": (0, "found"),
+    "gone_files_stay": (1, "sections"),
+    "edited_files_stay": (0, "sections"),
 }
