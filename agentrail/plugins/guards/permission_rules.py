@@ -47,7 +47,7 @@ _ODD: Final = re.compile(r"[\0-\x1f\x7f\\]|%(?:00|25|2e|2f|5c|c0|c1|u[0-9a-f]{4}
 _LEAVES: Final = ("-", "/", "~")
 
 
-class Rule(Value):
+class PermissionRule(Value):
     """A rule: a tool, and a pattern of its commands or paths."""
 
     text: str
@@ -68,7 +68,7 @@ class Rule(Value):
         return self.pattern is None or self.pattern in {_ANY, _DEEP}
 
 
-Naming: TypeAlias = list[tuple[Certainty, Rule]]
+Naming: TypeAlias = list[tuple[Certainty, PermissionRule]]
 """The rules that name a call, each with how certain that is."""
 
 
@@ -122,10 +122,10 @@ def problem_of(text: str, *, allows: bool) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def rules_of(listed: tuple[str, ...]) -> tuple[Rule, ...]:
+def rules_of(listed: tuple[str, ...]) -> tuple[PermissionRule, ...]:
     """Return the rules *listed*, all of which have passed `problem_of`; cached."""
     found = ((text, _RULE.fullmatch(text)) for text in listed)
-    return tuple(Rule(text, match[1], match[2]) for text, match in found if match is not None)
+    return tuple(PermissionRule(text, match[1], match[2]) for text, match in found if match is not None)
 
 
 def facts_of(
@@ -153,7 +153,7 @@ def _is_text(found: Json) -> bool:
 # Wide: `deny` and `ask`
 
 
-def naming(rules: Sequence[Rule], call: CallFacts) -> Naming:
+def naming(rules: Sequence[PermissionRule], call: CallFacts) -> Naming:
     """Return those of *rules* that name *call*, or may name it."""
     mine = [rule for rule in rules if means_tool(rule, call.tool)]
     least = MAYBE if not all(rule.is_any for rule in mine) and _runs_unseen(call) else NO
@@ -177,7 +177,7 @@ def _hides(line: Commands, call: CallFacts) -> bool:
     return False
 
 
-def _covers(rule: Rule, call: CallFacts) -> Certainty:
+def _covers(rule: PermissionRule, call: CallFacts) -> Certainty:
     """Return whether *rule*, which has a pattern, means *call*; `MAYBE` if the text does not show it."""
     by_path = worst(_covers_path(rule.pattern or "", text, call) for text in call.paths)
     if call.lines:  # a word such as `create` may be called a command, and act on the path beside it
@@ -186,7 +186,7 @@ def _covers(rule: Rule, call: CallFacts) -> Certainty:
     return by_path if call.paths and call.is_whole else max(by_path, MAYBE)
 
 
-def means_tool(rule: Rule, name: str) -> bool:
+def means_tool(rule: PermissionRule, name: str) -> bool:
     """Whether *rule* means the tool *name*, in any case; without wild cards it also means the tools of a server."""
     wanted, found = fold(rule.tool), fold(name)
     return meets(wanted, found, hidden=True) or found.startswith(wanted + _SERVER)
@@ -275,7 +275,7 @@ def _start(anchor: str, place: PathPlace) -> int | None:
 # Narrow: `allow`
 
 
-def permits(rules: Sequence[Rule], call: CallFacts, root: PathPlace) -> bool:
+def permits(rules: Sequence[PermissionRule], call: CallFacts, root: PathPlace) -> bool:
     """Whether *rules* allow all of *call*; patterns begin at the folder *root*."""
     mine = [rule for rule in rules if _is_tool(rule.tool, call.tool)]
     if any(rule.pattern is None for rule in mine):
