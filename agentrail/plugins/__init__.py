@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from agentrail.plugins.recall.memory_flush import MemoryFlush as MemoryFlush
     from agentrail.plugins.recall.memory_loader import MemoryLoader as MemoryLoader
     from agentrail.plugins.requests.model_router import ModelRouter as ModelRouter
-    from agentrail.plugins.requests.model_router import Rule as Rule
+    from agentrail.plugins.requests.model_router import ModelRule as ModelRule
     from agentrail.plugins.requests.patch_tool_calls import PatchToolCalls as PatchToolCalls
     from agentrail.plugins.requests.prompt_cache import PromptCache as PromptCache
     from agentrail.plugins.requests.recovery import Recovery as Recovery
@@ -160,7 +160,7 @@ _HOMES = {
     "ReplaceResponse": "agentrail.hooks.actions",
     "ReplaceToolArgs": "agentrail.hooks.actions",
     "ReplaceToolResult": "agentrail.hooks.actions",
-    "Rule": "agentrail.plugins.requests.model_router",
+    "ModelRule": "agentrail.plugins.requests.model_router",
     "RunTool": "agentrail.hooks.actions",
     "SAFE_COMMANDS": "agentrail.plugins.approval",
     "SECRET_KINDS": "agentrail.plugins.guards.pii_patterns",

@@ -16,7 +16,7 @@ from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
 from agentrail.plugins import Planning, Reflection, SelfVerify
 from agentrail.plugins.quality import checklist, planning
 from agentrail.plugins.quality.checklist import shown
-from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, HOW, Plan
+from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, HOW, CurrentPlan
 from agentrail.plugins.quality.reflection import CONVERSATION, MODEL
 from agentrail.testing import Cue, Trace, abort, call, compact, prompt, say, simulate, steer, tell
 from agentrail.testing.world.choose import Choose
@@ -221,7 +221,7 @@ def plans_are_kept(trace: Trace, most: int) -> None:
     planned = {text for event in trace.events if isinstance(event, PlanGenerated) for text in event.steps}
     assert completed <= planned, f"{completed - planned} were not planned"
     state = trace.plugin_state("Planning")
-    assert isinstance(state, Plan)
+    assert isinstance(state, CurrentPlan)
     if trace.requests and not state.stale:
         wanted = HOW + shown(state.steps) if state.steps else None
         assert dict(trace.requests[-1].sections).get("plan") == wanted, "the plan that the model has is an old one"

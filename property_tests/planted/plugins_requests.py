@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.hooks.actions import Continue, ReplaceMessages, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeRequest
-from agentrail.plugins import ModelRouter, PatchToolCalls, PromptCache, Recovery, Rule
+from agentrail.plugins import ModelRouter, PatchToolCalls, PromptCache, Recovery, ModelRule
 from agentrail.plugins.requests import model_router, patch_tool_calls
 from agentrail.plugins.requests.model_router import Chosen
 from agentrail.plugins.requests.recovery import Fallen
@@ -55,7 +55,7 @@ def broken_router(number: int) -> str | None:
     """Route requests of some turns; return what is wrong with the choices."""
     choose = Choose(Random(number).randrange)
     first, end = choose.pick(((22, 6), (9, 17)))
-    rules: list[Rule] = [{"model": "night", "time_of_day_in": (first, end)}, {"model": "late", "turn_gt": 2}]
+    rules: list[ModelRule] = [{"model": "night", "time_of_day_in": (first, end)}, {"model": "late", "turn_gt": 2}]
     router = ModelRouter(rules, "plain")
     state, model, before = Chosen(), "own", ""
     for turn in range(1, 8):

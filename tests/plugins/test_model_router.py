@@ -11,7 +11,7 @@ from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeRequest
-from agentrail.plugins import BudgetGuard, ModelRouter, Rule
+from agentrail.plugins import BudgetGuard, ModelRouter, ModelRule
 from agentrail.plugins.requests.model_router import COMPARISONS, CONDITIONS, Chosen
 from agentrail.testing import call, say
 from agentrail.values.events.plugins import PluginError, PluginOptsUpdated
@@ -24,7 +24,7 @@ from tests.runtime.tools import quick
 HOUR = 3_600_000
 
 
-def chosen(rule: Rule, ctx: Context) -> bool:
+def chosen(rule: ModelRule, ctx: Context) -> bool:
     """Whether *rule* chooses its model in *ctx*."""
     action = ModelRouter([rule]).before_request(BeforeRequest(()), Chosen(), ctx)
     if isinstance(action, SwitchModel):
@@ -39,7 +39,7 @@ def chosen(rule: Rule, ctx: Context) -> bool:
 
 @in_virtual_time
 async def test_the_first_rule_that_holds_chooses_the_model_and_no_other_switch_is_made() -> None:
-    rules: list[Rule] = [
+    rules: list[ModelRule] = [
         {"model": "cheap", "turn_gt": 4},
         {"model": "large", "turn_gt": 2},
         {"model": "b", "turn_gt": 3},
@@ -59,7 +59,7 @@ async def test_the_first_rule_that_holds_chooses_the_model_and_no_other_switch_i
 @in_virtual_time
 async def test_within_a_turn_the_rounds_and_the_tokens_count() -> None:
     reads = say(calls=[call("read")], usage=Usage(100, 100))
-    rules: list[Rule] = [{"model": "cheap", "tokens_gt": 500}, {"model": "large", "round_gt": 1}]
+    rules: list[ModelRule] = [{"model": "cheap", "tokens_gt": 500}, {"model": "large", "round_gt": 1}]
     scripts = {"main": [reads, "never"], "large": [reads, reads], "cheap": ["done", "well"]}
     async with session_of(scripts, plugins=[ModelRouter(rules, "main")], tools=[quick("read")]) as session:
         assert (await session.ask("go on")).text == "done"
@@ -71,7 +71,7 @@ async def test_within_a_turn_the_rounds_and_the_tokens_count() -> None:
 async def test_money_and_what_is_left_of_it_count() -> None:
     prices = {name: Price(1.0, 1.0) for name in ("main", "large", "cheap")}
     answer = say("well", usage=Usage(1_000_000, 0))
-    rules: list[Rule] = [{"model": "cheap", "budget_left_lt": 1.5}, {"model": "large", "cost_gt": 0.5}]
+    rules: list[ModelRule] = [{"model": "cheap", "budget_left_lt": 1.5}, {"model": "large", "cost_gt": 0.5}]
     scripts = {"main": [answer], "large": [answer, answer], "cheap": ["done"]}
     plugins = [ModelRouter(rules), BudgetGuard(max_usd=4.0)]
     async with session_of(scripts, plugins=plugins, prices=prices) as session:
@@ -99,7 +99,7 @@ def test_a_retry_goes_to_the_same_model() -> None:
 
 @in_virtual_time
 async def test_options_of_a_rule_go_to_the_provider_and_those_of_the_default_come_back() -> None:
-    rules: list[Rule] = [{"model": "main", "options": {"reasoning_effort": "high"}, "round_gt": 1}]
+    rules: list[ModelRule] = [{"model": "main", "options": {"reasoning_effort": "high"}, "round_gt": 1}]
     router = ModelRouter(rules, "main", {"reasoning_effort": "low"})
     scripts = {"main": ["a", say(calls=[call("read")]), "b", "c"]}
     async with session_of(scripts, plugins=[router], tools=[quick("read")]) as session:
@@ -234,7 +234,7 @@ def test_all_that_rules_name_is_told() -> None:
     assert router.describe() == (
         "Choose the model of each request by rules: the first rule counts whose conditions all hold."
     )
-    assert set(CONDITIONS) == set(Rule.__annotations__) - {"model", "options"}
+    assert set(CONDITIONS) == set(ModelRule.__annotations__) - {"model", "options"}
 
 
 @given(

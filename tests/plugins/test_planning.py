@@ -14,8 +14,8 @@ from agentrail.hooks.actions import Continue, SetSection
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterResponse, BeforeRequest
 from agentrail.plugins import Planning
-from agentrail.plugins.quality.checklist import MOST_READ, MOST_STEPS, MOST_TEXT, Checklist, Step, checklists
-from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, GO_ON, HOW, STILL, Plan
+from agentrail.plugins.quality.checklist import MOST_READ, MOST_STEPS, MOST_TEXT, Checklist, PlanStep, checklists
+from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, GO_ON, HOW, STILL, CurrentPlan
 from agentrail.testing import ScriptedModel, Trace, abort, call, check_plugin, compact, prompt, say, simulate, steer
 from agentrail.testing.scripted import Cue, Element
 from agentrail.tools.builtin import write_todos
@@ -97,7 +97,7 @@ def todos(done: str, begun: str) -> list[dict[str, str]]:
 
 def test_a_short_prompt_needs_no_plan() -> None:
     trace = played(say("Hello."), task="  Repair it, please    ")
-    assert (texts(trace), told(trace.events), trace.plugin_state("Planning")) == ([], [], Plan())
+    assert (texts(trace), told(trace.events), trace.plugin_state("Planning")) == ([], [], CurrentPlan())
     assert texts(played(say(PLAN), say("Done."), task="Repair it, please...")) == [DIRECTIVE, GO_ON]
 
 
@@ -107,7 +107,7 @@ def test_a_plan_is_asked_for_so_often_and_then_the_turn_goes_on_without(most: in
     assert texts(trace) == [DIRECTIVE, *[AGAIN] * (most - 1)]
     assert told(trace.events) == [missing(most)]
     assert (trace.outcomes, trace.messages[-1].text) == (("finished",), f"No {most - 1}.")
-    assert trace.plugin_state("Planning") == Plan()
+    assert trace.plugin_state("Planning") == CurrentPlan()
 
 
 def test_a_response_with_calls_is_asked_for_the_plan_too_and_the_calls_run() -> None:
@@ -158,12 +158,12 @@ def test_a_plan_that_is_over_is_gone_with_the_next_prompt() -> None:
         PlanStepCompleted(2, "Test"),
     ]
     assert section(trace) is None
-    assert trace.plugin_state("Planning") == Plan()
+    assert trace.plugin_state("Planning") == CurrentPlan()
 
 
 def test_an_abort_keeps_the_plan_and_waits_for_no_other() -> None:
     trace = played(abort(), prompt("Hm."), say(PLAN), task=TASK)
-    assert trace.plugin_state("Planning") == Plan((Step("Read"), Step("Repair"), Step("Test")))
+    assert trace.plugin_state("Planning") == CurrentPlan((PlanStep("Read"), PlanStep("Repair"), PlanStep("Test")))
     assert told(trace.events) == list(PLAIN)
     trace = played(say(PLAN), abort(), prompt("Hm."), say("- [x] Read"))
     assert told(trace.events) == [*PLAIN, PlanStepCompleted(0, "Read")]
@@ -197,8 +197,8 @@ async def test_a_restart_does_not_lose_the_plan() -> None:
         await back.ask("Go on.")
         (request,) = again.model.requests  # type: ignore[union-attr]
         assert dict(request.sections) == {"plan": f"{HOW}- [x] Read\n- [ ] Repair\n- [ ] Test"}
-        steps = (Step("Read", "completed"), Step("Repair", "completed"), Step("Test"))
-        await until(lambda: back.inspect().plugin_states == (Plan(steps, stale=True),))
+        steps = (PlanStep("Read", "completed"), PlanStep("Repair", "completed"), PlanStep("Test"))
+        await until(lambda: back.inspect().plugin_states == (CurrentPlan(steps, stale=True),))
 
 
 # How steps move
@@ -231,21 +231,21 @@ def test_a_checklist_that_is_no_plan_only_moves_steps() -> None:
         ("- [ ]\n- [] a\n-[ ] b\n[ ] c\n- [ ]d\n- [xx] e", ()),
         ("- [ ] a\n* [x] b\n+ [X] c\n1. [>] d\n22) [~] e\n  - [/] f\n- [!] g\n- [-] h\n- [?] i", None),
         ("```\n## Plan\n- [ ] a\n```", ()),
-        ("- [ ] a\n~~~\n- [ ] b\n~~~\n- [ ] c", (Checklist(False, (Step("a"), Step("c"))),)),
-        ("## Plan\n\n- [ ] a\n\n  more\n- [ ] b", (Checklist(True, (Step("a"), Step("b"))),)),
-        ("**My plan:**\r\n- [ ] a\r\n", (Checklist(True, (Step("a"),)),)),
-        ("plan of attack\n- [ ] a", (Checklist(False, (Step("a"),)),)),
-        ("Plan\nAs follows.\n- [ ] a", (Checklist(False, (Step("a"),)),)),
-        ("- [ ] a\nand\n- [ ] b", (Checklist(False, (Step("a"),)), Checklist(False, (Step("b"),)))),
-        ("- [ ] Read it\n- [x] read it.\n- [ ] …", (Checklist(False, (Step("Read it"), Step("…"))),)),
-        ("- [ ] a\x1b[2J\u202e\tb  c", (Checklist(False, (Step("a [2J b c"),)),)),
-        ("- [ ] " + "a" * (MOST_TEXT + 1), (Checklist(False, (Step("a" * (MOST_TEXT - 1) + "…"),)),)),
+        ("- [ ] a\n~~~\n- [ ] b\n~~~\n- [ ] c", (Checklist(False, (PlanStep("a"), PlanStep("c"))),)),
+        ("## Plan\n\n- [ ] a\n\n  more\n- [ ] b", (Checklist(True, (PlanStep("a"), PlanStep("b"))),)),
+        ("**My plan:**\r\n- [ ] a\r\n", (Checklist(True, (PlanStep("a"),)),)),
+        ("plan of attack\n- [ ] a", (Checklist(False, (PlanStep("a"),)),)),
+        ("Plan\nAs follows.\n- [ ] a", (Checklist(False, (PlanStep("a"),)),)),
+        ("- [ ] a\nand\n- [ ] b", (Checklist(False, (PlanStep("a"),)), Checklist(False, (PlanStep("b"),)))),
+        ("- [ ] Read it\n- [x] read it.\n- [ ] …", (Checklist(False, (PlanStep("Read it"), PlanStep("…"))),)),
+        ("- [ ] a\x1b[2J\u202e\tb  c", (Checklist(False, (PlanStep("a [2J b c"),)),)),
+        ("- [ ] " + "a" * (MOST_TEXT + 1), (Checklist(False, (PlanStep("a" * (MOST_TEXT - 1) + "…"),)),)),
     ],
 )
 def test_checklists_are_read_as_they_are_written(text: str, found: tuple[Checklist, ...] | None) -> None:
     if found is None:
         statuses = ("pending", "completed", "completed", *["in_progress"] * 3, "failed", "skipped", "pending")
-        found = (Checklist(False, tuple(map(Step, "abcdefghi", statuses))),)
+        found = (Checklist(False, tuple(map(PlanStep, "abcdefghi", statuses))),)
     assert checklists(text) == found
 
 
@@ -275,9 +275,13 @@ HOSTILE = (
 def test_whatever_the_model_writes_the_state_can_be_kept(text: str) -> None:
     plugin = Planning()
     hook = AfterResponse(AssistantMessage((Text(text),)))
-    for state in (Plan(), Plan(asked=1), Plan(tuple(Step(str(n)) for n in range(MOST_STEPS)), asked=2)):
+    for state in (
+        CurrentPlan(),
+        CurrentPlan(asked=1),
+        CurrentPlan(tuple(PlanStep(str(n)) for n in range(MOST_STEPS)), asked=2),
+    ):
         action = plugin.after_response(hook, state, Context())
-        assert isinstance(action.state, Plan)
+        assert isinstance(action.state, CurrentPlan)
         assert storable(action.state) is None
         shown = plugin.before_request(
             BeforeRequest(()), action.state.__class__(action.state.steps, stale=True), Context()
@@ -311,7 +315,7 @@ def test_it_obeys_the_laws_and_says_what_it_does(plugin: Planning) -> None:
 
 
 def test_it_writes_nothing_if_nothing_has_changed() -> None:
-    state = Plan((Step("a"),))
+    state = CurrentPlan((PlanStep("a"),))
     hook = AfterResponse(AssistantMessage((Text("- [ ] a"),)))
     action = Planning().after_response(hook, state, Context())
     assert isinstance(action, Continue)

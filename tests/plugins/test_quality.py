@@ -10,8 +10,8 @@ import trio
 from agentrail.hooks.actions import Answered, Failed
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import Planning, Reflection, SelfVerify
-from agentrail.plugins.quality.checklist import Step
-from agentrail.plugins.quality.planning import DIRECTIVE, GO_ON, Plan
+from agentrail.plugins.quality.checklist import PlanStep
+from agentrail.plugins.quality.planning import DIRECTIVE, GO_ON, CurrentPlan
 from agentrail.plugins.quality.self_verify import SENT_BACK as CHECK_FAILED
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import INVARIANTS, ScriptedModel, call, prompt, say, simulate, tell
@@ -82,7 +82,9 @@ async def test_a_turn_is_planned_carried_out_checked_reviewed_and_planned_again(
         ]
         assert results == []
         states = {type(state): state for state in session.inspect().plugin_states}
-        assert states[Plan] == Plan((Step("Write the sum", "completed"), Step("Write a test", "completed")))
+        assert states[CurrentPlan] == CurrentPlan(
+            (PlanStep("Write the sum", "completed"), PlanStep("Write a test", "completed"))
+        )
 
 
 TOOLS = [quick(name).spec for name in ("edit", "run_tests")]

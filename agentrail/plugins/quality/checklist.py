@@ -45,7 +45,7 @@ _HEADING: Final = re.compile(r"[^\w]{0,8}(?:\w{1,20} )?plan[^\w]{0,8}", re.IGNOR
 
 
 @frozen
-class Step:
+class PlanStep:
     """A step of a plan."""
 
     text: str
@@ -70,7 +70,7 @@ class Checklist:
 
     is_plan: bool
     """Whether the line above says that it is a plan."""
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     """Its items, each text once."""
 
 
@@ -80,7 +80,7 @@ def checklists(text: str) -> tuple[Checklist, ...]:
     Empty and indented lines between two items belong to their list.
     """
     found: list[Checklist] = []
-    items: list[Step] = []
+    items: list[PlanStep] = []
     fenced = headed = False
     for line in text[:MOST_READ].splitlines():
         if _FENCE.match(line):
@@ -88,7 +88,7 @@ def checklists(text: str) -> tuple[Checklist, ...]:
         elif fenced or not line.strip():
             continue
         elif item := _ITEM.fullmatch(line):
-            items.append(Step(one_line(item[2]), MARKS.get(item[1], PENDING)))
+            items.append(PlanStep(one_line(item[2]), MARKS.get(item[1], PENDING)))
         elif not items or not line[0].isspace():
             if items:
                 found.append(Checklist(headed, _once(items)))
@@ -103,26 +103,26 @@ def one_line(text: str) -> str:
     return line if len(line) <= MOST_TEXT else f"{line[: MOST_TEXT - 1]}…"
 
 
-def _once(items: Iterable[Step]) -> tuple[Step, ...]:
-    kept: dict[str, Step] = {}
+def _once(items: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
+    kept: dict[str, PlanStep] = {}
     for step in items:
         kept.setdefault(step.key, step)
     return tuple(kept.values())[:MOST_STEPS]
 
 
-def moved(steps: Sequence[Step], said: Iterable[Step]) -> tuple[Step, ...]:
+def moved(steps: Sequence[PlanStep], said: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
     """Return *steps*, each with the status that *said* gives a step of the same text, if it may move there."""
     now = {step.key: step.status for step in said}
     return tuple(_moved(step, now.get(step.key, step.status)) for step in steps)
 
 
-def revised(old: Iterable[Step], new: Iterable[Step]) -> tuple[Step, ...]:
+def revised(old: Iterable[PlanStep], new: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
     """Return the steps *new*; one that was among *old* is not less far than it was."""
     before = {step.key: step.status for step in old}
     return tuple(_moved(evolve(step, status=before.get(step.key, PENDING)), step.status) for step in new)
 
 
-def _moved(step: Step, status: str) -> Step:
+def _moved(step: PlanStep, status: str) -> PlanStep:
     return evolve(step, status=status) if _rank(status) > _rank(step.status) else step
 
 
@@ -130,7 +130,7 @@ def _rank(status: str) -> int:
     return _BEFORE_THE_END.index(status) if status in _BEFORE_THE_END else len(_BEFORE_THE_END)
 
 
-def shown(steps: Iterable[Step]) -> str:
+def shown(steps: Iterable[PlanStep]) -> str:
     """Return *steps* as a checklist, in which nothing looks like the end of the tags around a section."""
     marks = {status: mark for mark, status in reversed(tuple(MARKS.items()))}
     return "\n".join(f"- [{marks[step.status]}] {step.text.replace('</', '< /')}" for step in steps)

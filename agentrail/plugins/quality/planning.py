@@ -17,7 +17,7 @@ from agentrail.plugins.quality.checklist import (
     COMPLETED,
     IN_PROGRESS,
     PENDING,
-    Step,
+    PlanStep,
     checklists,
     moved,
     one_line,
@@ -61,10 +61,10 @@ _TODO: Final = {"done": COMPLETED, "in_progress": IN_PROGRESS}.get
 
 
 @frozen
-class Plan:
+class CurrentPlan:
     """The state of `Planning`."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PlanStep, ...] = ()
     """The steps of the plan, in order; empty if there is none."""
     asked: int = 0
     """How often the model was asked for a plan in this turn; 0 if none is waited for."""
@@ -83,7 +83,7 @@ def _is_some(_: Planning, field: attrs.Attribute[T], found: T) -> None:
 
 
 @frozen
-class Planning(Plugin[Plan]):
+class Planning(Plugin[CurrentPlan]):
     """Ask the model for a plan first, keep the plan in the system prompt, and tell when its steps are over.
 
     The plan is a checklist below the line `## Plan`. The model reports progress by writing lines of it again with
@@ -102,24 +102,30 @@ class Planning(Plugin[Plan]):
 
     priority = Priority.QUALITY
 
-    def init(self, ctx: Context) -> Plan:
+    def init(self, ctx: Context) -> CurrentPlan:
         """Return the first state: there is no plan."""
-        return Plan()
+        return CurrentPlan()
 
-    def before_prompt(self, hook: BeforePrompt, state: Plan, ctx: Context) -> Continue[Plan] | Intervene[Plan]:
+    def before_prompt(
+        self, hook: BeforePrompt, state: CurrentPlan, ctx: Context
+    ) -> Continue[CurrentPlan] | Intervene[CurrentPlan]:
         """Forget a plan that is over; ask for one if the prompt is long enough."""
-        new = state if not state.steps or state.is_open else Plan(stale=True)
+        new = state if not state.steps or state.is_open else CurrentPlan(stale=True)
         if not self.plan_first or len(hook.text.strip()) < self.min_prompt_length:
             return Continue(evolve(new, asked=0) if new.asked else new)
         return Intervene(self.directive + (STILL if new.steps else ""), evolve(new, asked=1))
 
-    def before_request(self, hook: BeforeRequest, state: Plan, ctx: Context) -> Continue[Plan] | SetSection[Plan]:
+    def before_request(
+        self, hook: BeforeRequest, state: CurrentPlan, ctx: Context
+    ) -> Continue[CurrentPlan] | SetSection[CurrentPlan]:
         """Set the section of the system prompt, if the plan has changed."""
         if not state.stale:
             return Continue(state)
         return SetSection(SECTION, HOW + shown(state.steps) if state.steps else None, evolve(state, stale=False))
 
-    def after_response(self, hook: AfterResponse, state: Plan, ctx: Context) -> Continue[Plan] | Intervene[Plan]:
+    def after_response(
+        self, hook: AfterResponse, state: CurrentPlan, ctx: Context
+    ) -> Continue[CurrentPlan] | Intervene[CurrentPlan]:
         """Read a plan or marks in the response; ask again for a plan that is missing, or to carry out a new one."""
         text = hook.message.text
         if "[" not in text and not state.asked:
@@ -137,21 +143,23 @@ class Planning(Plugin[Plan]):
             return _telling(Intervene(GO_ON, new), state, new)
         return _telling(Continue(new), state, new)
 
-    def _missing(self, state: Plan, new: Plan) -> Continue[Plan] | Intervene[Plan]:
+    def _missing(self, state: CurrentPlan, new: CurrentPlan) -> Continue[CurrentPlan] | Intervene[CurrentPlan]:
         if state.asked < self.max_plan_attempts:
             return _telling(Intervene(AGAIN, evolve(new, asked=state.asked + 1)), state, new)
         told = freeze({"attempts": state.asked})
         return _telling(Continue(evolve(new, asked=0)), state, new).emitting("plan_missing", told)
 
-    def after_tool_batch(self, hook: AfterToolBatch, state: Plan, ctx: Context) -> Continue[Plan]:
+    def after_tool_batch(self, hook: AfterToolBatch, state: CurrentPlan, ctx: Context) -> Continue[CurrentPlan]:
         """Move steps that stand in the session's list of things to do."""
         if not state.steps or not ctx.todos:
             return Continue(state)
-        todos = [Step(one_line(todo.text), _TODO(todo.status, PENDING)) for todo in ctx.todos]
+        todos = [PlanStep(one_line(todo.text), _TODO(todo.status, PENDING)) for todo in ctx.todos]
         new = _with(state, moved(state.steps, todos))
         return _telling(Continue(new), state, new)
 
-    def after_turn(self, hook: AfterTurn, state: Plan, ctx: Context) -> Continue[Plan] | Emit[Plan]:
+    def after_turn(
+        self, hook: AfterTurn, state: CurrentPlan, ctx: Context
+    ) -> Continue[CurrentPlan] | Emit[CurrentPlan]:
         """Tell if the turn has ended before the model gave a plan."""
         if not state.asked:
             return Continue(state)
@@ -161,23 +169,23 @@ class Planning(Plugin[Plan]):
         return Emit("plan_missing", freeze({"attempts": state.asked}), state=new)
 
 
-def _texts(plan: Plan) -> tuple[str, ...]:
+def _texts(plan: CurrentPlan) -> tuple[str, ...]:
     return tuple(step.text for step in plan.steps)
 
 
-def _with(plan: Plan, steps: tuple[Step, ...]) -> Plan:
+def _with(plan: CurrentPlan, steps: tuple[PlanStep, ...]) -> CurrentPlan:
     """Return *plan* with *steps*; the plan itself if it has them already."""
     return plan if steps == plan.steps else evolve(plan, steps=steps, stale=True)
 
 
-def _telling(action: A, old: Plan, new: Plan) -> A:
+def _telling(action: A, old: CurrentPlan, new: CurrentPlan) -> A:
     """Return *action* with the events that tell of the way from *old* to *new*."""
     if new.steps is old.steps:
         return action
     events: list[Event | Emission] = [PlanGenerated(_texts(new))] if _texts(new) != _texts(old) else []
     before = {step.key: step for step in old.steps}
     for index, step in enumerate(new.steps):
-        if step.is_over and not before.get(step.key, Step("")).is_over:
+        if step.is_over and not before.get(step.key, PlanStep("")).is_over:
             told = freeze({"index": index, "text": step.text})
             events.append(
                 PlanStepCompleted(index, step.text)

@@ -23,7 +23,7 @@ HOURS: Final = 24
 HOUR_MS: Final = 3_600_000
 
 
-class Rule(TypedDict, total=False):
+class ModelRule(TypedDict, total=False):
     """When to use a model: it is used if all conditions of the rule hold; a rule has at least one."""
 
     model: Required[str]
@@ -142,7 +142,7 @@ def _refuse(problem: str) -> None:
     raise BadOptions("ModelRouter", problem)
 
 
-def _read_rules(given: Sequence[Rule]) -> tuple[JsonObject, ...]:
+def _read_rules(given: Sequence[ModelRule]) -> tuple[JsonObject, ...]:
     """Return *given* as frozen rules; raise `BadOptions` with the number of a rule that cannot be used."""
     if not is_list(given):
         _refuse(f"its `rules` is {shown(given)}; give a list of rules, each a mapping with `model` and conditions")
