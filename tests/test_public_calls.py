@@ -55,6 +55,7 @@ MADE_FOR_USERS: Final = frozenset(
     {
         "Accepted",
         "ActorTrace",
+        "AskedPrompt",
         "ChildView",
         "Choose",
         "Conflict",
@@ -85,7 +86,7 @@ MADE_FOR_USERS: Final = frozenset(
 )
 """What the package makes and users only read; with a wrong argument, each is Python's own `TypeError`."""
 
-FOREIGN: Final = frozenset({"Cursor", "FrozenObject", "JsonObject", "Service", "Specs"})
+FOREIGN: Final = frozenset({"Cursor", "FrozenObject", "JsonObject", "ModelRule", "Service", "Specs"})
 """Names of types, a tuple and a dict with their own methods: Python's to call."""
 
 WRONG: Final = (5, -1, "x", None, object(), math.nan, math.inf, b"x", ["x"], {"a": 1}, [5])
