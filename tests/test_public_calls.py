@@ -187,7 +187,9 @@ def test_an_argument_of_a_wrong_type_is_one_of_our_errors_or_a_type_error(name: 
     for one in by_name(called):
         for wrong in WRONG:
             with suppress(AgentrailError, TypeError if name in MADE_FOR_USERS else AgentrailError):
-                called(**{**required(called), one.name: wrong})
+                made = called(**{**required(called), one.name: wrong})
+                if inspect.iscoroutine(made):
+                    made.close()
 
 
 GUARDS: Final[tuple[type[AnyPlugin], ...]] = (

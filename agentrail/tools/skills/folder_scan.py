@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from agentrail.errors import FileMissing
+from agentrail.errors import FileMissing, WrongType
 from agentrail.ports.sandbox import Entry, Kind, Sandbox
+from agentrail.tools.skills.given_paths import why_no_path
 from agentrail.tools.skills.skill import MAX_SKILL, Skill, SkillError, skill_of
 from agentrail.values.foreign import described, shown
 from agentrail.values.spelling import checked
@@ -57,6 +58,9 @@ class Skills(Authored):
 @checked
 async def list_skills(sandbox: Sandbox, folders: Sequence[str]) -> Skills:
     """Return the skills in *folders* of *sandbox*, as a session with these folders would find them."""
+    for folder in folders:
+        if (why := why_no_path(folder)) is not None:
+            raise WrongType("folders", shown(folder), f"paths of folders: {why}")
     return await find_skills([SkillFolder(sandbox, folder, folder) for folder in folders])
 
 

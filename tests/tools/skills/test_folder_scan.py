@@ -7,7 +7,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.errors import FileFailed, FileMissing, PathRefused
+from agentrail.errors import FileFailed, FileMissing, PathRefused, WrongType
 from agentrail.ports.sandbox import Content, Entry, Kind, Listing
 from agentrail.sandboxes import MemorySandbox
 from agentrail.tools import list_skills
@@ -80,3 +80,11 @@ async def test_shadowed_skills_are_listed() -> None:
     skills = await list_skills(MemorySandbox(files), ["one", "two", "six"])
     one, two, six = (Skill("a", folder, f"{folder}/a") for folder in ("one", "two", "six"))
     assert skills == Skills((six,), (one, two))
+
+
+@pytest.mark.parametrize(
+    ("folder", "why"), [(5, "a path is a text"), ("", "a path has characters"), ("../x", "leads out")]
+)
+async def test_what_is_no_path_of_a_folder_is_refused(folder: str, why: str) -> None:
+    with pytest.raises(WrongType, match=why):
+        await list_skills(MemorySandbox(), [folder])
