@@ -143,6 +143,8 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "plugins.budget.BudgetGuard.max_turn_calls": (None, ("calls_of_a_guarded_turn",)),
     "plugins.budget.BudgetGuard.max_turn_rounds": (None, ("rounds_of_a_guarded_turn",)),
     "plugins.budget.BudgetGuard.max_turn_tokens": (None, ("tokens_of_a_guarded_turn",)),
+    "plugins.guards.output_filter.LONGEST_PATTERN": (10_000, ("characters_that_are_held_for_a_pattern",)),
+    "plugins.guards.output_filter._search(maxsize)": (64, ("filters_that_are_kept",)),
     "plugins.guards.permission_rules.LONGEST": (200, ("characters_of_a_rule",)),
     "plugins.guards.permission_rules.LONGEST_PATH": (4096, ("characters_of_a_path_that_is_allowed",)),
     "plugins.guards.permission_rules.MOST_PARTS": (64, ("parts_of_a_path_that_is_allowed",)),
@@ -579,6 +581,110 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         60,
         "tests/plugins/test_self_verify.py::test_a_check_that_takes_too_long_has_failed",
     ),
+    "adapters.models.settings.Settings.cache_points": (
+        4,
+        "tests/plugins/test_prompt_cache.py::test_marks_are_where_they_are_worth_most_and_much_stands_before",
+    ),
+    "adapters.models.settings.Settings.cache_min_tokens": (
+        0,
+        "tests/plugins/test_prompt_cache.py::test_marks_are_where_they_are_worth_most_and_much_stands_before",
+    ),
+    "plugins.budget.MOST_SPANS": (
+        100,
+        "tests/plugins/test_budget_guard.py::test_so_many_stretches_of_time_are_kept_so_that_none_counts_twice",
+    ),
+    "plugins.budget.BudgetGuard.max_seconds": (
+        None,
+        "tests/plugins/test_budget_guard.py::test_no_compaction_begins_when_the_seconds_are_used_up",
+    ),
+    "plugins.budget.BudgetGuard.max_turn_seconds": (
+        None,
+        "tests/plugins/test_budget_guard.py::test_a_call_is_blocked_when_the_seconds_of_its_turn_are_used_up",
+    ),
+    "plugins.guards.content_policy.MOST_JUDGED": (
+        20_000,
+        "tests/plugins/test_content_policy.py::test_a_text_of_so_many_characters_is_judged_whole",
+    ),
+    "plugins.guards.content_policy.MOST_WORDS": (
+        500,
+        "tests/plugins/test_content_policy.py::test_so_many_characters_of_what_a_judge_says_are_kept",
+    ),
+    "plugins.guards.content_policy.MOST_REFUSED": (
+        64,
+        "tests/plugins/test_content_policy.py::test_the_state_stays_small_however_much_is_refused",
+    ),
+    "plugins.guards.content_policy.LONGEST_RUBRIC": (
+        10_000,
+        "tests/plugins/test_content_policy.py::test_a_rubric_has_so_many_characters",
+    ),
+    "plugins.guards.content_policy.ContentPolicy.deadline": (
+        8.0,
+        "tests/plugins/test_content_policy.py::test_a_text_of_so_many_characters_is_judged_whole",
+    ),
+    "plugins.guards.linear_patterns.MOST_STEPS": (
+        2_000,
+        "tests/plugins/test_pii_patterns.py::test_a_pattern_takes_so_many_steps_repeats_a_group_so_often_and_has_so_many_characters",
+    ),
+    "plugins.guards.linear_patterns.MOST_REPEATED": (
+        100,
+        "tests/plugins/test_pii_patterns.py::test_a_pattern_takes_so_many_steps_repeats_a_group_so_often_and_has_so_many_characters",
+    ),
+    "plugins.guards.linear_patterns.MAX_PATTERN": (
+        4_096,
+        "tests/plugins/test_pii_patterns.py::test_a_pattern_takes_so_many_steps_repeats_a_group_so_often_and_has_so_many_characters",
+    ),
+    "plugins.guards.output_filter.LONGEST_KIND": (
+        320,
+        "tests/plugins/test_output_filter.py::test_as_much_is_held_as_a_kind_has_and_more_only_for_a_wider_pattern",
+    ),
+    "plugins.guards.output_filter.MOST_KEYWORDS": (
+        500,
+        "tests/plugins/test_output_filter.py::test_as_many_keywords_and_as_long_a_replacement_as_the_limits_are_taken",
+    ),
+    "plugins.guards.output_filter.LONGEST_MARK": (
+        200,
+        "tests/plugins/test_output_filter.py::test_as_many_keywords_and_as_long_a_replacement_as_the_limits_are_taken",
+    ),
+    "plugins.requests.patch_tool_calls.MOST_NAMED": (
+        20,
+        "tests/plugins/test_patch_tool_calls.py::test_so_many_ids_are_told_and_so_many_characters_of_each",
+    ),
+    "plugins.requests.patch_tool_calls.LONGEST_NAMED": (
+        80,
+        "tests/plugins/test_patch_tool_calls.py::test_so_many_ids_are_told_and_so_many_characters_of_each",
+    ),
+    "plugins.requests.prompt_cache.MOST_POINTS": (
+        4,
+        "tests/plugins/test_prompt_cache.py::test_as_many_marks_are_wanted_as_the_provider_takes",
+    ),
+    "plugins.requests.prompt_cache.PromptCache.max_points": (
+        3,
+        "tests/plugins/test_prompt_cache.py::test_other_options_and_the_fallback_models_stay",
+    ),
+    "plugins.requests.prompt_cache.PromptCache.min_tokens": (
+        1024,
+        "tests/plugins/test_prompt_cache.py::test_other_options_and_the_fallback_models_stay",
+    ),
+    "plugins.requests.recovery.LONGEST_REASON": (
+        500,
+        "tests/plugins/test_recovery.py::test_so_many_characters_of_an_error_are_told",
+    ),
+    "plugins.requests.recovery.LARGEST_OPTIONS": (
+        8_000,
+        "tests/plugins/test_recovery.py::test_options_of_so_many_characters_are_kept_for_the_return",
+    ),
+    "plugins.requests.recovery.Recovery.after_attempts": (
+        2,
+        "tests/plugins/test_recovery.py::test_the_next_model_is_asked_after_so_many_failures",
+    ),
+    "plugins.requests.recovery.Recovery.after_tool_failures": (
+        5,
+        "tests/plugins/test_recovery.py::test_the_next_model_is_asked_after_so_many_failures",
+    ),
+    "plugins.requests.recovery.Recovery.return_after": (
+        300.0,
+        "tests/plugins/test_recovery.py::test_a_turn_returns_to_the_first_model_so_many_seconds_after_the_switch",
+    ),
     "runtime.shared.task_pool.MOST_SPARE": (
         64,
         "tests/runtime/test_task_pool.py::test_at_most_so_many_tasks_are_spare",
@@ -777,6 +883,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "hooks.contract.LIKE",
         "hooks.attachments.LIKE",
         "hooks.attachments.UNLIKE",
+        "plugins.guards.linear_patterns._is_every_character.range(256)",
         "ports.retention.A_DAY",
         "ports.sandbox.KIB",
         "runtime.diagnosis.alarms._BILLION",
@@ -901,6 +1008,30 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "app.model_chain.PAIR",
         "app.process.GAVE_UP",
         "codec.upcasting.FORMAT",
+        "plugins.guards.content_policy._digest[:32]",
+        "plugins.guards.linear_patterns._ENDLESS",
+        "plugins.guards.pii_patterns._SHORTEST_TOP",
+        "plugins.guards.pii_patterns._IBAN_REMAINDER",
+        "plugins.guards.pii_patterns._IBAN_DIVISOR",
+        "plugins.guards.pii_patterns._SHORTEST_CARD",
+        "plugins.guards.pii_patterns._LONGEST_CARD",
+        "plugins.guards.pii_patterns._SHORTEST_GROUP",
+        "plugins.guards.pii_patterns._LUHN_DIVISOR",
+        "plugins.guards.pii_patterns._LARGEST_DIGIT",
+        "plugins.guards.pii_patterns._FEWEST_COLONS",
+        "plugins.guards.pii_patterns.has_check_digits.int(36)",
+        "plugins.guards.pii_patterns.range(51)",
+        "plugins.guards.pii_patterns.range(56)",
+        "plugins.guards.pii_patterns.range(2221)",
+        "plugins.guards.pii_patterns.range(2721)",
+        "plugins.guards.pii_patterns.range(644)",
+        "plugins.guards.pii_patterns.range(650)",
+        "plugins.guards.pii_patterns.range(3528)",
+        "plugins.guards.pii_patterns.range(3590)",
+        "plugins.guards.pii_patterns.range(9)",
+        "plugins.guards.pii_patterns.range(16)",
+        "plugins.requests.model_router.HOURS",
+        "plugins.requests.model_router.HOUR_MS",
         "plugins.shell.rule_context._A_HOME",
         "runtime.diagnosis.alarms.KernelAlarm.__init__<64",
         "runtime.diagnosis.alarms._CLOEXEC",
@@ -954,6 +1085,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "values.messages.Leaving.most",
         "adapters.processes.Launch.limits",
         "adapters.sandboxes.matcher.Order.limit",
+        "plugins.guards.output_filter._CompiledFilter.longest",
         "ports.sandbox.Content.size",
         "ports.sandbox.Edited.size",
         "ports.sandbox.Entry.size",
@@ -994,6 +1126,8 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "errors.serving.LONGEST_SHOWN",
         "adapters.journals.sqlite.ownership.LONGEST_NAME",
         "adapters.models.demo.answers.answer.shortened(60)",
+        "plugins.guards.output_filter._are_patterns[:200]",
+        "plugins.guards.output_filter._are_keywords[:200]",
         "tools.builtin.shell.shell_output.shown(200)",
         "tools.json_schema.validation._validator.check.clipped(200)",
     ),
@@ -1019,7 +1153,11 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.sandboxes.bubblewrap.Limits.cpu_seconds",
         "adapters.sandboxes.bubblewrap.Limits.scratch",
     ),
-    "the least that an option may be: no size": ("app.spec.AT_LEAST[]", "app.wiring.SHORTEST_LEASE"),
+    "the least that an option may be: no size": (
+        "adapters.models.settings._CACHE_FIGURES[]",
+        "app.spec.AT_LEAST[]",
+        "app.wiring.SHORTEST_LEASE",
+    ),
 }
 """What looks like a limit and is none, by reason."""
 

@@ -27,6 +27,7 @@ from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.plugins import EventLogger, PermissionPolicy, SecurityGuard, arguments
+from agentrail.plugins.guards import output_filter
 from agentrail.plugins.guards.permission_rules import problem_of, rules_of
 from agentrail.plugins.shell.command_line import Commands, lex
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
@@ -578,3 +579,14 @@ def paths_of_a_call_that_is_allowed(count: int) -> bool:
 @scene("plugins.guards.permission_rules.rules_of(maxsize)", 64)
 def lists_of_rules_that_are_kept(count: int) -> bool:
     return kept(rules_of, lambda number: ((f"tool{number}",),), count)
+
+
+@scene("plugins.guards.output_filter._search(maxsize)", 64)
+def filters_that_are_kept(count: int) -> bool:
+    return kept(output_filter._search, lambda number: ((), (f"word{number}",), False), count)
+
+
+@scene("plugins.guards.output_filter.LONGEST_PATTERN")
+def characters_that_are_held_for_a_pattern(size: int) -> bool:
+    """Whether all of a match is held; an option has no pattern that is so wide, as it takes too many steps."""
+    return output_filter._search((f"x{{{size}}}",), (), False).longest == size

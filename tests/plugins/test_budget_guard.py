@@ -14,7 +14,7 @@ from agentrail.hooks.actions import Abort, BlockTool, Continue, Skip
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterResponse, AfterTool, AfterTurn, BeforeCompaction, BeforeRequest, BeforeTool
 from agentrail.plugins.approval import HumanApproval
-from agentrail.plugins.budget import BudgetGuard, Spent
+from agentrail.plugins.budget import MOST_SPANS, BudgetGuard, Spent
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import check_plugin
 from agentrail.testing.scripted import Element, call, say
@@ -159,6 +159,22 @@ def test_the_time_of_calls_is_that_in_which_at_least_one_ran(calls: list[tuple[i
         state = state_of(guard.after_tool(hook, state, at(ended)))
     busy = {ms for began, ended in spans for ms in range(began, ended)}
     assert (state.worked_ms, state.turn_worked_ms) == (len(busy), len(busy))
+
+
+@pytest.mark.parametrize(("count", "again"), [(MOST_SPANS - 1, 0), (MOST_SPANS, 0), (MOST_SPANS + 1, 1)])
+def test_so_many_stretches_of_time_are_kept_so_that_none_counts_twice(count: int, again: int) -> None:
+    guard, state = BudgetGuard(max_seconds=9), Spent()
+    for ended in (*range(1, 10 * count, 10), 1):
+        state = state_of(guard.after_tool(AfterTool("a", "c1", ok("x"), duration_ms=1), state, at(ended)))
+    assert (state.worked_ms, len(state.counted)) == (count + again, min(count, MOST_SPANS))
+
+
+def test_a_call_is_blocked_when_the_seconds_of_its_turn_are_used_up() -> None:
+    guard, hook = BudgetGuard(max_turn_seconds=1), BeforeTool("a", {}, "c1")
+    for spent in (1_000, 1_001):
+        found = guard.before_tool(hook, Spent(turn_worked_ms=spent), at(0))
+        assert found == BlockTool("max_turn_seconds=1 is used up")
+    assert guard.before_tool(hook, Spent(turn_worked_ms=999), at(0)) == Continue(Spent(turn_worked_ms=999))
 
 
 def test_the_state_stays_small_over_a_turn_of_many_calls() -> None:

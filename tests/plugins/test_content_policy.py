@@ -28,7 +28,14 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt, BeforeRequest, BeforeSteering
 from agentrail.plugins import ContentPolicy
-from agentrail.plugins.guards.content_policy import MOST_REFUSED, POLICIES, Judged
+from agentrail.plugins.guards.content_policy import (
+    LONGEST_RUBRIC,
+    MOST_JUDGED,
+    MOST_REFUSED,
+    MOST_WORDS,
+    POLICIES,
+    Judged,
+)
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, check_plugin, say
 from agentrail.testing.strategies import json_values
@@ -279,6 +286,37 @@ def test_of_a_long_text_the_judge_gets_the_beginning_and_the_end() -> None:
     assert len(request.prompt) < 21_000
     service = asks(ContentPolicy(judge_service="own"), "hi").request
     assert service == CallService("own", freeze_object({"text": "hi", "categories": sorted(POLICIES)}))
+
+
+@pytest.mark.parametrize("size", [MOST_JUDGED - 1, MOST_JUDGED])
+def test_a_text_of_so_many_characters_is_judged_whole(size: int) -> None:
+    asked = asks(ContentPolicy(judge_model="judge"), "x" * size)
+    assert isinstance(asked.request, CallModel)
+    assert (asked.request.prompt, asked.deadline) == (f'The message: "{"x" * size}"', 8.0)
+
+
+def test_one_character_more_is_cut_in_the_middle() -> None:
+    half = MOST_JUDGED // 2
+    request = asks(ContentPolicy(judge_model="judge"), "a" * half + "b" + "c" * half).request
+    assert isinstance(request, CallModel)
+    assert request.prompt == f'The message: "{"a" * half}\\n[…]\\n{"c" * half}"'
+
+
+@pytest.mark.parametrize("size", [MOST_WORDS - 1, MOST_WORDS, MOST_WORDS + 1])
+def test_so_many_characters_of_what_a_judge_says_are_kept(size: int) -> None:
+    policy, kept = ContentPolicy(judge_model="judge", fail_open=False), "x" * min(size, MOST_WORDS)
+    refused = after(policy, "hello", Answered(freeze_object({"compliant": False, "summary": "x" * size})))
+    assert isinstance(refused, Abort)
+    assert refused.emits == (ContentPolicyViolated(kept, ("unspecified",)),)
+    failed = after(policy, "hello", Failed("x" * size))
+    assert isinstance(failed, Abort)
+    assert failed.emits[1] == Emission("content_judge_failed", {"reason": f"the judge failed: {kept}"})
+
+
+def test_a_rubric_has_so_many_characters() -> None:
+    assert ContentPolicy(rubric="x" * LONGEST_RUBRIC).rubric == "x" * LONGEST_RUBRIC
+    with pytest.raises(BadOptions, match="at most 10,000 characters"):
+        ContentPolicy(rubric="x" * (LONGEST_RUBRIC + 1))
 
 
 LISTS = ContentPolicy(

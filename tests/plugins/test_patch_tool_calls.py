@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import Continue, ReplaceMessages
+from agentrail.hooks.actions import Continue, Emission, ReplaceMessages
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins import PatchToolCalls
-from agentrail.plugins.requests.patch_tool_calls import LOST, Repair
+from agentrail.plugins.requests.patch_tool_calls import LONGEST_NAMED, LOST, MOST_NAMED, Repair
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Element, call, say
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.context import CompactEnd
 from agentrail.values.events.plugins import PluginEvent
-from agentrail.values.json import EMPTY
+from agentrail.values.json import EMPTY, freeze
 from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage, UserMessage, why_unfit
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import quick
@@ -132,6 +132,21 @@ def test_the_same_faults_are_told_of_once_and_others_again() -> None:
     again = plugin.before_request(BeforeRequest((user("a"), asks("x"), user("b"))), first.state, CTX)
     other = plugin.before_request(BeforeRequest((user("a"), asks("x"), asks("y"))), first.state, CTX)
     assert [len(action.emits) for action in (first, again, other)] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_so_many_ids_are_told_and_so_many_characters_of_each(more: int) -> None:
+    count, size = MOST_NAMED + more, LONGEST_NAMED + more
+    ids = [f"{number:x>{size}}" for number in range(count)]
+    lost = [one.swapcase() for one in ids]
+    action = PatchToolCalls().before_request(BeforeRequest((user("a"), asks(*ids), *map(result, lost))), "", CTX)
+    assert isinstance(action, ReplaceMessages)
+    told = {
+        "unanswered": [one[:LONGEST_NAMED] for one in ids[:MOST_NAMED]],
+        "left_out": [one[:LONGEST_NAMED] for one in lost[:MOST_NAMED]],
+        "counts": {"unanswered": count, "left_out": count},
+    }
+    assert action.emits == (Emission("tool_calls_patched", freeze(told)),)
 
 
 def test_a_later_result_is_moved_to_its_call_and_a_second_one_is_left_out() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.plugins.guards.linear_patterns import MOST_STEPS, flaw_of, width_of
+from agentrail.plugins.guards.linear_patterns import MAX_PATTERN, MOST_REPEATED, MOST_STEPS, flaw_of, width_of
 from agentrail.plugins.guards.pii_patterns import PII_KINDS, PII_PATTERNS, SECRET_KINDS, has_luhn, taken_out
 from tests.plugins.pii_lines import LINES, PiiLine
 
@@ -132,3 +133,26 @@ ACCEPTED = (
 @pytest.mark.parametrize(("pattern", "width"), ACCEPTED)
 def test_a_pattern_whose_time_is_bounded_is_accepted_with_its_width(pattern: str, width: int | None) -> None:
     assert (flaw_of(pattern), width_of(pattern)) == (None, width)
+
+
+def flaws(pattern: Callable[[int], str], limit: int) -> list[str | None]:
+    """Return the flaws of the patterns of three sizes: one below *limit*, at it, and one above it."""
+    return [(flaw_of(pattern(size)) or "")[:40] or None for size in (limit - 1, limit, limit + 1)]
+
+
+def test_a_pattern_takes_so_many_steps_repeats_a_group_so_often_and_has_so_many_characters() -> None:
+    assert flaws(lambda steps: f"a{{1,{steps - 1}}}+", MOST_STEPS) == [
+        None,
+        None,
+        "may take more than 2,000 steps at each p",
+    ]
+    assert flaws(lambda often: f"(?:ab){{1,{often}}}+", MOST_REPEATED) == [
+        None,
+        None,
+        "repeats a group more than 100 times; say",
+    ]
+    assert flaws(lambda size: "a(?#".ljust(size - 1) + ")", MAX_PATTERN) == [
+        None,
+        None,
+        "has more than 4,096 characters",
+    ]

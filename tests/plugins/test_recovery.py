@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
 from agentrail.errors import BadOptions, TurnAborted
-from agentrail.hooks.actions import Emission
+from agentrail.hooks.actions import Continue, Emission, SwitchModel
 from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeRequest, OnToolError
 from agentrail.plugins import BudgetGuard, ModelRouter, Recovery
-from agentrail.plugins.requests.recovery import Fallen
+from agentrail.plugins.requests.recovery import LARGEST_OPTIONS, LONGEST_REASON, Fallen
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Element, call, permanent, say, transient
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
 from agentrail.values.events.response import RequestStart
-from agentrail.values.json import EMPTY, FrozenObject, canonical, freeze
+from agentrail.values.json import EMPTY, FrozenObject, canonical, freeze, weight
 from agentrail.values.tools import err
 from agentrail.values.usage import NOTHING_USED
 from tests.runtime.conftest import run_in_virtual_time
@@ -262,6 +262,48 @@ def test_models_are_given_as_any_sequence_of_names_and_pairs() -> None:
     assert Recovery("a") == Recovery(["a"]) == Recovery((("a", {}),))
     assert with_options.describe() == (
         "Go on with the next of some models after errors of the model in use, or of tools that it calls."
+    )
+
+
+def test_the_next_model_is_asked_after_so_many_failures() -> None:
+    plugin, ctx = Recovery("spare"), Context(model="main")
+    for failures, is_switched in ((0, False), (1, True), (2, True)):
+        state = Fallen("main", failures=failures)
+        attempt = plugin.before_request(BeforeRequest((), failures + 2, "down"), state, ctx)
+        assert isinstance(attempt, SwitchModel) is is_switched
+    for failures, is_switched in ((3, False), (4, True), (5, True)):
+        run = plugin.after_tool(AfterTool("t", "c", err("no")), Fallen("main", tool_failures=failures), ctx)
+        assert isinstance(run, SwitchModel) is is_switched
+
+
+def test_a_turn_returns_to_the_first_model_so_many_seconds_after_the_switch() -> None:
+    state = Fallen("spare", home="main", since_ms=7)
+    turns = [
+        Recovery("spare").before_request(BeforeRequest(()), state, Context(model="spare", now_ms=7 + ms))
+        for ms in (299_999, 300_000, 300_001)
+    ]
+    returned = SwitchModel("main", Fallen("main")).emitting(
+        "recovery_returned", freeze({"from": "spare", "to": "main"})
+    )
+    assert turns == [Continue(), returned, returned]
+
+
+@pytest.mark.parametrize("size", [LONGEST_REASON - 1, LONGEST_REASON, LONGEST_REASON + 1])
+def test_so_many_characters_of_an_error_are_told(size: int) -> None:
+    hook = BeforeRequest((), 2, "x" * size)
+    action = Recovery("spare", after_attempts=1).before_request(hook, Fallen("main"), Context(model="main"))
+    told = {"from": "main", "to": "spare", "cause": "model", "reason": "x" * min(size, LONGEST_REASON)}
+    assert action.emits == (Emission("recovery_switched", freeze(told)),)
+
+
+@pytest.mark.parametrize(("more", "home"), [(-1, "main"), (0, "main"), (1, "")])
+def test_options_of_so_many_characters_are_kept_for_the_return(more: int, home: str) -> None:
+    size = LARGEST_OPTIONS + more - weight(FrozenObject(stop=""))
+    ctx = Context(model="main", model_options=FrozenObject(stop="x" * size))
+    action = Recovery("spare", after_attempts=1).before_request(BeforeRequest((), 2, "down"), Fallen("main"), ctx)
+    assert isinstance(action, SwitchModel)
+    assert action.state == Fallen(
+        "spare", place=0, home=home, home_options=ctx.model_options if home else EMPTY, since_ms=0
     )
 
 
