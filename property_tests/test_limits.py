@@ -334,6 +334,8 @@ AT_IMPORT: Final = frozenset(
         "values.fitting.MAX_PARTS",
         "values.fitting.MAX_TEXT",
         "tools.json_schema.validation.MAX_SCHEMAS",
+        "tools.builtin.delegating.MAX_TASKS",
+        "tools.builtin.messaging.MAX_MESSAGE",
     }
 )
 """Limits that something was made with when it was imported: to move them now moves nothing."""

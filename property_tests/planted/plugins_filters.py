@@ -248,6 +248,7 @@ BESIDE: Final = ("a zeta", "zetas", "PROJECT X", "project xy", "no")
 
 def broken_filter(number: int) -> str | None:
     """Put lines of the corpus between others; check what is taken out, of a whole text, a stream and a response."""
+    output_filter._search.cache_clear()  # what was compiled before may have a bug that is gone
     choose = Choose(Random(number).randrange)
     line = choose.pick(LINES)
     expected, end = "", 0
