@@ -883,7 +883,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "hooks.contract.LIKE",
         "hooks.attachments.LIKE",
         "hooks.attachments.UNLIKE",
-        "plugins.guards.linear_patterns._is_every_character.range(256)",
+        "plugins.guards.linear_patterns.range(128)",
         "ports.retention.A_DAY",
         "ports.sandbox.KIB",
         "runtime.diagnosis.alarms._BILLION",

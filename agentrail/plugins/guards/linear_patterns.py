@@ -7,6 +7,7 @@ known, except for one repetition without a bound that never has to be tried agai
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Final, Protocol, TypeAlias, cast
@@ -226,7 +227,24 @@ def _ends_with_its_row(node: Node) -> bool:
 
 
 def _is_every_character(node: Node) -> bool:
-    return node[0] == "IN" and all(_fits(node, char) for char in range(0x100))
+    """Whether a set has all characters: those of each kind are tried, and those at the ends of what it names."""
+    if node[0] != "IN":
+        return False
+    ends: list[int] = []
+    for part in _parts(node[1]):
+        match part:
+            case ("LITERAL", int(one)):
+                ends.append(one)
+            case ("RANGE", (int(first), int(last))):
+                ends += (first, last)
+            case _:
+                pass
+    beside = [char for end in ends for char in (end - 1, end, end + 1) if 0 <= char <= sys.maxunicode]
+    return all(_fits(node, char) for char in (*map(ord, _OF_EACH_KIND), *beside))
+
+
+_OF_EACH_KIND: Final = "".join(map(chr, range(0x80))) + "\xa0\xe9\u0660\u2028\u4e00\ue000\U0010ffff"
+"""Characters of all kinds: ASCII, and some spaces, digits, letters and others beyond it."""
 
 
 def _fits(node: Node, char: int) -> bool:
