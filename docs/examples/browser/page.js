@@ -59,13 +59,13 @@ async function show(wanted) {
   answer = null;
   for await (const frame of host.events(session, signal, () => state("The connection is lost; it is made again …"))) {
     if (signal.aborted) return;
-    if (frame.name === "gap") answer?.append(" … "); // pieces are missing; the whole response follows
+    if (frame.name === "gap") gap = " … "; // if the answer goes on, pieces are missing; the whole response follows
     else if (frame.name === "problem") line(frame.data.detail);
     else on[frame.name]?.(frame.data.event);
   }
 }
 
-let answer = null; // the line of the response that is under way
+let [answer, gap] = [null, ""]; // the line of the response that is under way; a mark for what it may have lost
 const words = (parts = []) => parts.map((part) => (part.$ === "Thinking" ? "" : (part.text ?? ""))).join("");
 
 const on = {
@@ -74,8 +74,8 @@ const on = {
   PromptRejected: (event) => line(`refused: ${event.reason}`),
   SteeringReceived: (event) => line(`steered (${event.status}): ${event.text}`, "user"),
   AgentStart: () => state("The agent works."),
-  RequestStart: () => (answer = null),
-  MessageDelta: (event) => (answer ??= line("")).append(event.delta),
+  RequestStart: () => ([answer, gap] = [null, ""]),
+  MessageDelta: (event) => ((answer ??= line("")).append(gap, event.delta), (gap = "")),
   ResponseComplete: (event) => {
     const text = words(event.message.parts);
     if (text) (answer ?? line("")).textContent = text;

@@ -96,6 +96,11 @@ class Wire:
     def address(self) -> str:
         return "http://{}:{}".format(*self._listener.getsockname())
 
+    @property
+    def beside(self) -> str:
+        """The address of the host, without the line."""
+        return "http://{}:{}".format(*self._to)
+
     def cut(self) -> None:
         """Close all connections, and refuse further ones."""
         self.is_cut = True

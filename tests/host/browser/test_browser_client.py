@@ -192,6 +192,21 @@ def test_a_connection_that_is_lost_is_made_again_and_no_event_is_missed_or_comes
     wait_for(page, *PAUSED, "steered (queued): go on", "You said: go on")
 
 
+def test_pieces_that_a_lost_connection_has_missed_are_no_mark_in_an_earlier_answer(page: Page, desk: Desk) -> None:
+    say(page, "wait")
+    wait_for(page, *PAUSED)
+    name = page.url.partition("session=")[2]
+    desk.wire.cut()
+    wait_state(page, "The connection is lost; it is made again …")
+    headers = {"authorization": f"Bearer {desk.token}"}
+    with httpx.Client(base_url=desk.wire.beside, headers=headers, timeout=60, trust_env=False) as client:
+        steered = client.post(f"/v1/sessions/{name}/steer", json={"text": "go on", "when": "now"})
+        assert steered.status_code == 202
+        assert client.post("/v1/chat", json={"session": name, "message": "bye"}).json()["text"] == "You said: bye"
+    desk.wire.mend()
+    wait_for(page, *PAUSED, "steered (queued): go on", "You said: go on", "bye", "You said: bye")
+
+
 def test_two_tabs_show_the_same(page: Page, desk: Desk) -> None:
     other = page.context.new_page()
     other.goto(f"{desk.site}/#host={desk.wire.address}&token={desk.token}")
