@@ -104,6 +104,7 @@ def main() -> None:
                 trouble.write(f"ended by signal {os.WTERMSIG(status)}; {signal.SIGALRM:d}: it took over {seconds} s\n")
         if status:
             sys.stdout.write(f"{program}\n")
+            sys.stdout.flush()  # else the next child has it in its output too
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ RENEWED = "leases.Leases._renewed"
 LET_GO = "leases.Leases._let_go"
 PAST = "replay.Past._read_on"
 ANSWERS = "known_commands.Answers.known"
-HANDLE_PAST = "handle.SessionHandle._past"
+HANDLE_PAST = "loop.Session.past"
 RESUMED = "sessions.Sessions.resume"
 FORKED = "recovery.forked"
 STORED = "sessions.Sessions.stored"
@@ -86,6 +86,8 @@ PAGES = "returning.Returning._page"
 ONE_BACK = "returning.Returning._bring_back_once"
 BEGUN = "subagents.Family._begun"
 WORK = "subagents.Family._work"
+TASK_PAST = "task_runs.TaskRuns._past"
+TASK_STORED = "task_runs.TaskRuns._stored"
 
 PLACES: Final = (
     Place(APPEND, "append", APPEND, "session", "prompt"),
@@ -131,7 +133,8 @@ PLACES: Final = (
     Place(CLAIM, "read", BEGUN, "session", "task"),
     Place(CLAIMS, "claim", BEGUN, "session", "task"),
     Place(OPENING, "read", BEGUN, "session", "task_in_doubt"),
-    Place("subagents.Family._past", "read", "subagents.Family._past", "session", "task_comes_back"),
+    Place(TASK_PAST, "read", TASK_PAST, "session", "task_comes_back"),
+    Place(TASK_STORED, "read", TASK_STORED, "session", "task_looked_up"),
     Place(CLAIMS, "claim", WORK, "session", "task_comes_back"),
     Place(REBUILT, "latest", WORK, "session", "task_comes_back"),
     Place(RENEWED, "renew", RENEWED, "session", "hold"),
@@ -181,6 +184,24 @@ OTHERS: Final = (
         "sandbox.read",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
+    ),
+    OtherPlace(
+        "plugin_asks._data_of_file",
+        "sandbox.read",
+        "the plugin hears that its question failed",
+        "test_plugins.py::test_a_plugin_writes_a_file_below_the_working_directory_only",
+    ),
+    OtherPlace(
+        "plugin_asks._write",
+        "sandbox.write",
+        "the plugin hears that its question failed",
+        "test_plugins.py::test_a_plugin_writes_a_file_below_the_working_directory_only",
+    ),
+    OtherPlace(
+        "spec_files.SpecFiles._text",
+        "self._around.sandbox.read",
+        "the file is left out of the prompt, and the log says so",
+        "test_skills.py::test_a_sandbox_that_fails_does_not_keep_the_session_from_starting",
     ),
     OtherPlace(
         "file_finding._on_disk",

@@ -395,6 +395,17 @@ async def task_comes_back(lab: Lab) -> None:
         await lab.during(over)
 
 
+async def task_looked_up(lab: Lab) -> None:
+    """A program asks for the answer of a sub-agent that ended in an earlier process."""
+    lab.parent = family_spec()
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(family_spec(), "s")
+        await session.ask("look")
+    async with lab.open() as supervisor:
+        session = await supervisor.resume("s", family_spec())
+        await lab.during(lambda: session.task_result(CHILD))
+
+
 async def leave(lab: Lab) -> None:
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(), "s")
@@ -445,7 +456,7 @@ STORIES = {
             decide,
         ),
         *(resume, resume_long, resume_large, fork, look, look_up, look_at_one, forget, redact, retain, come_back),
-        *(task, task_in_doubt, task_comes_back, hold, let_go, leave),
+        *(task, task_in_doubt, task_comes_back, task_looked_up, hold, let_go, leave),
     )
 }
 

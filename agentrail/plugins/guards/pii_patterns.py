@@ -21,7 +21,7 @@ Measure: TypeAlias = Callable[[str, re.Match[str]], Span | None]
 """Function that returns what is taken out where a pattern was found in a text; `None` if it is nothing of the kind."""
 
 
-class PiiPattern(Value):
+class PiiPattern(Value, gc=True):
     """How one kind of personal data or secrets is found."""
 
     pattern: re.Pattern[str]

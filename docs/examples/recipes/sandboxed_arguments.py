@@ -3,7 +3,7 @@
 A critical plugin that was asked before is asked again with the new arguments, so no guard is passed by.
 
     wrote drafts/plan.md
-    ['drafts/plan.md', 'drafts/etc/passwd']
+    ['drafts/etc/passwd', 'drafts/plan.md']
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ async def main() -> None:
         session = await supervisor.spawn(spec)
         await session.ask("Write the plan.")
         print(session.messages()[2].text)
-    print(written)
+    print(sorted(written))
 
 
 trio.run(main)
