@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from agentrail.core.answers import UNFIT, read_answer
 from agentrail.core.vocabulary.commands import Accepted
@@ -231,7 +231,7 @@ class Waiters:
 class AskedPrompt:
     """A prompt that was accepted: who sent it may wait for its reply."""
 
-    __slots__ = ("_asker", "_is_repeat", "_past", "_waiters", "accepted")
+    __slots__ = ("_is_repeat", "_past", "_read", "_slot", "_waiters", "accepted")
 
     def __init__(
         self,
@@ -244,8 +244,8 @@ class AskedPrompt:
     ) -> None:
         self.accepted = accepted
         """What `prompt` returns."""
-        self._asker, self._waiters, self._past = asker, waiters, past
-        self._is_repeat = is_repeat
+        self._slot, self._read = asker
+        self._waiters, self._past, self._is_repeat = waiters, past, is_repeat
 
     @in_brackets
     def __repr__(self) -> str:
@@ -253,18 +253,16 @@ class AskedPrompt:
 
     async def reply(self) -> Reply:
         """Return how the turn ended, or that it waits for a person, as `ask` does; called again, how it is then."""
-        ref, asker, may_be_over = self.accepted.ref, self._asker, self._is_repeat
-        if asker.slot is None:  # this was called before
-            asker = Asker(Slot(), asker.read)
-            self._waiters.watch(asker)(ref)
-            may_be_over = True
-        self._asker = Asker(None, asker.read)
-        turn = cast("Slot[Outcome]", asker.slot)
+        ref, turn, may_be_over = self.accepted.ref, self._slot, self._is_repeat
+        self._slot = None
+        if turn is None:  # this was called before
+            turn, may_be_over = Slot(), True
+            self._waiters.watch(Asker(turn, self._read))(ref)
         try:
             over = await self._past(ref) if may_be_over and not turn.settled else None
             outcome = await turn.wait() if over is None else over
         finally:
-            self._waiters.leave(ref, asker)
+            self._waiters.leave(ref, Asker(turn, self._read))
         if isinstance(outcome, AgentrailError):
             raise fresh(outcome)
         return outcome
