@@ -380,7 +380,7 @@ async def decided(
     if below is not None:
         below.post_said(letter)
         answer = await slot.wait()
-    if subagents is not None and (answer is None or _has_ended(answer)):
+    if subagents is not None and (answer is None or has_ended(answer)):
         known = await subagents.answered(ref, letter)
         answer = answer if known is None else known
     if answer is None:
@@ -389,6 +389,6 @@ async def decided(
     return answer
 
 
-def _has_ended(answer: Answer) -> bool:
+def has_ended(answer: Answer) -> bool:
     """Whether the session that was to answer had ended by then."""
     return isinstance(answer, Refused) and isinstance(answer.error, SessionNotAlive)

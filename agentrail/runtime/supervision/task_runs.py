@@ -19,7 +19,7 @@ from agentrail.runtime.commands import letter
 from agentrail.runtime.inbox.known_commands import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.replies import Outcome, told
-from agentrail.runtime.resources import SharedServices
+from agentrail.runtime.resources import SharedServices, has_ended
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Caller, Slot
@@ -191,7 +191,7 @@ class TaskRuns:
         if session is not None:
             session.mailbox.post_said(sent)
             answer = await slot.wait()
-        if answer is None or (isinstance(answer, Refused) and isinstance(answer.error, SessionNotAlive)):
+        if answer is None or has_ended(answer):
             answer = await self._answered_before(to, sent) or Refused.of(TaskDone(to))
         if isinstance(answer, Refused):
             raise answer.error
