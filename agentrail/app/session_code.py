@@ -75,9 +75,9 @@ def _skill_tools(spec: SessionSpec) -> tuple[Tool, ...]:
     if not spec.skills:
         return ()
     from agentrail.app.preparing.spec_files import outside  # noqa: PLC0415 - most sessions have none
-    from agentrail.tools.skills.read_skill import skill_tools  # noqa: PLC0415 - as above
+    from agentrail.tools.skills.read_skill import ReadSkill  # noqa: PLC0415 - as above
 
-    return skill_tools(tuple(dict.fromkeys(spec.skills)), outside(spec.skills, _local_sandbox))
+    return (ReadSkill(tuple(dict.fromkeys(spec.skills)), outside(spec.skills, _local_sandbox)),)
 
 
 def _local_sandbox(working_dir: str) -> Sandbox:

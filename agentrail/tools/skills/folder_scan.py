@@ -141,11 +141,15 @@ def in_prompt(skills: Skills) -> str | None:
     """Return the section of the system prompt that lists *skills*; `None` if there are none."""
     if not skills.found:
         return None
-    lines = "\n".join(f"- {skill.name}: {skill.description}" for skill in skills.found)
     return (
         "Skills are instructions for kinds of tasks. If a task is of one of these kinds, first read its skill with the "
-        f"tool `read_skill`, and follow it.\n\n{lines}"
+        f"tool `read_skill`, and follow it.\n\n{lines_about(skills.found)}"
     )
+
+
+def lines_about(skills: Iterable[Skill]) -> str:
+    """Return a line for each of *skills*, with its name and what it is for."""
+    return "\n".join(f"- {skill.name}: {skill.description}" for skill in skills)
 
 
 def in_words(left_out: Sequence[LeftOut], most: int) -> str:

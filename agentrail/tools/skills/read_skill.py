@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.tool import Tool, ToolContext
+from agentrail.ports.tool import ToolContext
 from agentrail.tools.builtin.file_lines import lines_of
 from agentrail.tools.builtin.workspace import refuse, sandbox_of, told
-from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills
+from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills, lines_about
 from agentrail.tools.skills.given_paths import is_outside
 from agentrail.tools.skills.skill import NAME, Skill
 from agentrail.values.foreign import shown
@@ -69,11 +69,6 @@ class ReadSkill:
             return await _text_of(*found, str(path), cast("int", offset))
 
 
-def skill_tools(folders: Sequence[str], outside: Mapping[str, Sandbox]) -> tuple[Tool, ...]:
-    """Return the tool with which a session reads the skills in *folders*; none if there are no folders."""
-    return (ReadSkill(folders, outside),) if folders else ()
-
-
 def places_of(folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sandbox]) -> tuple[SkillFolder, ...]:
     """Return *folders* with the sandbox of each: that of the session, or that of a folder of this machine."""
     return tuple(
@@ -83,8 +78,7 @@ def places_of(folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sa
 
 
 def _listed(skills: Sequence[Skill]) -> str:
-    lines = "\n".join(f"- {skill.name}: {skill.description}" for skill in skills)
-    return f"the skills are:\n{lines}" if lines else "there are no skills"
+    return f"the skills are:\n{lines_about(skills)}" if skills else "there are no skills"
 
 
 async def _text_of(place: SkillFolder, skill: Skill, path: str, offset: int) -> Ok:

@@ -6,7 +6,7 @@ import pytest
 
 from agentrail.ports.tool import ToolContext
 from agentrail.sandboxes import MemorySandbox
-from agentrail.tools.skills.read_skill import skill_tools
+from agentrail.tools.skills.read_skill import ReadSkill
 from agentrail.tools.skills.skill import MAX_SKILL, Skill, SkillError, skill_of
 from agentrail.values.content import text_of
 from agentrail.values.json import freeze_object
@@ -102,7 +102,7 @@ def test_a_field_of_another_form_is_refused(fields: dict[str, str], why: str) ->
 
 async def read(files: dict[str, bytes], **args: object) -> list[str]:
     """Return what `read_skill` gives the model, in paragraphs."""
-    (tool,) = skill_tools(["skills"], {})
+    tool = ReadSkill(["skills"], {})
     sandbox = MemorySandbox({f"skills/a/{name}": data for name, data in files.items()})
     result = await tool.execute(freeze_object({"name": "a", **args}), ToolContext(sandbox=sandbox))
     assert isinstance(result, Ok)
