@@ -268,6 +268,23 @@ def test_facts_are_found_in_what_people_say() -> None:
     assert fact_of("x" * (MAX_FACT + 1)) is None
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My password is hunter2.",
+        "Remember that the PIN is 1234.",
+        "We use the API key of Bob.",
+        "I use sk-ant-api03-aaaaaaaaaaaaaaaaaaaaBBBBBBBB1234.",
+        "My card is 4111 1111 1111 1111.",
+        "My account is DE89 3704 0044 0532 0130 00.",
+        "Remember https://ann:hunter22@example.com/",
+    ],
+)
+def test_what_tells_a_secret_is_no_fact(said: str) -> None:
+    assert spoken_facts([said], 10) == ()
+    assert facts_among([said, "Ann likes tea."], 10) == ("Ann likes tea.",)
+
+
 def load(hook: Hook, state: Unread, ctx: Context = CTX) -> object:
     plugin = MemoryLoader()
     return getattr(plugin, hook.moment)(hook, state, ctx)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, cast
 
+from agentrail.plugins.guards.pii_patterns import PII_PATTERNS, SECRET_KINDS
 from agentrail.values.content import MAX_MEMORY
 from agentrail.values.foreign import plain_text
 
@@ -18,6 +19,12 @@ MAX_SPOKEN: Final = 20_000
 TITLE: Final = "# Memory\n\n"
 """Beginning of a memory file that is new."""
 
+_SECRETS: Final = tuple(PII_PATTERNS[kind] for kind in sorted({*SECRET_KINDS, "credit_card", "iban", "us_ssn"}))
+_NAMES_SECRET: Final = re.compile(
+    r"\b(?:api[ _-]?keys?|card numbers?|credentials?|cvv|pass(?:codes?|phrases?|words?|wd)|pin(?: code)?"
+    r"|private[ _-]?keys?|secrets?|tokens?)\b",
+    re.IGNORECASE,
+)
 _MARKS: Final = " \t#>*+-"
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _ASKED: Final = re.compile(
@@ -32,13 +39,18 @@ _OWN: Final = re.compile(
 
 
 def fact_of(found: object) -> str | None:
-    """Return *found* as a fact on one line; `None` if it is no text, or has fewer than 3 or too many characters."""
+    """Return *found* as a fact on one line; `None` if it is no text, too short, too long, or tells a secret."""
     text = plain_text(found)
     if text is None:
         return None
     shown = "".join(char if char.isprintable() else " " for char in text[: 4 * MAX_FACT])
     line = " ".join(shown.split()).lstrip(_MARKS).strip()
-    return line if 2 < len(line) <= MAX_FACT else None  # noqa: PLR2004 - shorter is no fact
+    return line if 2 < len(line) <= MAX_FACT and not _tells_secret(line) else None  # noqa: PLR2004 - shorter is no fact
+
+
+def _tells_secret(line: str) -> bool:
+    """Whether *line* names a secret, or has something of the form of one: a memory file is part of later prompts."""
+    return bool(_NAMES_SECRET.search(line)) or any(True for kind in _SECRETS for _ in kind.spans(line))
 
 
 def facts_among(found: object, most: int) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ class Recovery(Plugin[Fallen]):
         return self._next(state, ctx, "model", hook.last_error or "")
 
     def _begins(self, state: Fallen, ctx: Context) -> Continue[Fallen] | SwitchModel[Fallen]:
-        """ModelRule on the first attempt of a request: the request before it was answered, or has ended its turn."""
+        """Rule on the first attempt of a request: the request before it was answered, or has ended its turn."""
         if state.is_lost:
             return self._next(evolve(state, is_lost=False, failures=0), ctx, "turn", TURN_LOST)
         if state.home and self._may_return(state, ctx):
