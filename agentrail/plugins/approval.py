@@ -14,7 +14,7 @@ from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.arguments import COMMAND_ARGS, INERT_ARGS, command_lines, shown
+from agentrail.plugins.arguments import COMMAND_ARGS, INERT_ARGS, command_lines, shown, shown_as_json
 from agentrail.plugins.lasting import is_allowed, offered
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience, plain
 from agentrail.plugins.shell.command_line import QUIET_WRAPPERS, Commands, writes_file
@@ -22,7 +22,7 @@ from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, truste
 from agentrail.plugins.shell.paths import meets
 from agentrail.plugins.shell.rule_context import assigned
 from agentrail.plugins.shell.rules import unsure
-from agentrail.values.json import Json, thaw
+from agentrail.values.json import FrozenObject, JsonObject
 from agentrail.values.value import Value
 
 SAFE_COMMANDS: Final = (
@@ -168,18 +168,18 @@ class HumanApproval(Plugin[None]):
         family = offered(judged.family, self.always_seconds, ctx)
         return HoldTool(judged.what, timeout=self.timeout, family=family)
 
-    def _judge(self, tool: str, args: Mapping[str, Json]) -> Judgement:
+    def _judge(self, tool: str, args: JsonObject) -> Judgement:
         command_args = COMMAND_ARGS | self.command_args
         lines = tuple(command_lines(args, command_args))
         if not lines:
-            return Judgement(f"`{tool}` wants to run with {shown(str(thaw(args)))}", tool)
+            return Judgement(f"`{tool}` wants to run with {shown_as_json(args)}", tool)
         what = f"`{tool}` wants to run " + " and ".join(f"`{shown(text)}`" for text, _ in lines)
         for _, line in lines:
             if isinstance(line, Unlexable):
                 return Judgement(f"{what}; it cannot be read because of {line.reason}", None)
-        others = {key: item for key, item in args.items() if plain(key) not in command_args | INERT_ARGS}
+        others = FrozenObject({key: item for key, item in args.items() if plain(key) not in command_args | INERT_ARGS})
         if others:
-            return Judgement(f"{what} with {shown(str(thaw(others)))}", None)
+            return Judgement(f"{what} with {shown_as_json(others)}", None)
         found = [line for _, line in lines if isinstance(line, Commands)]
         families = {line.family() for line in found}
         return Judgement(what, families.pop() if len(families) == 1 else None, all(map(self._is_safe, found)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -62,7 +63,7 @@ def command_lines(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Com
         if isinstance(found, Mapping) or not isinstance(found, Sequence):
             continue
         if not listed or len(listed) != (1 if isinstance(found, str) else len(found)):
-            yield str(found), Unlexable("a command that is no text", 0)
+            yield json.dumps(found, ensure_ascii=False), Unlexable("a command that is no text", 0)
         elif isinstance(found, str) and not more:
             yield found, lex(found)
         elif isinstance(found, str):
@@ -77,6 +78,11 @@ def shown(text: str, limit: int = 2_000) -> str:
     """Return *text* with invisible characters escaped, cut to *limit* characters with a note."""
     cut = "".join(char if char.isprintable() else _INVISIBLE.get(char) or _escaped(char) for char in text[:limit])
     return cut if len(text) <= limit else f"{cut}… ({len(text) - limit} more characters)"
+
+
+def shown_as_json(found: Json) -> str:
+    """Return *found* as JSON text, for a person: as `shown` does it."""
+    return shown(json.dumps(found, ensure_ascii=False))
 
 
 def _escaped(char: str) -> str:

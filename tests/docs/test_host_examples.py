@@ -169,7 +169,7 @@ async def test_an_approver_answers_hours_later(said: str, ran: list[int], heard:
             nursery.cancel_scope.cancel()
     assert sent == ran
     assert len(channel.asked) == 2, "each approver asks once"
-    assert set(channel.asked) == {"ann.trip: `transfer` wants to run with {'amount': 5}\ntransfer {\"amount\": 5}"}
+    assert set(channel.asked) == {'ann.trip: `transfer` wants to run with {"amount": 5}\ntransfer {"amount": 5}'}
 
 
 # The guide

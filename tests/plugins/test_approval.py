@@ -155,11 +155,25 @@ def test_the_hint_shows_what_would_run() -> None:
     assert held.hint.endswith("xx… (3003 more characters)`")
 
 
+def test_arguments_are_shown_as_json() -> None:
+    held = asked({"path": "it's", "flags": [True, None, 1.0], "text": "é\n\u202e"}, "edit_file")
+    assert held is not None
+    assert held.hint == (
+        '`edit_file` wants to run with {"path": "it\'s", "flags": [true, null, 1.0], "text": "é\\n\\u{202e}"}'
+    )
+    held = asked({"command": ["rm", 1, None]})
+    assert held is not None
+    assert held.hint == '`shell` wants to run `["rm", 1, null]`; it cannot be read because of a command that is no text'
+    held = asked({"command": "ls", "env": {"A": True}})
+    assert held is not None
+    assert held.hint == '`shell` wants to run `ls` with {"env": {"A": true}}'
+
+
 def test_other_tools_are_held_by_name() -> None:
     held = asked({"path": "x", "content": "y"}, "write_file")
     assert held is not None
     assert held.family == "write_file"
-    assert held.hint == "`write_file` wants to run with {'path': 'x', 'content': 'y'}"
+    assert held.hint == '`write_file` wants to run with {"path": "x", "content": "y"}'
     assert asked({"path": "x"}, "edit_file") is not None
     assert asked({"path": "x"}, "read_file") is None
 

@@ -90,7 +90,7 @@ def test_what_no_rule_allows_is_blocked_and_not_asked_about() -> None:
 def test_reasons_name_the_rule() -> None:
     assert ruled(LISTS, "shell", {"command": "rm x"}) == BlockTool("the rule `shell(rm *)` denies it")
     said = held(ruled(LISTS, "shell", PUSH))
-    assert said.hint == "`shell` wants to run with {'command': 'git push'}; `shell(git push)` asks"
+    assert said.hint == '`shell` wants to run with {"command": "git push"}; `shell(git push)` asks'
     assert (said.timeout, said.family) == (120.0, "git push (shell(git push))")
 
 

@@ -12,7 +12,7 @@ from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
-from agentrail.plugins.arguments import COMMAND_ARGS, shown
+from agentrail.plugins.arguments import COMMAND_ARGS, shown_as_json
 from agentrail.plugins.guards.permission_rules import (
     CallFacts,
     Naming,
@@ -30,7 +30,7 @@ from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.paths import PathPlace, directory
 from agentrail.plugins.shell.rule_context import YES
 from agentrail.values import foreign
-from agentrail.values.json import JsonObject, freeze_object, thaw
+from agentrail.values.json import JsonObject, freeze_object
 
 PermissionMode: TypeAlias = Literal["default", "strict", "accept_edits", "dont_ask", "bypass"]
 
@@ -156,7 +156,7 @@ class PermissionPolicy(Plugin[None]):
         why = f"{_listed(denying)} may deny it, which cannot be told" if denying else f"{_listed(asking)} asks"
         if self.mode == "dont_ask":
             return BlockTool(f"{why}, and the mode is `dont_ask`")
-        what = f"`{hook.name}` wants to run with {shown(str(thaw(hook.args)))}; {why}"
+        what = f"`{hook.name}` wants to run with {shown_as_json(hook.args)}; {why}"
         return HoldTool(what, timeout=self.timeout, family=offered(family, self.always_seconds, ctx))
 
 
