@@ -44,11 +44,14 @@ class AgentrailError(Exception):
 
     wording: ClassVar[str] = ""
 
+    told: str = ""
+    """What a host said in place of the wording, because it keeps some of the facts to itself; else empty."""
+
     def __init__(self, *facts: object) -> None:
         super().__init__(*facts)
 
     def __str__(self) -> str:
-        return self.wording.format(*self.args)
+        return self.told or self.wording.format(*self.args)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AgentrailError) and type(self) is type(other) and self.args == other.args

@@ -116,6 +116,8 @@ class SupervisorStuck(OutsideError):
         self.stuck = stuck
 
     def __str__(self) -> str:
+        if self.told:
+            return self.told
         shown = "; ".join(self.stuck[:MAX_STUCK])
         more = len(self.stuck) - MAX_STUCK
         return self.wording.format(f"{self.args[0]:.3g}", f"{shown}; and {more} more" if more > 0 else shown)

@@ -292,6 +292,15 @@ class PluginFailed(OutsideError):
         super().__init__(plugin)
 
 
+class HostFailed(OutsideError):
+    """A host that was called has a fault, or answered in a way that this version of agentrail does not know."""
+
+    wording = "the host did not do it: {0}; its log has the error"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+
+
 class HostClosing(InfrastructureError):
     """The host is about to stop, and takes no new work."""
 

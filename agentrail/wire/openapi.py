@@ -41,8 +41,14 @@ _PROBLEM_SCHEMA: Final[Document] = {
         "attempted": {"type": "string", "description": "What the request was to do."},
         "found": {"type": "string", "description": "What stood in the way."},
         "to_do": {"type": "string", "description": "What the client can do about it."},
+        "error": {"type": "string", "description": "Name of the class of the error in Python."},
+        "facts": {
+            "type": "array",
+            "items": {},
+            "description": "Facts of the error, in the order of its class; null for each that the host does not tell.",
+        },
     },
-    "required": ["type", "title", "status", "detail", "attempted", "found", "to_do"],
+    "required": ["type", "title", "status", "detail", "attempted", "found", "to_do", "error", "facts"],
 }
 _FILES: Final = ("application/octet-stream", "application/pdf", "image/*", "text/*")
 """Media types of files; the body is the file itself, so that others are taken too, but none of several parts."""

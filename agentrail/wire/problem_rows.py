@@ -24,6 +24,8 @@ class Row(Value, gc=True):
     """Seconds to wait before another attempt, unless the error says; `None` if waiting does not help."""
     told_as: type[AgentrailError] | None = None
     """The class whose name and title the document has; `None` if its own."""
+    facts: tuple[int, ...] = ()
+    """Positions of facts that are told although no words of the document name them."""
 
 
 _OPERATOR: Final = "tell the operator of the host; its log says more"
@@ -39,14 +41,16 @@ _NO_SESSION: Final = Row(
 )
 """One row, word for word, for what is not there, what is no id, and what belongs to others."""
 
+_TAKEN: Final = Row(409, "use another name, or prompt the session that is there", "the name is taken", facts=(0,))
+
 _HOSTS_CODE: Final = Row(500, _OPERATOR, "the code of the host is not as it has to be")
 """Errors of usage that no client can cause: the program around the host made them."""
 
 _JOURNAL: Final = Row(503, _AGAIN, "the journal of the host cannot be used now; nothing was accepted", 5)
 _BROKEN: Final = Row(500, _OPERATOR, "the code of agentrail, of a plugin or of an adapter breaks its contract")
 _FAILED: Final = Row(502, _OPERATOR)
-_MODEL: Final = Row(502, "have the operator correct the model's settings, or switch to another model")
-_MODEL_LATER: Final = Row(503, _AGAIN, retry_after=5)
+_MODEL: Final = Row(502, "have the operator correct the model's settings, or switch to another model", facts=(1,))
+_MODEL_LATER: Final = Row(503, _AGAIN, retry_after=5, facts=(1,))
 _SANDBOX: Final = Row(403, "ask for something that the session's sandbox allows")
 
 USAGE: Final[Mapping[type[AgentrailError], Row]] = {
@@ -61,9 +65,9 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.BadData: Row(422, _BODY),
     errors.BadValue: Row(422, _BODY),
     errors.BadMessage: Row(422, "send text, or a list of `Text`, `Image`, `File` and `Data`"),
-    errors.WrongType: Row(422, _BODY),
-    errors.UnknownField: Row(422, _BODY),
-    errors.UnknownArgument: Row(422, _BODY),
+    errors.WrongType: Row(422, _BODY, facts=(2,)),
+    errors.UnknownField: Row(422, _BODY, facts=(2,)),
+    errors.UnknownArgument: Row(422, _BODY, facts=(2,)),
     errors.BadChoice: Row(422),
     errors.BadName: Row(422, "give another name"),
     errors.BadId: Row(422, "give another name"),
@@ -80,7 +84,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     ),
     errors.UnknownFile: Row(422),
     errors.WrongContent: Row(422),
-    errors.UnknownModel: Row(422, "name a model that the host knows", "the host knows no such model"),
+    errors.UnknownModel: Row(422, "name a model that the host knows", "the host knows no such model", facts=(0,)),
     errors.TooManyLabels: Row(422, "remove some in the same call"),
     # What is not there
     errors.UnknownRoute: Row(404),
@@ -99,17 +103,21 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.UnknownRecord: Row(404, "give the number of a record that the session has; they begin with 1"),
     errors.UnknownCursor: Row(409, "give a cursor of this session, or `since=0` for all its events"),
     # What does not go with the state of things
-    errors.WrongDecision: Row(409, "use the call that fits: approve and reject for calls, respond for questions"),
+    errors.WrongDecision: Row(
+        409, "use the call that fits: approve and reject for calls, respond for questions", facts=(3,)
+    ),
     errors.NoFamily: Row(409),
     errors.Busy: Row(409),
     errors.TaskDone: Row(409),
     errors.IllegalInput: Row(409, _SEE),
     errors.CommandConflict: Row(409, "use a new `Idempotency-Key` for each command"),
-    errors.SessionExists: Row(409, "use another name, or prompt the session that is there", "the name is taken"),
-    errors.SessionStored: Row(409, "use another name, or prompt the session that is there", "the name is taken"),
+    errors.SessionExists: _TAKEN,
+    errors.SessionStored: _TAKEN,
     errors.SessionNotAlive: Row(409, "open another session by `POST /v1/sessions`"),
     errors.SessionBeingDeleted: Row(409, "wait until that is done", "the session is being deleted"),
-    errors.SessionStillRuns: Row(409, "abort it, and try again", "the session, or a sub-agent of it, runs"),
+    errors.SessionStillRuns: Row(
+        409, "abort it, and try again", "the session, or a sub-agent of it, runs", facts=(0, 1)
+    ),
     errors.SessionUnfinished: Row(409, "abort it and try again, or delete it", "a turn of the session is not over"),
     errors.SessionAsleep: Row(409, "try again, which wakes it", "the session sleeps"),
     errors.SessionParked: Row(409, "prompt it, which brings it back", "the session is stored, and does not run"),
@@ -175,6 +183,7 @@ REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
 
 OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.OutsideError: _FAILED,
+    errors.HostFailed: _FAILED,
     errors.PluginFailed: Row(503, "try again later", "a plugin of the host could not be asked", 5),
     errors.ToolError: Row(502, "read what the tool says"),
     errors.NotReadable: _FAILED,
@@ -195,11 +204,13 @@ OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.SupervisorFailed: Row(502, _OPERATOR, "the sessions of the host have crashed too often"),
     errors.SupervisorStuck: Row(502, _OPERATOR, "some work of the host does not end"),
     errors.StartTooSlow: Row(503, "try again later", "a service of the host was not ready in time", 5),
-    errors.SubscriberTooSlow: Row(503, "connect again with `Last-Event-ID`", "the stream was not read fast enough", 1),
+    errors.SubscriberTooSlow: Row(
+        503, "connect again with `Last-Event-ID`", "the stream was not read fast enough", 1, facts=(0, 1)
+    ),
     errors.ModelError: _MODEL,
     errors.TransientModelError: _MODEL_LATER,
     errors.PermanentModelError: _MODEL,
-    errors.ContextTooLong: Row(502, "compact the session, fork it at an earlier record, or open another"),
+    errors.ContextTooLong: Row(502, "compact the session, fork it at an earlier record, or open another", facts=(1,)),
     errors.KeyMissing: _MODEL,
     errors.KeyRefused: _MODEL,
     errors.KeyWanted: _MODEL,

@@ -27,8 +27,8 @@ def told(found: httpx.Response) -> tuple[int, str]:
     """Return the status of a problem and its kind; check that the document says all that it must."""
     document = found.json()
     assert found.headers["content-type"] == "application/problem+json", found.content
-    assert document.keys() == {"type", "title", "status", "detail", "attempted", "found", "to_do"}
-    assert all(document.values())
+    assert document.keys() == {"type", "title", "status", "detail", "attempted", "found", "to_do", "error", "facts"}
+    assert all(document[name] for name in document if name != "facts")
     assert document["status"] == found.status_code
     assert document["detail"] == f"cannot {document['attempted']}: {document['found']}; {document['to_do']}"
     return found.status_code, document["type"].removeprefix("urn:agentrail:problem:")

@@ -100,6 +100,8 @@ def test_a_document_says_what_was_attempted_what_was_found_and_what_to_do() -> N
         "the prompt queue is full (8)",
         "wait for a turn to end",
         (("retry-after", "5"),),
+        "QueueFull",
+        (8,),
     )
     assert json.loads(problem.content) == {
         "type": "urn:agentrail:problem:queue-full",
@@ -109,6 +111,8 @@ def test_a_document_says_what_was_attempted_what_was_found_and_what_to_do() -> N
         "attempted": "prompt a session",
         "found": "the prompt queue is full (8)",
         "to_do": "wait for a turn to end",
+        "error": "QueueFull",
+        "facts": [8],
     }
 
 
