@@ -45,7 +45,7 @@ from agentrail.ports.model import Model, why_untaken
 from agentrail.ports.tool import ToolSource
 from agentrail.runtime.events import tracing
 from agentrail.runtime.events.bus import Bus
-from agentrail.runtime.events.subscription import CAPACITY, POLICIES, Subscription
+from agentrail.runtime.events.subscription import CAPACITY, Subscription
 from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
@@ -61,6 +61,7 @@ from agentrail.runtime.status import Monitor as Monitor
 from agentrail.runtime.status import status_of as status_of
 from agentrail.values.content import Data, File, Image, Part, Text, in_words
 from agentrail.values.events.envelope import Cursor, Event
+from agentrail.values.events.policies import POLICIES
 from agentrail.values.foreign import described as described
 from agentrail.values.foreign import number, shown
 from agentrail.values.json import INT_MAX, Json, JsonObject, freeze, freeze_object, weight

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import Final, NamedTuple, Protocol, Self
 
 import trio
 
@@ -14,14 +14,6 @@ from agentrail.runtime.events.replay import EphemeralTail, Past, Reader, gap_bet
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta, ThinkingDelta
-
-Policy: TypeAlias = Literal["coalesce", "drop", "disconnect"]
-"""How a subscriber that is too slow is treated; see `POLICIES`."""
-
-POLICIES: Final[tuple[Policy, ...]] = ("coalesce", "drop", "disconnect")
-"""How a subscriber that is too slow is treated. `coalesce`: its deltas are merged, and durable events are read again
-from the journal. `drop`: events are left out, and a `Gap` marks the place. `disconnect`: the stream ends with an error
-that has the cursor from which to go on."""
 
 CAPACITY: Final = 1024
 """How many events may wait for one subscriber, unless it gives a `capacity`; with more, its policy is applied."""
