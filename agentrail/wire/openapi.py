@@ -47,6 +47,7 @@ _PROBLEM_SCHEMA: Final[Document] = {
             "items": {},
             "description": "Facts of the error, in the order of its class; null for each that the host does not tell.",
         },
+        "retry_after": {"type": "integer", "description": "Seconds after which another attempt may go well, if any."},
     },
     "required": ["type", "title", "status", "detail", "attempted", "found", "to_do", "error", "facts"],
 }

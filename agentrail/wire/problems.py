@@ -35,6 +35,9 @@ PROVIDER_ERROR: Final = "provider_error"
 
 MODEL_FAILED: Final = "the turn was aborted, because its model did not answer; its events say why"
 
+RETRY_AFTER: Final = "retry-after"
+"""Header that says after how many seconds another attempt may go well."""
+
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -63,7 +66,8 @@ class Problem(Value, gc=True):
 
     @property
     def content(self) -> bytes:
-        """The document, as JSON."""
+        """The document, as JSON. It has `retry_after`, in seconds, beside the header: a WebSocket has no headers."""
+        wait = dict(self.headers).get(RETRY_AFTER)
         return _encode(
             {
                 "type": f"{TYPES}{self.type}",
@@ -75,6 +79,7 @@ class Problem(Value, gc=True):
                 "to_do": self.to_do,
                 "error": self.error,
                 "facts": self.facts,
+                **({} if wait is None else {"retry_after": int(wait)}),
             }
         )
 
@@ -144,7 +149,7 @@ def _headers(error: AgentrailError, row: Row) -> tuple[tuple[str, str], ...]:
         return (("www-authenticate", "Bearer"),)
     asked: object = getattr(error, "retry_after", None)
     wait = asked if isinstance(asked, int | float) and math.isfinite(asked) and asked >= 0 else row.retry_after
-    return () if wait is None or row.retry_after is None else (("retry-after", str(max(1, math.ceil(wait)))),)
+    return () if wait is None or row.retry_after is None else ((RETRY_AFTER, str(max(1, math.ceil(wait)))),)
 
 
 def slug(cls: type[AgentrailError]) -> str:

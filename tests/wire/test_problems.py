@@ -113,6 +113,7 @@ def test_a_document_says_what_was_attempted_what_was_found_and_what_to_do() -> N
         "to_do": "wait for a turn to end",
         "error": "QueueFull",
         "facts": [8],
+        "retry_after": 5,
     }
 
 
