@@ -106,6 +106,7 @@ from agentrail.errors.refused import (
 )
 from agentrail.errors.serving import (
     BadBody,
+    BadFrame,
     BadKeys,
     BadName,
     BadProfile,
@@ -215,6 +216,7 @@ __all__ = [
     "BadChoice",
     "BadData",
     "BadEdit",
+    "BadFrame",
     "BadId",
     "BadJournal",
     "BadKeys",

@@ -83,6 +83,15 @@ class BadQuery(UsageError):
         super().__init__(call, at, problem)
 
 
+class BadFrame(UsageError):
+    """A message on a WebSocket is JSON, but none of those that a client may send."""
+
+    wording = "the message does not fit: {0} {1}; send one with `call`, `listen`, `end` or `key`, and what goes with it"
+
+    def __init__(self, at: str, problem: str) -> None:
+        super().__init__(at, problem)
+
+
 class CannotListen(UsageError):
     """A server cannot listen at an address."""
 

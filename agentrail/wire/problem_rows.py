@@ -62,6 +62,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.BodyTooLarge: Row(413),
     errors.WrongMedia: Row(415),
     errors.BadBody: Row(422),
+    errors.BadFrame: Row(422),
     errors.BadData: Row(422, _BODY),
     errors.BadValue: Row(422, _BODY),
     errors.BadMessage: Row(422, "send text, or a list of `Text`, `Image`, `File` and `Data`"),

@@ -16,7 +16,7 @@ from agentrail.errors import BadBody, BadData, BadQuery, BadText, WrongMedia
 from agentrail.errors.branches import meant
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.json import MAX_ITEMS
+from agentrail.values.json import MAX_ITEMS, Json
 from agentrail.wire.bodies import EventsQuery, Query
 from agentrail.wire.calls import HostCall
 from agentrail.wire.limits import DEFAULTS
@@ -53,19 +53,24 @@ def read_body(call: HostCall, content: bytes, depth: int = DEFAULTS.json_depth) 
 
     Raise `BadText` for what is no strict JSON or has more than *depth* levels, and `BadBody` for what does not fit.
     """
-    _check_items(content)
-    try:
-        data = from_text(content or b"{}", depth)
-    except BadText as bad:
-        problem = str(bad.args[0])
-        if problem.startswith(_PLACELESS):
-            problem = next(_flaws(content.decode(), depth), problem)
-        raise BadText(problem) from None
+    data = strict_json(content or b"{}", depth)
     try:
         return decode(call.body, data)
     except BadData as bad:
         _, at, problem = bad.args
         raise BadBody(call.name, str(at), str(problem)) from None
+
+
+def strict_json(content: bytes, depth: int) -> Json:
+    """Return the value of JSON text; raise `BadText` for what is no strict JSON or has more than *depth* levels."""
+    _check_items(content)
+    try:
+        return from_text(content, depth)
+    except BadText as bad:
+        problem = str(bad.args[0])
+        if problem.startswith(_PLACELESS):
+            problem = next(_flaws(content.decode(), depth), problem)
+        raise BadText(problem) from None
 
 
 def _check_items(content: bytes) -> None:

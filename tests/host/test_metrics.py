@@ -23,9 +23,9 @@ from agentrail.host.health.metric_families import FAMILIES, MetricFamily, head, 
 from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.diagnosis.figures import BOUNDS
-from agentrail.runtime.events.subscription import Policy
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
+from agentrail.values.events.policies import Policy
 from agentrail.values.usage import Usage
 from agentrail.wire.calls import CALLS
 from agentrail.wire.limits import HostLimits

@@ -14,9 +14,9 @@ from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, UnknownField, 
 from agentrail.hooks.plugin import Keyed
 from agentrail.plugins import BudgetGuard, SecurityGuard
 from agentrail.plugins.budget import Spent
-from agentrail.runtime.events.subscription import POLICIES, Policy
 from agentrail.testing import call, say
 from agentrail.tools import NotStarted, Unknown
+from agentrail.values.events.policies import POLICIES, Policy
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle
 

@@ -1,0 +1,236 @@
+"""Messages of `WS /v1/ws`: reads those of a client strictly, and writes those of the host. Each is one JSON object.
+
+A client sends a `KeyFrame`, if its handshake had no key, then each `CallFrame`, `ListenFrame` and `EndFrame` with an id
+of its choice; the host answers with the same id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, TypeAlias, TypeGuard, get_args
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Meta
+
+from agentrail.codec.misfit import shortened
+from agentrail.codec.values import decode
+from agentrail.errors import BadData, BadFrame
+from agentrail.errors.branches import meant
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.events.policies import Policy
+from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.value import Value
+from agentrail.wire.bodies import Filled, Name, Names
+from agentrail.wire.calls import CALLS, JSON
+from agentrail.wire.limits import DEFAULTS
+from agentrail.wire.problems import Problem
+from agentrail.wire.strict_reading import strict_json
+
+SUBPROTOCOL: Final = "agentrail.v1"
+"""Name of this protocol in the handshake; it is offered and answered, and not demanded."""
+
+MAX_ID: Final = 64
+"""The most characters of the id of a call or a subscription."""
+
+FrameId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
+"""Id of a call or a subscription, of the client's choice; it may be used again when its use has ended."""
+
+View: TypeAlias = Literal["tree", "approvals"]
+"""What can be listened to whole: it is sent at first, and each time it has changed."""
+
+Listened: TypeAlias = Literal["events"] | View
+"""What can be listened to."""
+
+VIEWS: Final[tuple[View, ...]] = get_args(View)
+
+SOCKET_CALLS: Final = frozenset(
+    name for name, call in CALLS.items() if call.scope is not None and call.takes == call.media == JSON
+)
+"""Names of the calls that go over a WebSocket: those that take and give JSON, for clients with a key."""
+
+Close: TypeAlias = Literal[1000, 1001, 1007, 1008, 1009, 1011, 1012, 1013]
+"""Codes with which the host closes: https://www.iana.org/assignments/websocket."""
+
+BROKEN_RULE: Final[Close] = 1008
+FAULT: Final[Close] = 1011
+RESTARTS: Final[Close] = 1012
+TOO_SLOW: Final[Close] = 1013
+
+SLOW_READER: Final = "too slow; continue from your last cursor"
+"""Reason of a close with `TOO_SLOW`."""
+
+
+class SentFrame(Value):
+    """Base class of what a client sends."""
+
+
+class KeyFrame(SentFrame):
+    """The first message of a client that cannot set the header `Authorization`, such as a browser."""
+
+    key: Filled
+    """The key."""
+
+
+class CallFrame(SentFrame):
+    """A call of the table: the same as over HTTP, carried out by the same function."""
+
+    id: FrameId
+    """Id that its answer has."""
+    call: Name
+    """Name of the call."""
+    session: Name | None = None
+    """Id of the session that the call is about; `None` if it is about none."""
+    body: JsonObject = EMPTY
+    """The body of the call."""
+    query: JsonObject = EMPTY
+    """The query of the call: texts, whole numbers, and yes or no."""
+    command: str | None = None
+    """The command id: over HTTP, the header `Idempotency-Key`."""
+
+    @property
+    def query_text(self) -> str:
+        """The query as it stands in an address; raise `BadFrame` for a value that cannot stand there."""
+        pairs: dict[str, str] = {}
+        for name, value in self.query.items():
+            if not isinstance(value, str | int):
+                at = f"its `query.{shortened(name)}`"
+                raise BadFrame(at, "is no text, no whole number, and no yes or no")
+            pairs[name] = str(value).lower() if isinstance(value, bool) else str(value)
+        return urlencode(pairs, errors="surrogatepass")
+
+
+class ListenFrame(SentFrame):
+    """A subscription: to the events of a session, or to a view."""
+
+    id: FrameId
+    """Id that all its messages have."""
+    listen: Listened
+    """What is listened to."""
+    session: Name | None = None
+    """Id of the session; `None` for a view."""
+    since: Filled | None = None
+    """A cursor, `seq.n`: the events after it, then live ones; `None`: live ones alone."""
+    types: Names | None = None
+    """Names of events; `None`: all."""
+    policy: Policy | None = None
+    """What happens if the client reads too slowly; `None`: `coalesce`."""
+
+
+class EndFrame(SentFrame):
+    """Ends a subscription, or gives up waiting for a call; what the call was to do may still be done."""
+
+    id: FrameId
+    """Id of the subscription or the call."""
+    end: Literal[True]
+
+
+KINDS: Final[Mapping[str, type[SentFrame]]] = {
+    "key": KeyFrame,
+    "call": CallFrame,
+    "listen": ListenFrame,
+    "end": EndFrame,
+}
+"""Each kind of message that a client sends, by the field that tells it."""
+
+ONLY_EVENTS: Final = ("session", "since", "types", "policy")
+"""Fields of a `ListenFrame` that a view does not take."""
+
+CALL: Final = "its `call`"
+NO_CALL: Final = "names no call that goes over a WebSocket"
+
+
+# What a client sends
+
+
+def read_object(content: str | bytes, depth: int = DEFAULTS.json_depth) -> Mapping[str, Json]:
+    """Return the object of a message, of which a body may have *depth* levels.
+
+    Raise `BadText` for what is no strict JSON, and `BadFrame` for JSON that is no object.
+    """
+    found = strict_json(content.encode(errors="surrogatepass") if isinstance(content, str) else content, depth + 1)
+    if not isinstance(found, dict):
+        raise BadFrame("it", "is no object")
+    return found
+
+
+def id_in(found: Mapping[str, Json]) -> str | None:
+    """Return the id of a message that may fit nothing else; `None` if it has none."""
+    name = found.get("id")
+    return name if isinstance(name, str) and 0 < len(name) <= MAX_ID else None
+
+
+def read_frame(found: Mapping[str, Json]) -> SentFrame:
+    """Return the message that the object *found* is; raise `BadFrame` if it is none."""
+    kinds = [kind for kind in KINDS if kind in found]
+    if len(kinds) != 1:
+        said = "`, `".join(kinds)
+        raise BadFrame("it", f"has `{said}`, of which only one may be there" if kinds else "has none of these")
+    try:
+        frame = decode(KINDS[kinds[0]], found)
+    except BadData as bad:
+        _, at, problem = bad.args
+        raise BadFrame(str(at), str(problem)) from None
+    if isinstance(frame, CallFrame) and frame.call not in SOCKET_CALLS:
+        raise BadFrame(CALL, f"{NO_CALL}: `{shortened(frame.call)}`; {meant(frame.call, SOCKET_CALLS, 'there are')}")
+    if isinstance(frame, ListenFrame):
+        _check_listened(frame)
+    return frame
+
+
+def _check_listened(frame: ListenFrame) -> None:
+    if is_view(frame.listen):
+        for name in ONLY_EVENTS:
+            if getattr(frame, name) is not None:
+                at = f"its `{name}`"
+                raise BadFrame(at, f"does not go with `{frame.listen}`")
+    elif frame.session is None:
+        raise BadFrame("it", "lacks `session`")
+
+
+def is_view(listened: Listened) -> TypeGuard[View]:
+    """Whether what is listened to is a view, and not the events of a session."""
+    return listened != "events"
+
+
+# What the host sends
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def answer(name: str, status: int, content: bytes) -> bytes:
+    """Return the answer to the call *name*, with *content*, which is JSON text; none if the call gives nothing."""
+    body = b',"body":%s' % content if content else b""
+    return b'{"id":%s,"status":%d%s}' % (_encode(name), status, body)
+
+
+def refused(name: str, problem: Problem) -> bytes:
+    """Return the answer that tells of a problem of the call *name*."""
+    return b'{"id":%s,"status":%d,"problem":%s}' % (_encode(name), problem.status, problem.content)
+
+
+def unread(name: str | None, problem: Problem) -> bytes:
+    """Return what is said about a message that was not understood; *name* is its id, if that could be read."""
+    head = b"" if name is None else b'"id":%s,' % _encode(name)
+    return b'{%s"problem":%s}' % (head, problem.content)
+
+
+def event(name: str, kind: str, data: bytes, cursor: Cursor) -> bytes:
+    """Return an event of the subscription *name*; *data* is what the frame of a stream has."""
+    return b'{"id":%s,"cursor":"%d.%d","event":%s,"data":%s}' % (_encode(name), *cursor, _encode(kind), data)
+
+
+def gap(name: str, data: bytes) -> bytes:
+    """Return the mark that events are missing here; *data* says from where to where."""
+    return b'{"id":%s,"gap":%s}' % (_encode(name), data)
+
+
+def view(name: str, data: bytes) -> bytes:
+    """Return the view that the subscription *name* is about, as it is now."""
+    return b'{"id":%s,"data":%s}' % (_encode(name), data)
+
+
+def ended(name: str, problem: Problem | None = None) -> bytes:
+    """Return the end of the subscription *name*; *problem* says why, unless it came to its end."""
+    why = b"" if problem is None else b',"problem":%s' % problem.content
+    return b'{"id":%s,"end":true%s}' % (_encode(name), why)
