@@ -1,0 +1,125 @@
+"""Messages of a WebSocket with fields that are right, wrong, deep or huge: what fits is read, all else refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agentrail.errors import AgentrailError, BadFrame, BadText
+from agentrail.values.events.policies import POLICIES
+from agentrail.values.json import Json
+from agentrail.wire.problems import problem_of
+from agentrail.wire.socket_frames import (
+    MAX_ID,
+    ONLY_EVENTS,
+    SOCKET_CALLS,
+    CallFrame,
+    KeyFrame,
+    id_in,
+    read_frame,
+    read_object,
+    unread,
+)
+from tests.wire.schemas import ANY
+
+TEXT: Final = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+ID: Final = TEXT | st.just("x" * MAX_ID) | st.just("€" * MAX_ID)
+OBJECT: Final = st.dictionaries(st.text(max_size=4), st.none() | st.integers(-9, 9) | st.text(max_size=4), max_size=3)
+RIGHT: Final[dict[str, st.SearchStrategy[Json]]] = {
+    "key": TEXT,
+    "id": ID,
+    "call": st.sampled_from(sorted(SOCKET_CALLS)),
+    "session": TEXT,
+    "query": OBJECT,
+    "command": st.text(max_size=4),
+    "listen": st.sampled_from(("events", "tree", "approvals")),
+    "since": TEXT,
+    "types": st.lists(TEXT, max_size=2),
+    "policy": st.sampled_from(POLICIES),
+    "end": st.just(value=True),
+}
+"""What is right for each field but `body`."""
+
+WITH: Final = {
+    "key": ((), ()),
+    "call": (("id",), ("session", "body", "query", "command")),
+    "listen": (("id",), ONLY_EVENTS),
+    "end": (("id",), ()),
+}
+"""Which fields each kind of message has to have, and which it may have, beside its own."""
+
+HUGE: Final[tuple[Json, ...]] = ("x" * 100_000, 10**400, -(10**400), [[]] * 5_000, {str(n): n for n in range(5_000)})
+
+
+def nested(levels: int) -> Json:
+    """Return objects in each other."""
+    found: Json = "x"
+    for _ in range(levels):
+        found = {"a": found}
+    return found
+
+
+WRONG: Final = ANY | st.sampled_from(HUGE) | st.integers(1, 200).map(nested)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> tuple[str, dict[str, Json], bool]:
+    """Draw the kind of a message, its fields, and whether each is right."""
+    kind = draw(st.sampled_from(sorted(WITH)))
+    needed, may = WITH[kind]
+    names = [kind, *needed, *(name for name in may if draw(st.booleans()))]
+    found = {name: draw(OBJECT if name == "body" else RIGHT[name]) for name in names}
+    is_right = True
+    if draw(st.booleans()):
+        place = draw(st.sampled_from([*names, *RIGHT, "body", "other", ""]))
+        found[place] = draw(WRONG)
+        is_right = False
+    return kind, found, is_right
+
+
+def read(said: object) -> object:
+    """Return the message, or its problem as a client gets it, which must be made without an error."""
+    try:
+        return read_frame(read_object(json.dumps(said)))
+    except (BadFrame, BadText) as error:
+        return problem(error)
+
+
+def problem(error: AgentrailError) -> dict[str, object]:
+    found: dict[str, object] = json.loads(unread(None, problem_of(error, "read the message")))["problem"]
+    return found
+
+
+@given(messages())
+@example(("call", {"id": "1", "call": "tree", "query": nested(200)}, False))
+@example(("end", {"id": 10**400, "end": True}, False))
+def test_what_is_right_is_read_as_it_was_and_what_is_wrong_is_told_shortly(
+    drawn: tuple[str, dict[str, Json], bool],
+) -> None:
+    kind, said, is_right = drawn
+    found = read(said)
+    is_view = kind == "listen" and said.get("listen") in {"tree", "approvals"}
+    lacks = kind == "listen" and said.get("listen") == "events" and "session" not in said
+    if is_right and not (lacks or (is_view and any(name in said for name in ONLY_EVENTS))):
+        assert {name: getattr(found, name) for name in said if name != "types"} == {
+            name: value for name, value in said.items() if name != "types"
+        }
+        assert list(getattr(found, "types", None) or ()) == list(said.get("types", ()))  # type: ignore[arg-type]  # texts
+    elif isinstance(found, dict):
+        assert found["status"] in {400, 422}
+        assert len(json.dumps(found)) < 2_000
+
+
+@given(WRONG)
+def test_an_id_is_told_if_it_is_one(value: Json) -> None:
+    is_one = isinstance(value, str) and 0 < len(value) <= MAX_ID
+    assert id_in({"id": value}) == (value if is_one else None)
+
+
+@given(ANY)
+def test_each_message_of_any_kind_is_read_or_refused(value: Json) -> None:
+    found = read(value)
+    assert isinstance(found, dict | KeyFrame | CallFrame)
