@@ -55,7 +55,7 @@ def bad(
 
 def message(name: str, length: int = 0) -> bytes:
     """Return a message whose answer has the id *name*, filled up to *length* bytes with spaces."""
-    return json.dumps({"id": name, "call": "list"}, ensure_ascii=False).encode().ljust(length)
+    return json.dumps({"id": name, "call": "list_sessions"}, ensure_ascii=False).encode().ljust(length)
 
 
 def text(payload: bytes, *, fin: bool = True) -> bytes:
@@ -263,7 +263,7 @@ def characters() -> Iterator[Case]:
     yield bad("8.1", "cut at the end of the last fragment", NOT_UTF8, begun, more(b"\xe2\x82"))
     around = [text(b'{"id": "\xe2\x82', fin=False), ping(b"a")]
     yield bad("8.1", "ill around a ping", NOT_UTF8, more(b"\x28"), first=around, pongs=[b"a"])
-    yield good("8.1", "well around a ping", *around, more(b'\xac", "call": "list"}'), ids=["€"], pongs=[b"a"])
+    yield good("8.1", "well around a ping", *around, more(b'\xac", "call": "list_sessions"}'), ids=["€"], pongs=[b"a"])
     yield bad("8.1", "ill after a message", NOT_UTF8, text(b"\xff"), first=[text(message("a"))], ids=["a"])
 
 
