@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     from agentrail.hooks.plugin import Plugin as Plugin
     from agentrail.hooks.plugin import Priority as Priority
     from agentrail.ports.agents import Task as Task
+    from agentrail.ports.handles.session_values import ChildView as ChildView
+    from agentrail.ports.handles.session_values import HeldCall as HeldCall
+    from agentrail.ports.handles.session_values import Reply as Reply
+    from agentrail.ports.handles.session_values import SessionDown as SessionDown
+    from agentrail.ports.handles.session_values import Status as Status
     from agentrail.ports.tool import Service as Service
-    from agentrail.runtime.diagnosis.crash_reports import ChildView as ChildView
     from agentrail.runtime.diagnosis.crash_reports import CrashReport as CrashReport
     from agentrail.runtime.events.subscription import Subscription as Subscription
     from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
     from agentrail.runtime.events.tracing import TracedStep as TracedStep
     from agentrail.runtime.handle import SessionHandle as SessionHandle
     from agentrail.runtime.inbox.replies import AskedPrompt as AskedPrompt
-    from agentrail.runtime.inbox.replies import HeldCall as HeldCall
-    from agentrail.runtime.inbox.replies import Reply as Reply
     from agentrail.runtime.status import Monitor as Monitor
-    from agentrail.runtime.status import SessionDown as SessionDown
-    from agentrail.runtime.status import Status as Status
     from agentrail.tools import tool as tool
     from agentrail.values.secrets import Secret as Secret
     from agentrail.version import __version__ as __version__
@@ -68,12 +68,12 @@ _HOMES = {
     "Ask": "agentrail.hooks.actions",
     "AskedPrompt": "agentrail.runtime.inbox.replies",
     "BlockTool": "agentrail.hooks.actions",
-    "ChildView": "agentrail.runtime.diagnosis.crash_reports",
+    "ChildView": "agentrail.ports.handles.session_values",
     "Context": "agentrail.hooks.context",
     "Continue": "agentrail.hooks.actions",
     "CrashReport": "agentrail.runtime.diagnosis.crash_reports",
     "Emit": "agentrail.hooks.actions",
-    "HeldCall": "agentrail.runtime.inbox.replies",
+    "HeldCall": "agentrail.ports.handles.session_values",
     "HoldTool": "agentrail.hooks.actions",
     "Intervene": "agentrail.hooks.actions",
     "Monitor": "agentrail.runtime.status",
@@ -86,10 +86,10 @@ _HOMES = {
     "ReplaceResponse": "agentrail.hooks.actions",
     "ReplaceToolArgs": "agentrail.hooks.actions",
     "ReplaceToolResult": "agentrail.hooks.actions",
-    "Reply": "agentrail.runtime.inbox.replies",
+    "Reply": "agentrail.ports.handles.session_values",
     "Secret": "agentrail.values.secrets",
     "Service": "agentrail.ports.tool",
-    "SessionDown": "agentrail.runtime.status",
+    "SessionDown": "agentrail.ports.handles.session_values",
     "SessionHandle": "agentrail.runtime.handle",
     "SessionSpec": "agentrail.app.spec",
     "SetSection": "agentrail.hooks.actions",
@@ -97,7 +97,7 @@ _HOMES = {
     "SpecWanted": "agentrail.app.spec",
     "Specs": "agentrail.app.spec",
     "State": "agentrail.core.vocabulary.state",
-    "Status": "agentrail.runtime.status",
+    "Status": "agentrail.ports.handles.session_values",
     "Subscription": "agentrail.runtime.events.subscription",
     "Supervisor": "agentrail.app.supervisor",
     "SwitchModel": "agentrail.hooks.actions",

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from agentrail.app import wiring
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
+    from agentrail.ports.handles.session_values import ChildView
     from agentrail.ports.journal import Journal, SessionFilter, StoredAnswer, StoredSession
     from agentrail.ports.retention import Retention
     from agentrail.runtime import commands
-    from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
+    from agentrail.runtime.diagnosis.crash_reports import CrashReport
     from agentrail.runtime.diagnosis.figures import Figures
     from agentrail.runtime.supervision import forgetting, retention, root_nursery
     from agentrail.runtime.supervision.children import Service

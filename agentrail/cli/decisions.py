@@ -11,8 +11,8 @@ from agentrail.cli.rendering import question_about
 from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import UnknownApproval
+from agentrail.ports.handles.session_values import HeldCall
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.values.json import freeze
 
 NOBODY: Final = "nobody is here to ask"

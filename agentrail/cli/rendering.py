@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentrail.cli.screen import Flow, Piece, Tone, clipped, line, one_line
-from agentrail.runtime.inbox.replies import HeldCall
-from agentrail.runtime.status import Status
+from agentrail.ports.handles.session_values import HeldCall, Status
 from agentrail.values import events as e
 from agentrail.values.content import in_words
 from agentrail.values.json import Json, JsonObject, canonical

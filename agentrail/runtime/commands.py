@@ -40,6 +40,7 @@ from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.judge import ReadAnswer
 from agentrail.hooks.live import why_refused
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.ports.model import Model, why_untaken
 from agentrail.ports.tool import ToolSource
@@ -50,7 +51,7 @@ from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import AskedPrompt, Asker, Outcome, Reply, Waiters
+from agentrail.runtime.inbox.replies import AskedPrompt, Asker, Outcome, Waiters
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id

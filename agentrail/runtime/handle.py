@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.attachments import AttachedPlugin
     from agentrail.hooks.judge import ReadAnswer
     from agentrail.ports.agents import Task
+    from agentrail.ports.handles.session_values import Reply, Status
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Tool
     from agentrail.runtime import commands
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.events.subscription import Subscription
     from agentrail.runtime.events.tracing import ActorTrace
     from agentrail.runtime.inbox.letter import Letter
-    from agentrail.runtime.inbox.replies import AskedPrompt, Reply
-    from agentrail.runtime.status import Monitor, Status
+    from agentrail.runtime.inbox.replies import AskedPrompt
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
 
@@ -346,7 +346,7 @@ class SessionHandle:
         """
         return commands.subscription(self._session.bus, since, types, policy, capacity)
 
-    def monitor(self) -> Monitor:
+    def monitor(self) -> commands.Monitor:
         """Return a monitor: `async with` it, then `wait()` for the end of the session."""
         return commands.Monitor(self._session)
 

@@ -18,20 +18,19 @@ from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Section
 from agentrail.ports.agents import Agents, Task
+from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, Prices
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service, Tool, ToolSource
 from agentrail.ports.tool import Surroundings as ToolSurroundings
 from agentrail.ports.web import Web
-from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import Watchdog
 from agentrail.runtime.inbox.dozing import Idlers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.collector import FewerCollections

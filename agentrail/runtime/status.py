@@ -1,4 +1,4 @@
-"""`Status`: what a session is doing, for display."""
+"""`status_of`: what a session is doing, for display; `Monitor`: waits for its end."""
 
 from __future__ import annotations
 
@@ -9,90 +9,12 @@ from typing import TYPE_CHECKING, Self
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import JournalUnavailable
 from agentrail.ports.agents import Task
+from agentrail.ports.handles.session_values import Asking, Background, Compacting, HeldCall, SessionDown, Status
 from agentrail.reprs import in_brackets
-from agentrail.runtime.inbox.replies import HeldCall, held_calls
-from agentrail.values.usage import Usage
-from agentrail.values.value import Value
+from agentrail.runtime.inbox.replies import held_calls
 
 if TYPE_CHECKING:
     from agentrail.runtime.actor.loop import Session
-
-
-class Background(Value):
-    """A call that still runs although its turn no longer waits for it."""
-
-    call_id: str
-    """Id of the call."""
-    name: str
-    """Name of the tool."""
-    since: int
-    """When the call left its turn, or was cancelled after that, in milliseconds since 1970."""
-    abandoned: bool = False
-    """Whether the call was cancelled and has not ended in time."""
-
-
-class Asking(Value):
-    """A hook that is paused until what a plugin asked for is done."""
-
-    hook: str
-    """Name of the hook."""
-    plugin: str
-    """Key of the plugin."""
-    request: str
-    """Kind of request, such as `RunTool`."""
-
-
-class Compacting(Value):
-    """A compaction of the context that is under way."""
-
-    reason: str
-    """Why the context is compacted."""
-    tokens: int
-    """About how many tokens the context takes."""
-
-
-class Status(Value):
-    """What a session is doing now, as `status()` returns it."""
-
-    session_id: str
-    """Id of the session."""
-    phase: str
-    """`idle`, `running`, `streaming`, `executing_tools`; `ended` when it is over."""
-    model: str
-    """Name of the model for the next turn."""
-    turn: int
-    """Number of turns started so far."""
-    round: int
-    """Number of the round in the open turn, 0 if none is open."""
-    turn_open: bool
-    """Whether a turn is open, even if it waits for a person."""
-    usage: Usage
-    """Usage of the session so far."""
-    queued: int
-    """Number of queued prompts."""
-    steering: int
-    """Number of queued steering texts."""
-    held: tuple[HeldCall, ...]
-    """Calls that wait for a person; those of sub-agents come last."""
-    asking: tuple[Asking, ...]
-    """Hooks that are paused until what a plugin asked for is done."""
-    lingering: tuple[Background, ...]
-    """Immune calls that were left running in the background."""
-    quarantined: tuple[Background, ...]
-    """Cancelled calls that have not ended."""
-    tasks: tuple[Task, ...] = ()
-    """Running sub-agents, and those in the background that have ended."""
-    compacting: Compacting | None = None
-    """The compaction of the context that is under way, while the phase is `running`; `None` if there is none."""
-
-
-class SessionDown(Value):
-    """The end of a session, as a monitor reports it."""
-
-    session_id: str
-    """Id of the session."""
-    reason: str
-    """Why the session ended."""
 
 
 def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task, ...] = ()) -> Status:

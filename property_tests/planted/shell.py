@@ -16,6 +16,7 @@ from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, SetTimer, 
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.errors import JournalFull
 from agentrail.hooks import live
+from agentrail.ports.handles.session_values import HeldCall
 from agentrail.runtime.actor import perform as performing
 from agentrail.runtime.actor.journal_log import Records
 from agentrail.runtime.actor.loop import Session
@@ -26,7 +27,7 @@ from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.inbox.known_commands import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import HeldCall, Waiters
+from agentrail.runtime.inbox.replies import Waiters
 from agentrail.runtime.shared.timers import Key, Timers
 from agentrail.runtime.supervision import children
 from agentrail.runtime.supervision.children import Child, SessionBody

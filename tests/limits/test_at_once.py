@@ -23,9 +23,10 @@ from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.core.vocabulary.tool_calls import CallList, CallStatus, first_call
 from agentrail.hooks.actions import FindFiles
+from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import Record, Redaction
 from agentrail.ports.sandbox import Command
-from agentrail.runtime.inbox.replies import Reply, outcome_of
+from agentrail.runtime.inbox.replies import outcome_of
 from agentrail.runtime.work.file_finding import find_files
 from agentrail.testing import ScriptedModel, stall
 from agentrail.testing.conformance.journal_samples import opened, prompted, run_of

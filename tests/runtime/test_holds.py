@@ -9,8 +9,8 @@ from agentrail.hooks.actions import Continue, HoldTool, ReplaceToolArgs
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin
+from agentrail.ports.handles.session_values import Reply
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.replies import Reply
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events.life import AgentEnd, AgentResumed

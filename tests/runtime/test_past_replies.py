@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from agentrail.core.vocabulary.state import Setup, State
+from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import Record
-from agentrail.runtime.inbox.replies import Reply, outcome_of
+from agentrail.runtime.inbox.replies import outcome_of
 from agentrail.testing.conformance.journal_samples import run_of
 from agentrail.values.events.life import AgentEnd
 from agentrail.values.usage import NOTHING_USED

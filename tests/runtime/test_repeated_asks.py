@@ -3,8 +3,8 @@
 import trio
 
 from agentrail import open_supervisor
+from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import Record
-from agentrail.runtime.inbox.replies import Reply
 from agentrail.testing import ScriptedModel, say
 from tests.profiles import CAMPAIGN
 from tests.runtime.journals import TestJournal

@@ -12,10 +12,9 @@ from agentrail.hooks.moments import AfterResponse
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.failpoints import Failpoint
+from agentrail.ports.handles.session_values import ChildView, SessionDown
 from agentrail.ports.journal import Record
-from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted
 from agentrail.values.events.tools import ToolExecutionEnd

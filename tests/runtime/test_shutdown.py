@@ -19,10 +19,10 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import SessionEnd
 from agentrail.hooks.plugin import Plugin
+from agentrail.ports.handles.session_values import SessionDown
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.status import SessionDown
 from agentrail.runtime.supervision.sessions import STRAGGLER_AFTER
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.events.life import AgentAbort, SessionEnded

@@ -21,8 +21,8 @@ from agentrail.hooks.actions import Abort, Ask, CallService, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import SessionStart
 from agentrail.hooks.plugin import Plugin
+from agentrail.ports.handles.session_values import SessionDown
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, say, stall
 from agentrail.values.json import Json
 from tests.runtime.journals import TestJournal

@@ -21,9 +21,8 @@ from agentrail.errors import (
     SupervisorFailed,
     UnknownChild,
 )
+from agentrail.ports.handles.session_values import ChildView, SessionDown
 from agentrail.ports.journal import Claim, Record
-from agentrail.runtime.diagnosis.crash_reports import ChildView
-from agentrail.runtime.status import SessionDown
 from agentrail.runtime.supervision.children import Service
 from agentrail.testing import ScriptedModel
 from tests.runtime.journals import TestJournal

@@ -21,11 +21,11 @@ from agentrail.errors import (
     SessionNotAlive,
     TurnAborted,
 )
+from agentrail.ports.handles.session_values import SessionDown
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.actor.end_reason import TAKEN
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.journal_retry import MEANWHILE
-from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
 from agentrail.testing.scripted import Element
 from agentrail.values.content import Text

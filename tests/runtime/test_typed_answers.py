@@ -18,8 +18,8 @@ from agentrail.core.machine.responses import CUT
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.errors import AnswerUnfit, BadReturns, BadSpec, CommandConflict, NoAnswer, TurnAborted
 from agentrail.plugins import HumanApproval
+from agentrail.ports.handles.session_values import Reply
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.replies import Reply
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Range
 from agentrail.values.content import Text

@@ -15,7 +15,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from agentrail.errors import BadBody
 from agentrail.values.events import EVENTS
 from agentrail.wire.calls import CALLS, HostCall, errors_of
-from agentrail.wire.openapi import document, openapi_json
+from agentrail.wire.described.openapi import document, openapi_json
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.problems import problem_of
 from agentrail.wire.routes import ROUTES

@@ -1,6 +1,7 @@
 """The page of the interface has every route, body, query, view and kind of problem."""
 
-from agentrail.wire import bodies, reference, views
+from agentrail.wire import bodies, views
+from agentrail.wire.described import reference
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.problems import slug
 from agentrail.wire.routes import ROUTES

@@ -8,9 +8,7 @@ import pytest
 
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.ports.agents import Task
-from agentrail.runtime.diagnosis.crash_reports import ChildView
-from agentrail.runtime.inbox.replies import HeldCall, Reply
-from agentrail.runtime.status import Background, Compacting, Status
+from agentrail.ports.handles.session_values import Background, ChildView, Compacting, HeldCall, Reply, Status
 from agentrail.values.content import Text
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, History, UserMessage

@@ -12,7 +12,7 @@ from agentrail.host.answering.host_page import HOST_PAGE
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.http11.static_content import StaticContent
 from agentrail.wire.calls import JSON
-from agentrail.wire.openapi import openapi_json
+from agentrail.wire.described.openapi import openapi_json
 from agentrail.wire.views import CheckView, HealthView, ReadyView
 
 NOT_READY: Final = 503

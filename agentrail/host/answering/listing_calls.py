@@ -14,8 +14,9 @@ from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.rows import HostPluginRow
+from agentrail.ports.handles.session_values import HeldCall
 from agentrail.ports.journal import SessionFilter, StoredSession
-from agentrail.runtime.inbox.replies import HeldCall, held_calls
+from agentrail.runtime.inbox.replies import held_calls
 from agentrail.wire.bodies import PageQuery
 from agentrail.wire.public_ids import read_internal
 from agentrail.wire.views import ApprovalsView, CommandsView, CommandView, HeldView, view

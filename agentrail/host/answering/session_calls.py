@@ -14,8 +14,8 @@ from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.uploaded.session_files import SessionFiles
+from agentrail.ports.handles.session_values import ChildView
 from agentrail.ports.journal import SessionFilter, StoredSession
-from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.wire.bodies import DeleteQuery, ForkBody, OpenBody, SessionsQuery
 from agentrail.wire.public_ids import SessionName, named, new_name, read_internal, visible
 from agentrail.wire.views import (

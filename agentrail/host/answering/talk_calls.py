@@ -36,9 +36,10 @@ from agentrail.host.plugins.hook_answers import NO_BODY
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
 from agentrail.host.told_refusals import refusal, told_problem
+from agentrail.ports.handles.session_values import Reply
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.replies import AskedPrompt, Reply
+from agentrail.runtime.inbox.replies import AskedPrompt
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.values.content import Part, Text, text_of

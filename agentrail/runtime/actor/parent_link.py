@@ -13,8 +13,9 @@ from agentrail.core.vocabulary.inputs import AnyInput, ElsewhereUsed, SubagentEn
 from agentrail.core.vocabulary.state import Phase, State, Subagent
 from agentrail.errors import AgentrailError, UnknownTask
 from agentrail.ports.agents import Task
+from agentrail.ports.handles.session_values import HeldCall
 from agentrail.reprs import in_brackets
-from agentrail.runtime.inbox.replies import HeldCall, Outcome, told
+from agentrail.runtime.inbox.replies import Outcome, told
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import tell

@@ -50,33 +50,6 @@ class CrashReport(Value):
     """Time of the crash, in milliseconds since 1970."""
 
 
-class ChildView(Value):
-    """One child of a supervisor, as `tree()` shows it, with what is under it."""
-
-    name: str
-    """Name of the child."""
-    kind: str
-    """`session`, `service` or `supervisor`."""
-    state: str
-    """`starting`, `running`, `waiting` (to be started again), `stopping`, `asleep`, `quarantined`, `stuck`, `down`."""
-    restart: str
-    """`permanent`, `transient` or `temporary`."""
-    restarts: int = 0
-    """How often the child was restarted."""
-    phase: str = ""
-    """Of a session: the phase of its machine."""
-    suspended: bool = False
-    """Of a session: whether it was suspended."""
-    mailbox: tuple[int, int, int] = (0, 0, 0)
-    """Of a session: how many messages wait in each lane: control, results, user."""
-    memory: int = 0
-    """Of a session: about how many characters of conversation it holds in memory."""
-    limited: int = 0
-    """Of a session: how many of its requests to models wait for the limit of their provider."""
-    children: tuple[ChildView, ...] = ()
-    """Of a supervisor: its children; of a session: its sub-agents; in the order of their start."""
-
-
 def reason_of(error: BaseException, depth: int = 0) -> Reason:
     """Return *error* as a `Reason`, with its causes and, if it is a group, its exceptions, down to `MAX_DEPTH`."""
     cause: BaseException | None = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

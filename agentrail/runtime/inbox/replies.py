@@ -5,83 +5,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from agentrail.core.answers import UNFIT, read_answer
+from agentrail.core.answers import UNFIT
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call, Question
 from agentrail.errors import AgentrailError, AnswerUnfit, PromptWasDropped, PromptWasRejected, TurnAborted
 from agentrail.errors.branches import fresh
+from agentrail.ports.handles.session_values import HeldCall, Reply
 from agentrail.ports.journal import Record
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
-from agentrail.values.json import JsonObject
-from agentrail.values.messages import AssistantMessage, Message
-from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value
 
 if TYPE_CHECKING:
     from agentrail.core.machine.step import Step
     from agentrail.hooks.judge import ReadAnswer
-
-
-class HeldCall(Value):
-    """A call that waits for a person's decision or answer."""
-
-    id: str
-    """Id to pass to `approve`, `reject` or `respond`."""
-    kind: str
-    """`approval` or `question`."""
-    call_id: str
-    """Id of the call."""
-    tool: str
-    """Name of the tool."""
-    args: JsonObject
-    """Arguments of the call."""
-    hint: str
-    """What the person should know before deciding; for a question, its text."""
-    options: tuple[str, ...] = ()
-    """Answers to choose from; empty if any text will do, and for an approval."""
-    expires_at: int | None = None
-    """When the hold expires, in milliseconds since 1970; `None`: never."""
-    family: str | None = None
-    """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
-    path: tuple[str, ...] = ()
-    """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
-    since: int = 0
-    """Since when it waits, in milliseconds since 1970; 0 for a question in records of earlier versions."""
-    asked_by: tuple[str, ...] = ()
-    """Who asked for the turn of the call, as the callers said (`SessionHandle.by`); empty if nobody said so."""
-
-
-class Reply(Value):
-    """How a turn ended; the result of `ask`."""
-
-    ref: str
-    """Id of the prompt that the turn answered."""
-    stop_reason: str
-    """`end`, `max_turns`, `left`, `superseded`, `length`, `refused`; or `held`: the turn waits for a person."""
-    messages: tuple[Message, ...] = ()
-    """Messages that the turn added to the history."""
-    usage: Usage = NOTHING_USED
-    """Usage of the turn."""
-    held: tuple[HeldCall, ...] = ()
-    """The calls that wait for a person."""
-    fits: bool = False
-    """Whether the text is a JSON object that fits the schema which the prompt, or the session, asked for."""
-
-    @property
-    def text(self) -> str:
-        """Text of the model's last message in the turn; empty if there is none."""
-        said = [message.text for message in self.messages if isinstance(message, AssistantMessage)]
-        return said[-1] if said else ""
-
-    @property
-    def answer(self) -> JsonObject | None:
-        """The answer as JSON, if a form was asked for (`returns`) and it fits; else `None`."""
-        found = read_answer(self.text) if self.fits else None
-        return None if isinstance(found, str) else found
 
 
 FIRST_PAGE: Final = 4

@@ -15,10 +15,10 @@ from agentrail.core.supervision_rules import Ward
 from agentrail.core.vocabulary.commands import Answer, StopSent
 from agentrail.errors import Fenced, JournalUnavailable
 from agentrail.ports.failpoints import reach
+from agentrail.ports.handles.session_values import ChildView
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.hibernation import husk
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.reply_slot import Slot

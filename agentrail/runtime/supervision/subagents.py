@@ -15,14 +15,14 @@ from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, Subag
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import Fenced, SessionNotAlive, SessionStored
 from agentrail.ports.agents import Task
+from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Link, Run
 from agentrail.runtime.commands import letter
-from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.inbox.known_commands import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import HeldCall, Outcome, held_calls
+from agentrail.runtime.inbox.replies import Outcome, held_calls
 from agentrail.runtime.shared.ids import MAX_ID
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Slot

@@ -21,8 +21,9 @@ from agentrail.errors import (
     SupervisorClosed,
     SupervisorFailed,
 )
+from agentrail.ports.handles.session_values import ChildView
 from agentrail.reprs import in_brackets, listed, some
-from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport, reason_of
+from agentrail.runtime.diagnosis.crash_reports import CrashReport, reason_of
 from agentrail.runtime.inbox.dozing import DozeDue
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import split, traced

@@ -10,7 +10,8 @@ import trio
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.supervision_rules import SAME_INPUT, Strategy
 from agentrail.errors import SessionAsleep
-from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
+from agentrail.ports.handles.session_values import ChildView
+from agentrail.runtime.diagnosis.crash_reports import CrashReport
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.simulator.auditor import is_same
 from agentrail.testing.simulator.callers import DOINGS, SimulatedCaller

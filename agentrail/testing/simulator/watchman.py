@@ -16,8 +16,8 @@ from trio.testing import wait_all_tasks_blocked
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.state import Phase, State
+from agentrail.ports.handles.session_values import ChildView
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.testing.simulator.auditor import Book
 from agentrail.testing.simulator.players import TASK_TOOL
 from agentrail.testing.simulator.stage import Stage

@@ -1,0 +1,270 @@
+"""`AnySession` and `AnySupervisor`: what handles can, whether a session runs here or at a host.
+
+A local handle answers looks at a session at once, and a remote one when the host has; `awaited` takes both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol, TypeAlias, TypeVar, cast, overload
+
+from agentrail.core.vocabulary.commands import Accepted
+from agentrail.core.vocabulary.state import Prompt
+from agentrail.hooks.plugin import AnyPlugin, Attachable
+from agentrail.ports.agents import Task
+from agentrail.ports.handles.session_values import ChildView, Reply, SessionDown, Status
+from agentrail.ports.journal import StoredSession
+from agentrail.ports.model import ModelChain
+from agentrail.values.content import Part
+from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.messages import Message
+from agentrail.values.tools import Err, Ok
+
+T = TypeVar("T")
+Code_contra = TypeVar("Code_contra", contravariant=True)
+
+Look: TypeAlias = T | Awaitable[T]
+"""What a look at a session gives: at once, or when the host has answered."""
+
+
+async def awaited(look: Look[T]) -> T:
+    """Return what a look at a session gives, of a local handle as of a remote one."""
+    return await cast("Awaitable[T]", look) if isinstance(look, Awaitable) else look
+
+
+class AnyMonitor(Protocol):
+    """Interface: waits for the end of a session."""
+
+    async def wait(self) -> SessionDown:
+        """Return when the session is gone for good."""
+        ...
+
+
+class AnySession(Protocol):
+    """Interface: the handle of a session, here or at a host."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        ...
+
+    async def prompt(
+        self,
+        text: str | Iterable[Part],
+        *,
+        returns: type[object] | Mapping[str, Json] | None = None,
+        command: str | None = None,
+    ) -> Accepted:
+        """Send a prompt: it starts a turn, or is queued."""
+        ...
+
+    @overload
+    async def ask(self, text: str | Iterable[Part], *, returns: None = None, command: str | None = None) -> Reply: ...
+
+    @overload
+    async def ask(self, text: str | Iterable[Part], *, returns: type[T], command: str | None = None) -> T: ...
+
+    @overload
+    async def ask(
+        self, text: str | Iterable[Part], *, returns: Mapping[str, Json], command: str | None = None
+    ) -> JsonObject: ...
+
+    async def ask(self, text: str | Iterable[Part], *, returns: object = None, command: str | None = None) -> object:
+        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
+        ...
+
+    async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
+        """Send a text for the open turn's next request."""
+        ...
+
+    async def abort(
+        self,
+        reason: str | None = None,
+        *,
+        kill_tools: Literal["none", "killable", "all"] = "killable",
+        clear_queue: bool = False,
+        command: str | None = None,
+    ) -> None:
+        """Stop the session's work at once."""
+        ...
+
+    async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
+        """End the session for good."""
+        ...
+
+    async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
+        """Shorten the context."""
+        ...
+
+    async def approve(
+        self,
+        approval_id: str,
+        args: Mapping[str, Json] | None = None,
+        *,
+        always: bool = False,
+        auto_resume: bool = True,
+        command: str | None = None,
+    ) -> None:
+        """Let a held call run."""
+        ...
+
+    async def reject(
+        self, approval_id: str, reason: str | None = None, *, auto_resume: bool = False, command: str | None = None
+    ) -> None:
+        """Reject a held call."""
+        ...
+
+    async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
+        """Answer a question that a tool asked."""
+        ...
+
+    async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
+        """Use another model from the next turn on; at a host, one that it offers by name."""
+        ...
+
+    async def attach_tools(self, *tools: object, command: str | None = None) -> None:
+        """Add tools, all or none; at a host, those that it offers by name."""
+        ...
+
+    async def detach_tools(self, *names: str, command: str | None = None) -> None:
+        """Remove tools, all or none."""
+        ...
+
+    async def replace_tools(self, *tools: object, command: str | None = None) -> None:
+        """Add tools in place of those with the same names; at a host, those that it offers by name."""
+        ...
+
+    async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
+        """Add a plugin as soon as no turn is open; at a host, one that it offers by name."""
+        ...
+
+    async def update_plugin(
+        self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
+    ) -> None:
+        """Change options of a plugin as soon as no turn is open."""
+        ...
+
+    async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
+        """Remove a plugin as soon as no turn is open."""
+        ...
+
+    async def label(
+        self,
+        add: Iterable[str] = (),
+        remove: Iterable[str] = (),
+        *,
+        title: str | None = None,
+        command: str | None = None,
+    ) -> None:
+        """Add and remove labels, and change the title if one is given."""
+        ...
+
+    async def withdraw(self, ref: str, *, command: str | None = None) -> None:
+        """Remove a prompt from the queue, given its ref."""
+        ...
+
+    def status(self) -> Look[Status]:
+        """Return what the session is doing."""
+        ...
+
+    def messages(self) -> Look[tuple[Message, ...]]:
+        """Return the conversation."""
+        ...
+
+    def queued(self) -> Look[tuple[Prompt, ...]]:
+        """Return the queued prompts."""
+        ...
+
+    def tasks(self) -> Look[tuple[Task, ...]]:
+        """Return the session's running sub-agents, and the last ones in the background that have ended."""
+        ...
+
+    async def task_result(self, child: str) -> Ok | Err:
+        """Wait for the answer of a sub-agent and return it."""
+        ...
+
+    async def wait_tasks(self, *children: str, every: bool = True, seconds: float = 300.0) -> Mapping[str, Ok | Err]:
+        """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
+        ...
+
+    async def message_task(self, child: str, text: str, *, command: str | None = None) -> None:
+        """Send a message to a running sub-agent."""
+        ...
+
+    async def cancel_task(self, child: str) -> None:
+        """Stop a sub-agent, and wait until all of it has ended."""
+        ...
+
+    def subscribe(
+        self,
+        since: Cursor | tuple[int, int] | int | None = None,
+        types: Iterable[type[Event]] | None = None,
+        policy: Literal["coalesce", "drop", "disconnect"] = "coalesce",
+    ) -> AbstractAsyncContextManager[AsyncIterator[Envelope]]:
+        """Return the session's events as an async iterator: those after *since* that are kept, then live ones."""
+        ...
+
+    def monitor(self) -> AbstractAsyncContextManager[AnyMonitor]:
+        """Return a monitor: `async with` it, then `wait()` for the end of the session."""
+        ...
+
+    async def suspend(self) -> None:
+        """Let all but urgent commands and timers wait until `resume`."""
+        ...
+
+    async def resume(self) -> None:
+        """Handle the messages that have waited since `suspend`; continue a turn that recovery paused."""
+        ...
+
+    async def fork(self, at: int | None = None, id: str | None = None) -> AnySession:  # noqa: A002 - what users call it
+        """Start a session with the past of this one, up to record *at* (default: all)."""
+        ...
+
+
+class AnySupervisor(Protocol[Code_contra]):
+    """Interface: a supervisor here, which starts sessions of a `SessionSpec`, or a host's, of the name of a profile."""
+
+    async def spawn(
+        self,
+        spec: Code_contra,
+        id: str | None = None,  # noqa: A002 - what users call it
+        *,
+        title: str = "",
+        labels: Iterable[str] = (),
+        command: str | None = None,
+    ) -> AnySession:
+        """Start a session and return its handle."""
+        ...
+
+    async def open(
+        self,
+        id: str,  # noqa: A002 - what users call it
+        spec: Code_contra,
+        *,
+        title: str = "",
+        labels: Iterable[str] = (),
+    ) -> AnySession:
+        """Return the session of this id: the one that there is, else a new one as by `spawn`."""
+        ...
+
+    async def delete(self, id: str) -> None:  # noqa: A002 - what users call it
+        """Delete a session for good, with its sub-agents; its id can be used again."""
+        ...
+
+    async def stored(self) -> tuple[StoredSession, ...]:
+        """Return summaries of stored sessions."""
+        ...
+
+    def session(self, id: str) -> AnySession:  # noqa: A002 - what users call it
+        """Return the handle of the session *id*."""
+        ...
+
+    def sessions(self) -> Look[tuple[AnySession, ...]]:
+        """Return the handles of all sessions that run."""
+        ...
+
+    def tree(self) -> Look[ChildView]:
+        """Return a view of the supervisor and all its descendants."""
+        ...

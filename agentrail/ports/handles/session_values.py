@@ -1,0 +1,172 @@
+"""What handles and supervisors give back when they are asked: replies, the status of a session, the tree."""
+
+from __future__ import annotations
+
+from agentrail.core.answers import read_answer
+from agentrail.ports.agents import Task
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import AssistantMessage, Message
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import Value
+
+
+class HeldCall(Value):
+    """A call that waits for a person's decision or answer."""
+
+    id: str
+    """Id to pass to `approve`, `reject` or `respond`."""
+    kind: str
+    """`approval` or `question`."""
+    call_id: str
+    """Id of the call."""
+    tool: str
+    """Name of the tool."""
+    args: JsonObject
+    """Arguments of the call."""
+    hint: str
+    """What the person should know before deciding; for a question, its text."""
+    options: tuple[str, ...] = ()
+    """Answers to choose from; empty if any text will do, and for an approval."""
+    expires_at: int | None = None
+    """When the hold expires, in milliseconds since 1970; `None`: never."""
+    family: str | None = None
+    """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
+    path: tuple[str, ...] = ()
+    """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
+    since: int = 0
+    """Since when it waits, in milliseconds since 1970; 0 for a question in records of earlier versions."""
+    asked_by: tuple[str, ...] = ()
+    """Who asked for the turn of the call, as the callers said (`SessionHandle.by`); empty if nobody said so."""
+
+
+class Reply(Value):
+    """How a turn ended; the result of `ask`."""
+
+    ref: str
+    """Id of the prompt that the turn answered."""
+    stop_reason: str
+    """`end`, `max_turns`, `left`, `superseded`, `length`, `refused`; or `held`: the turn waits for a person."""
+    messages: tuple[Message, ...] = ()
+    """Messages that the turn added to the history."""
+    usage: Usage = NOTHING_USED
+    """Usage of the turn."""
+    held: tuple[HeldCall, ...] = ()
+    """The calls that wait for a person."""
+    fits: bool = False
+    """Whether the text is a JSON object that fits the schema which the prompt, or the session, asked for."""
+
+    @property
+    def text(self) -> str:
+        """Text of the model's last message in the turn; empty if there is none."""
+        said = [message.text for message in self.messages if isinstance(message, AssistantMessage)]
+        return said[-1] if said else ""
+
+    @property
+    def answer(self) -> JsonObject | None:
+        """The answer as JSON, if a form was asked for (`returns`) and it fits; else `None`."""
+        found = read_answer(self.text) if self.fits else None
+        return None if isinstance(found, str) else found
+
+
+class Background(Value):
+    """A call that still runs although its turn no longer waits for it."""
+
+    call_id: str
+    """Id of the call."""
+    name: str
+    """Name of the tool."""
+    since: int
+    """When the call left its turn, or was cancelled after that, in milliseconds since 1970."""
+    abandoned: bool = False
+    """Whether the call was cancelled and has not ended in time."""
+
+
+class Asking(Value):
+    """A hook that is paused until what a plugin asked for is done."""
+
+    hook: str
+    """Name of the hook."""
+    plugin: str
+    """Key of the plugin."""
+    request: str
+    """Kind of request, such as `RunTool`."""
+
+
+class Compacting(Value):
+    """A compaction of the context that is under way."""
+
+    reason: str
+    """Why the context is compacted."""
+    tokens: int
+    """About how many tokens the context takes."""
+
+
+class Status(Value):
+    """What a session is doing now, as `status()` returns it."""
+
+    session_id: str
+    """Id of the session."""
+    phase: str
+    """`idle`, `running`, `streaming`, `executing_tools`; `ended` when it is over."""
+    model: str
+    """Name of the model for the next turn."""
+    turn: int
+    """Number of turns started so far."""
+    round: int
+    """Number of the round in the open turn, 0 if none is open."""
+    turn_open: bool
+    """Whether a turn is open, even if it waits for a person."""
+    usage: Usage
+    """Usage of the session so far."""
+    queued: int
+    """Number of queued prompts."""
+    steering: int
+    """Number of queued steering texts."""
+    held: tuple[HeldCall, ...]
+    """Calls that wait for a person; those of sub-agents come last."""
+    asking: tuple[Asking, ...]
+    """Hooks that are paused until what a plugin asked for is done."""
+    lingering: tuple[Background, ...]
+    """Immune calls that were left running in the background."""
+    quarantined: tuple[Background, ...]
+    """Cancelled calls that have not ended."""
+    tasks: tuple[Task, ...] = ()
+    """Running sub-agents, and those in the background that have ended."""
+    compacting: Compacting | None = None
+    """The compaction of the context that is under way, while the phase is `running`; `None` if there is none."""
+
+
+class SessionDown(Value):
+    """The end of a session, as a monitor reports it."""
+
+    session_id: str
+    """Id of the session."""
+    reason: str
+    """Why the session ended."""
+
+
+class ChildView(Value):
+    """One child of a supervisor, as `tree()` shows it, with what is under it."""
+
+    name: str
+    """Name of the child."""
+    kind: str
+    """`session`, `service` or `supervisor`."""
+    state: str
+    """`starting`, `running`, `waiting` (to be started again), `stopping`, `asleep`, `quarantined`, `stuck`, `down`."""
+    restart: str
+    """`permanent`, `transient` or `temporary`."""
+    restarts: int = 0
+    """How often the child was restarted."""
+    phase: str = ""
+    """Of a session: the phase of its machine."""
+    suspended: bool = False
+    """Of a session: whether it was suspended."""
+    mailbox: tuple[int, int, int] = (0, 0, 0)
+    """Of a session: how many messages wait in each lane: control, results, user."""
+    memory: int = 0
+    """Of a session: about how many characters of conversation it holds in memory."""
+    limited: int = 0
+    """Of a session: how many of its requests to models wait for the limit of their provider."""
+    children: tuple[ChildView, ...] = ()
+    """Of a supervisor: its children; of a session: its sub-agents; in the order of their start."""
