@@ -11,7 +11,7 @@ from agentrail.testing.world.plausible import Tally, play
 from agentrail.testing.world.scenes import draw_scene
 from property_tests.narrow import narrow_paths
 
-STEPS = {"ci": 440_000, "campaign": 2_000_000}
+STEPS = {"ci": 320_000, "campaign": 2_000_000}
 """Steps by profile. The specification asks for 50,000 and 1,000,000; rare rows of the transition table need more."""
 
 LENGTH = 75

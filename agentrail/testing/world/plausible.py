@@ -42,6 +42,15 @@ Promise: TypeAlias = Phase | type[Value]
 RARE: Final = 600
 """Weight of a row of the table that was never reached; it is divided by one more than the times it was reached."""
 
+HELD_BACK: Final = 4
+"""How much less often an input comes where it came often, while another phase has seldom seen one of its kind.
+
+What ended in its own phase cannot come late in another one, which takes several steps to reach.
+"""
+
+SELDOM: Final = 20
+"""How often a row is to be reached."""
+
 UNSEEN: Final = 60
 """Weight that a row gets for each phase or effect that it allows and that was never seen."""
 
@@ -58,6 +67,9 @@ class Tally:
             for kind, rule in rules.items()
             if rule.to
         }
+        self._phases: dict[type[Value], list[Row]] = {}
+        for row in self.unseen:
+            self._phases.setdefault(row[1], []).append(row)
 
     def note(self, before: State, given: type[Value], step: Step) -> None:
         """Count one step, which was made in the state *before* with an input of the class *given*."""
@@ -76,9 +88,15 @@ class Tally:
         For a move that is not *apt*, what the row allows does not count, because the move would not show it.
         """
         row = (phase, kind)
-        return RARE // (1 + self.rows[row]) + (UNSEEN * len(self.unseen.get(row, ())) if apt else 0)
+        unseen = len(self.unseen.get(row, ())) if apt else 0
+        weight = 1 + RARE // (1 + self.rows[row]) + UNSEEN * unseen
+        is_done = self.rows[row] >= SELDOM and not unseen
+        return weight if is_done and self._is_wanted_elsewhere(kind) else weight * HELD_BACK
 
-    def seldom(self, least: int) -> dict[str, int]:
+    def _is_wanted_elsewhere(self, kind: type[Value]) -> bool:
+        return any(self.rows[row] < SELDOM for row in self._phases.get(kind, ()))
+
+    def seldom(self, least: int = SELDOM) -> dict[str, int]:
         """Return the rows that were reached less than *least* times, each with how often, without illegal ones."""
         return {_named(row): self.rows[row] for row in self.unseen if self.rows[row] < least}
 
@@ -186,7 +204,7 @@ class World:
         weights = [move.weight for move in moves]
         if seek and choose.percent(50):
             wanted = self.tally.wanted
-            weights = [move.weight * (1 + wanted(self.state.phase, move.kind, apt=move.apt)) for move in moves]
+            weights = [move.weight * wanted(self.state.phase, move.kind, apt=move.apt) for move in moves]
         move = choose.weighted(tuple(zip(weights, moves, strict=True)))
         return self.apply(move.make(choose), choose)
 
