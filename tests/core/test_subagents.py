@@ -27,10 +27,11 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
 )
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Phase, Subagent
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.testing.probes import Holder, Scripted
 from agentrail.testing.world.plausible import World
-from agentrail.values.events.life import SessionRecovered
+from agentrail.values.events.life import PromptReceived, SessionRecovered, SessionStarted
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
 from agentrail.values.events.tools import (
     SubagentEnd,
@@ -79,7 +80,7 @@ def test_one_that_starts_is_told() -> None:
     done = world.apply(STARTED)
     assert events(done) == [SubagentStart("c3", CHILD, "help", "helper", background=False)]
     assert (world.state, done.effects) == (
-        before.but(seq=before.seq + 1, subagents=(Subagent(CHILD, "c3", "helper"),)),
+        before.but(seq=before.seq + 1, subagents=(Subagent(CHILD, "c3", "helper", description="help"),)),
         (),
     )
 
@@ -124,9 +125,21 @@ def test_what_is_told_of_one_is_not_taken_for_another() -> None:
     world.apply(SubagentStarted("s.c4", "c4", "helper", "help too"))
     world.apply(SubagentReported("s.c4", heard=3, used=Usage(8, 2)))
     assert world.state.subagents == (
-        Subagent(CHILD, "c3", "helper"),
-        Subagent("s.c4", "c4", "helper", heard=3, used=Usage(8, 2)),
+        Subagent(CHILD, "c3", "helper", description="help"),
+        Subagent("s.c4", "c4", "helper", heard=3, used=Usage(8, 2), description="help too"),
     )
+
+
+def test_its_prompt_is_known_until_it_tells_that_it_has_that() -> None:
+    world = session()
+    asked(world, call("keep"))
+    world.apply(STARTED.but(prompt="help me", asked_by=("ann",)))
+    waiting = Subagent(CHILD, "c3", "helper", description="help", prompt="help me", asked_by=("ann",))
+    assert world.state.subagents == (waiting,)
+    world.apply(SubagentReported(CHILD, (SessionStarted("scripted"),), 1))
+    assert world.state.subagents == (waiting.but(heard=1),)
+    world.apply(SubagentReported(CHILD, (PromptReceived("p1", "help me"),), 2))
+    assert world.state.subagents == (Subagent(CHILD, "c3", "helper", heard=2, description="help"),)
 
 
 @pytest.mark.parametrize("given", [SubagentReported("other", (ToolCalls(1),), 1), SubagentEnded("other", ok("done"))])
@@ -382,7 +395,7 @@ def test_one_whose_call_rests_with_its_turn_comes_back_when_that_goes_on() -> No
     assert [effect for effect in done.effects if isinstance(effect, ResumeSubagents)] == [ResumeSubagents((CHILD,))]
     assert [effect.attempt for effect in done.effects if isinstance(effect, StartCall)] == [2]
     assert timers(world) == {"turn": 99_000, "call:c3": 2_000}
-    assert world.state.subagents == (Subagent(CHILD, "c3", "helper", heard=2, used=Usage(8, 2)),)
+    assert world.state.subagents == (Subagent(CHILD, "c3", "helper", heard=2, used=Usage(8, 2), description="help"),)
     world.apply(SubagentEnded(CHILD, ok("done")))
     assert results(world.state) == ["done"]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import UnknownSession
 from agentrail.plugins import BudgetGuard, HumanApproval
@@ -13,9 +13,10 @@ from agentrail.ports.journal import Claim, Journal, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.supervision import task_runs
-from agentrail.testing import call, say
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Scripted
-from agentrail.values.events import SubagentEnd, SubAgentEvent, SubagentStart
+from agentrail.tools import ToolContext
+from agentrail.values.events import PromptReceived, SubagentEnd, SubAgentEvent, SubagentStart
 from agentrail.values.events.envelope import Event
 from agentrail.values.messages import AssistantMessage, ToolMessage
 from agentrail.values.stream import ModelRequest, Response
@@ -310,3 +311,66 @@ async def test_a_sub_agent_that_rests_ends_with_its_turn() -> None:
         await over(session)
     (end,) = (event for event in await events_of(journal, "p") if isinstance(event, SubagentEnd))
     assert end.is_error
+
+
+def forgetting() -> SessionSpec:
+    """A session whose compaction leaves nothing of the call that started its sub-agent but a summary."""
+
+    def answer(request: ModelRequest) -> Scripted:
+        if "write summaries" in request.system:
+            return say("there was a task")
+        asks = task(background=True)
+        assert not callable(asks)
+        return asks if request.messages[-1].text == "go" else say("word " * 130)  # type: ignore[return-value]  # it is no text
+
+    return spec(background=True).but(model=ScriptedModel([answer], repeat_last=True), context_window=1_000)
+
+
+async def test_a_task_whose_call_has_left_the_conversation_comes_back_too() -> None:
+    """The history of a session is no record of what runs: a compaction may take any message out of it."""
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(forgetting(), "p")
+        for prompt in ("begin", "go", *["word " * 130] * 3):
+            await session.ask(prompt)
+        assert not any(isinstance(message, ToolMessage) for message in session.messages())
+        assert [one.child for one in session.tasks()] == ["p.c5"]
+        before = session.tasks()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("p", forgetting())
+        assert session.tasks() == before
+        assert "found" in str(await session.task_result("p.c5"))
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_between_any_two_commits_a_task_has_the_prompt_that_its_tool_gave_it(background: bool) -> None:
+    """A tool of a program words the prompt itself, and plugins may replace the arguments that the model gave."""
+
+    @tool(effect="pure")
+    async def research(topic: str, ctx: ToolContext) -> str:
+        """Have something found out."""
+        assert ctx.agents is not None
+        start = ctx.agents.start if background else ctx.agents.run
+        return str(await start(ctx.call_id, "finder", f"about {topic}", f"Find out about {topic}."))
+
+    def own() -> SessionSpec:
+        model = Next("parent", say(calls=[call("research", {"topic": "tea"})]), say("fine"))
+        return spec().but(model=model, tools=[research], on_repeat_unknown="allow")
+
+    noting = Noting()
+    async with open_supervisor(journal=noting) as supervisor:
+        session = await supervisor.spawn(own(), "p")
+        await session.by("ann").ask("go")
+        await over(session)
+        await session.stop()
+    first = [record.session_id for record in noting.written].index("p.c3")
+    for count in range(first, len(noting.written) - 1):
+        journal = await cut(noting.written[:count])
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.resume("p", own())
+            assert [one.description for one in session.tasks()] in ([], ["about tea"])
+            await over(session)
+        child = await rebuilt(journal, "p.c3")
+        prompts = [event for event in await events_of(journal, "p.c3") if isinstance(event, PromptReceived)]
+        assert [prompt.text for prompt in prompts] == ["Find out about tea."], count
+        assert child.history[0].text == "Find out about tea.", count

@@ -11,9 +11,10 @@ from agentrail.core.machine.tool_results import call_timer, find, has_its_tool, 
 from agentrail.core.machine.tool_runs import closed_late, take_answer
 from agentrail.core.vocabulary.effects import ResumeSubagents
 from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
-from agentrail.core.vocabulary.state import Phase, Subagent
-from agentrail.core.vocabulary.tool_calls import CallStatus
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import CallStatus, Subagent
 from agentrail.values.events.envelope import Event
+from agentrail.values.events.life import PromptReceived
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
 from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart
 from agentrail.values.tools import Err, result_text
@@ -26,7 +27,17 @@ def on_started(w: StepDraft, started: SubagentStarted) -> None:
     """Record and report a sub-agent that has started; stop it at once if the session is stopping."""
     s = w.s
     child, call_id, agent, said = started.child, started.call_id, started.agent, started.description
-    s.subagents = (*s.subagents, Subagent(child, call_id, agent, started.background, peers=started.peers))
+    new = Subagent(
+        child,
+        call_id,
+        agent,
+        started.background,
+        peers=started.peers,
+        description=said,
+        prompt=started.prompt,
+        asked_by=started.asked_by,
+    )
+    s.subagents = (*s.subagents, new)
     w.emit(SubagentStart(call_id, child, said, agent, started.background, started.peers))
     if s.stopping is not None:
         stop_subagents(w)
@@ -41,6 +52,8 @@ def on_reported(w: StepDraft, reported: SubagentReported) -> None:
     if reported.used != found.used:
         w.count(reported.used.minus(found.used))
     told = found.but(heard=reported.heard, used=reported.used)
+    if told.prompt and any(isinstance(event, PromptReceived) for event in reported.events):
+        told = told.but(prompt="", asked_by=())
     if told != found:
         _put(w, told)
     if reported.waits and not found.waits:

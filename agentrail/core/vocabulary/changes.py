@@ -19,7 +19,6 @@ from agentrail.core.vocabulary.state import (
     Prompt,
     Setup,
     Steering,
-    Subagent,
     Suspension,
     Turn,
 )
@@ -30,6 +29,7 @@ from agentrail.core.vocabulary.tool_calls import (
     Hold,
     Question,
     Stray,
+    Subagent,
 )
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.ruling import Gathered, Place, Section

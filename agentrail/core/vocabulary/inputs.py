@@ -252,6 +252,10 @@ class SubagentStarted(Value, tag_field=TAG):
     """Whether the call returns at once instead of waiting for the sub-agent."""
     peers: tuple[str, ...] = ()
     """Session ids of the sub-agents with which it may exchange messages."""
+    prompt: str = ""
+    """The sub-agent's prompt, which it does not have yet."""
+    asked_by: tuple[str, ...] = ()
+    """Who has asked for the sub-agent's turn."""
 
 
 class SubagentReported(Value, tag_field=TAG):

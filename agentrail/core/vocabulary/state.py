@@ -11,7 +11,7 @@ from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.measure import Altered, Compaction, Measured, Request, Shown
 from agentrail.core.vocabulary.options import Options, Spare
-from agentrail.core.vocabulary.tool_calls import DONE, WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
+from agentrail.core.vocabulary.tool_calls import DONE, WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray, Subagent
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.judge import PluginRow
@@ -226,31 +226,6 @@ class Attached(Value):
     """Name of the source (an MCP server) that the tool came from; empty if none."""
     plugin: str = ""
     """Key of the plugin that brought the tool; empty if none."""
-
-
-class Subagent(Value):
-    """A sub-agent (child session) that has not ended."""
-
-    child: str
-    """Session id of the sub-agent."""
-    call_id: str
-    """Id of the call that started the sub-agent."""
-    agent: str
-    """Name of the sub-agent's kind in the session's list of agents."""
-    background: bool = False
-    """Whether the call returned at once instead of waiting for the sub-agent."""
-    heard: int = 0
-    """Sequence number of the sub-agent's last reported event."""
-    used: Usage = NOTHING_USED
-    """The part of the sub-agent's usage that this session has counted."""
-    waits: bool = False
-    """Whether the sub-agent can do nothing until a person decides something."""
-    left: int | None = None
-    """Milliseconds left of the call's time limit while that is stopped; `None` while the limit runs."""
-    rests: bool = False
-    """Whether the sub-agent does not run after a recovery, until the paused turn goes on."""
-    peers: tuple[str, ...] = ()
-    """Session ids of the sub-agents with which it may exchange messages."""
 
 
 NOBODY: Final = PluginRow((), ())

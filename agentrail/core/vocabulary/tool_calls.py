@@ -1,4 +1,4 @@
-"""Tool calls of a response: their state, from the model's request to the result of each."""
+"""Tool calls of a response: their state, from the model's request to the result of each, and their sub-agents."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.messages import ToolMessage
 from agentrail.values.tools import EffectClass, Err, Ok, ToolSpec
+from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Value
 
 
@@ -305,6 +306,37 @@ class Stray(Value):
     """Whether the call was reported as abandoned (cancelled, but still running after `tool_grace`)."""
     doubt: Doubt | None = None
     """For a call that was left running: the doubt to remember if the call is stopped later."""
+
+
+class Subagent(Value):
+    """A sub-agent (child session) that has not ended."""
+
+    child: str
+    """Session id of the sub-agent."""
+    call_id: str
+    """Id of the call that started the sub-agent."""
+    agent: str
+    """Name of the sub-agent's kind in the session's list of agents."""
+    background: bool = False
+    """Whether the call returned at once instead of waiting for the sub-agent."""
+    heard: int = 0
+    """Sequence number of the sub-agent's last reported event."""
+    used: Usage = NOTHING_USED
+    """The part of the sub-agent's usage that this session has counted."""
+    waits: bool = False
+    """Whether the sub-agent can do nothing until a person decides something."""
+    left: int | None = None
+    """Milliseconds left of the call's time limit while that is stopped; `None` while the limit runs."""
+    rests: bool = False
+    """Whether the sub-agent does not run after a recovery, until the paused turn goes on."""
+    peers: tuple[str, ...] = ()
+    """Session ids of the sub-agents with which it may exchange messages."""
+    description: str = ""
+    """The sub-agent's task, in a few words."""
+    prompt: str = ""
+    """The sub-agent's prompt; empty once it has reported that it has that."""
+    asked_by: tuple[str, ...] = ()
+    """Who has asked for the sub-agent's turn; empty once it has its prompt."""
 
 
 def touches_files(spec: ToolSpec | None) -> bool:

@@ -10,7 +10,8 @@ import trio
 
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
-from agentrail.core.vocabulary.state import Phase, State, Subagent
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.errors import AgentrailError, UnknownTask
 from agentrail.ports.agents import Task
 from agentrail.ports.handles.session_values import HeldCall
@@ -61,13 +62,24 @@ class Link:
         "_ref",
         "_used",
         "_waits",
+        "asked_by",
         "base",
         "beside",
+        "prompt",
         "task",
     )
 
-    def __init__(self, task: Task, post: Callable[[AnyInput], None], beside: Beside | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        post: Callable[[AnyInput], None],
+        beside: Beside | None = None,
+        prompt: str = "",
+        asked_by: tuple[str, ...] = (),
+    ) -> None:
         self.task = task
+        self.prompt = prompt
+        self.asked_by = asked_by
         self.beside = beside  # the sub-agents of the parent, until this one has ended
         self._post = post
         self._announced: Slot[None] = Slot()
@@ -108,7 +120,17 @@ class Link:
     def announce(self) -> None:
         """Post `SubagentStarted` to the parent."""
         task = self.task
-        self._post(SubagentStarted(task.child, task.call_id, task.agent, task.description, task.background, task.peers))
+        started = SubagentStarted(
+            task.child,
+            task.call_id,
+            task.agent,
+            task.description,
+            task.background,
+            task.peers,
+            self.prompt,
+            self.asked_by,
+        )
+        self._post(started)
         self._announced.settle(None)
 
     def _notice(self, event: Event) -> None:
@@ -313,21 +335,15 @@ class Run:
         "_ended",
         "_listens",
         "answer",
-        "asked_by",
         "comes_back",
         "has_form",
         "link",
-        "prompt",
         "scope",
         "task",
     )
 
-    def __init__(
-        self, task: Task, prompt: str, link: Link, asked_by: tuple[str, ...] = (), *, has_form: bool = False
-    ) -> None:
-        self.task = task
-        self.asked_by = asked_by
-        self.prompt = prompt
+    def __init__(self, link: Link, *, has_form: bool = False) -> None:
+        self.task = link.task
         self.has_form = has_form
         self.link = link
         self.answer: Ok | Err = err("it was stopped before it had an answer")

@@ -32,7 +32,6 @@ from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.task_runs import MAX_KEPT, TaskRuns, answered, introduced
 from agentrail.values.content import Text
-from agentrail.values.messages import AssistantMessage
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -143,18 +142,16 @@ class Family(TaskRuns):
     def resume(self, children: tuple[str, ...], state: State) -> None:
         """Start to resume the sub-agents that an earlier process ran; *state* is the parent's."""
         for known in state.subagents:
-            asked = asked_for(state, known.call_id)
             recipe = self._parent.code.agents.get(known.agent)
             if known.child not in children:
                 continue
-            if recipe is None or asked is None:
+            if recipe is None:
                 problem = err(f"there is no agent `{known.agent}` any more")
                 self._parent.mailbox.post(SubagentEnded(known.child, problem))
                 continue
-            description, prompt = asked
-            task = Task(known.child, known.agent, description, known.call_id, known.background, peers=known.peers)
-            link = Link(task, self._parent.mailbox.post, self)
-            run = Run(task, prompt, link, state.asked_by, has_form=recipe.has_form)
+            task = Task(known.child, known.agent, known.description, known.call_id, known.background, peers=known.peers)
+            link = Link(task, self._parent.mailbox.post, self, known.prompt, known.asked_by)
+            run = Run(link, has_form=recipe.has_form)
             run.link.back(known)
             run.link.base = state.usage.plus(state.elsewhere).minus(known.used)
             run.comes_back = True
@@ -207,8 +204,8 @@ class Family(TaskRuns):
         if problem is not None:
             return err(problem)
         parent = self._parent
-        link, has_form = Link(task, parent.mailbox.post, self), parent.code.agents[task.agent].has_form
-        return self._launch(Run(task, prompt, link, parent.state.asked_by, has_form=has_form))
+        link = Link(task, parent.mailbox.post, self, prompt, parent.state.asked_by)
+        return self._launch(Run(link, has_form=parent.code.agents[task.agent].has_form))
 
     def _launch(self, run: Run) -> Run:
         self._runs[run.task.child] = run
@@ -284,8 +281,8 @@ class Family(TaskRuns):
     async def _ask(self, session: Session, run: Run) -> Outcome:
         """Prompt a sub-agent, and return how the turn ended; it may wait for a person several times before."""
         slot: Slot[Answer] = Slot()
-        text = introduced(run.prompt, self.peers(run.task))
-        asked = letter(PromptSent((Text(text),), asked_by=run.asked_by), None, slot)
+        text = introduced(run.link.prompt, self.peers(run.task))
+        asked = letter(PromptSent((Text(text),), asked_by=run.link.asked_by), None, slot)
         asked.watch = run.link.expect
         await session.mailbox.post_user(asked)
         answer = await slot.wait()
@@ -316,12 +313,3 @@ class Family(TaskRuns):
         if self._of is not None:
             self._of.ties.notify()
         self._let_go()
-
-
-def asked_for(state: State, call_id: str) -> tuple[str, str] | None:
-    """Return what a call of the tool `task` asked for (description and prompt), from the conversation."""
-    for message in reversed(state.history):
-        for call in message.calls if isinstance(message, AssistantMessage) else ():
-            if call.call_id == call_id:
-                return str(call.args.get("description", "")), str(call.args.get("prompt", ""))
-    return None

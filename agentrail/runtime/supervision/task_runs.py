@@ -129,7 +129,7 @@ class TaskRuns:
         if setup is None or setup.path[:-1] != self._path:
             return None
         task = Task(child, "", "", setup.path[-1], background=True)
-        run = Run(task, "", Link(task, self._parent.mailbox.post))
+        run = Run(Link(task, self._parent.mailbox.post))
         _, outcome = await self._past(run)
         if outcome is None:
             return None

@@ -45,7 +45,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.state import Subagent
+from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.values.stream import ModelRequest
 from agentrail.values.usage import NOTHING_USED, Usage
 
