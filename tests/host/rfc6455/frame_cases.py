@@ -33,6 +33,8 @@ class Case:
     """The ids of the messages in *first*, which are answered."""
     pongs: Sequence[bytes] = ()
     """The content of the pongs that *first* asks for."""
+    breaks: bool = False
+    """Whether the client breaks a rule; otherwise it closes, and the server answers."""
 
 
 def good(section: str, name: str, *first: bytes, ids: Sequence[str] = (), pongs: Sequence[bytes] = ()) -> Case:
@@ -49,8 +51,13 @@ def bad(
     ids: Sequence[str] = (),
     pongs: Sequence[bytes] = (),
 ) -> Case:
-    """Return a case in which the server closes with *code*."""
-    return Case(section, name, last, code, first, ids, pongs)
+    """Return a case in which the client breaks a rule, and the server closes with *code*."""
+    return Case(section, name, last, code, first, ids, pongs, breaks=True)
+
+
+def left(section: str, name: str, code: int | None, *last: bytes) -> Case:
+    """Return a case in which the client closes, and the server answers with *code*."""
+    return Case(section, name, last, code)
 
 
 def message(name: str, length: int = 0) -> bytes:
@@ -191,22 +198,22 @@ OWN: Final = (3000, 3999, 4000, 4999)
 
 def closings() -> Iterator[Case]:
     """Yield cases of the close frame, its codes and its reason; a code that may be sent comes back."""
-    yield bad("5.5.1", "close without a code", None, close())
+    yield left("5.5.1", "close without a code", None, close())
     yield bad("5.5.1", "close of one byte", PROTOCOL, frame(Opcode.CLOSE, b"\x03"))
     for code in (*REGISTERED, *LATER, *OWN):
-        yield bad("7.4", f"close with {code}", code, close(code))
-        yield bad("7.4", f"close with {code} and a reason", code, close(code, "grüße".encode()))
+        yield left("7.4", f"close with {code}", code, close(code))
+        yield left("7.4", f"close with {code} and a reason", code, close(code, "grüße".encode()))
     for code in UNSENDABLE:
         yield bad("7.4", f"close with {code}, which may not be sent", PROTOCOL, close(code))
         yield bad("7.4", f"close with {code} and a reason", PROTOCOL, close(code, b"why"))
-    yield bad("5.5.1", "reason of 123 bytes", NORMAL, close(NORMAL, b"r" * 123))
+    yield left("5.5.1", "reason of 123 bytes", NORMAL, close(NORMAL, b"r" * 123))
     for name, ill in (("not UTF-8", b"\xff"), ("cut", b"gr\xc3"), ("a surrogate", b"\xed\xa0\x80")):
         yield bad("5.5.1", f"reason that is {name}", NOT_UTF8, close(NORMAL, ill))
     bye = close(NORMAL)
-    yield bad("5.5.1", "message after the close", NORMAL, bye + text(message("a")))
-    yield bad("5.5.1", "ping after the close", NORMAL, bye + ping(b"a"))
-    yield bad("5.5.1", "wrong frame after the close", NORMAL, bye + frame(Opcode.TEXT, b"", mask=None))
-    yield bad("5.5.1", "two closes", NORMAL, bye + close(1001))
+    yield left("5.5.1", "message after the close", NORMAL, bye + text(message("a")))
+    yield left("5.5.1", "ping after the close", NORMAL, bye + ping(b"a"))
+    yield left("5.5.1", "wrong frame after the close", NORMAL, bye + frame(Opcode.TEXT, b"", mask=None))
+    yield left("5.5.1", "two closes", NORMAL, bye + close(1001))
 
 
 WELL: Final = {
