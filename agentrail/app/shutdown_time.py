@@ -1,16 +1,21 @@
-"""How long closing a supervisor may take: its `stop_within`, or the rest of the time if the whole program is ending."""
+"""Closing a supervisor, within its `stop_within`, or the rest of the time if the whole program is ending."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from agentrail.errors import WrongType
+from agentrail.errors import SupervisorStuck, WrongType
 from agentrail.values.foreign import seconds, shown
+
+if TYPE_CHECKING:
+    from agentrail.runtime.supervision.root_nursery import Roof
+    from agentrail.runtime.supervision.sessions import Sessions
 
 LAST: Final = 1.0
 """The most seconds from cancelling tasks that have not ended in time to reporting them as stuck."""
@@ -70,6 +75,20 @@ def ending() -> ShutdownTime:
 def last_of(within: float | None) -> float:
     """Return how many of the *within* seconds are reserved for tasks to end after their cancellation."""
     return LAST if within is None else min(LAST, within * SHARE)
+
+
+async def leave(roof: Roof, sessions: Sessions | None, within: float | None) -> SupervisorStuck | None:
+    """Stop all children and wait for them; return an error that names the stuck ones if *within* is exceeded."""
+    began = trio.current_time()
+    end, cut = (None, None) if sessions is None else (sessions.close, sessions.cut_short)
+    with ending().patience(within) as patience:
+        ended = await roof.leave(patience, partial(ending().last, within), end, cut)
+    if sessions is not None:
+        sessions.left()
+    if ended:
+        return None
+    threads = {} if sessions is None else sessions.shared.threads.working
+    return SupervisorStuck(trio.current_time() - began, roof.left(threads))
 
 
 def check_time(argument: str, within: object) -> None:

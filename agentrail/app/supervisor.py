@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import trio
 
-from agentrail.app.shutdown_time import check_time, ending
+from agentrail.app.shutdown_time import check_time, leave
 from agentrail.app.spec import SessionSpec, Specs, check_spec
 from agentrail.errors import (
     NoTrioRun,
     SessionExists,
     SessionStored,
-    SupervisorStuck,
     UnknownChild,
     WrongType,
 )
 from agentrail.lazy import LazyModule
 from agentrail.reprs import in_brackets
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.opening import Opening
 from agentrail.runtime.shared.ids import new_id
-from agentrail.runtime.supervision.opening import Opening
 from agentrail.values.spelling import check_choice, check_text, checked
 
 if TYPE_CHECKING:
@@ -38,9 +37,8 @@ if TYPE_CHECKING:
     from agentrail.runtime import commands
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
     from agentrail.runtime.diagnosis.figures import Figures
-    from agentrail.runtime.supervision import forgetting, retention, root_nursery
+    from agentrail.runtime.supervision import forgetting, parking, retention, root_nursery
     from agentrail.runtime.supervision.children import Service
-    from agentrail.runtime.supervision.root_nursery import Roof
     from agentrail.runtime.supervision.sessions import Sessions
     from agentrail.runtime.supervision.supervisor import SupervisorNode
     from agentrail.values.usage import Limit
@@ -50,6 +48,7 @@ else:  # imported at the first use, so that importing this module is quick
     commands = LazyModule("agentrail.runtime.commands")
     retention = LazyModule("agentrail.runtime.supervision.retention")
     forgetting = LazyModule("agentrail.runtime.supervision.forgetting")
+    parking = LazyModule("agentrail.runtime.supervision.parking")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
 
 
@@ -225,6 +224,15 @@ class Supervisor:
         numbers = commands.counted("first", first), None if last is None else commands.counted("last", last)
         return await forgetting.redact_stored(self._sessions, id, *numbers, by)
 
+    async def drain(self, within: float | None) -> None:
+        """Park all sessions within *within* seconds, and start no more: the journal brings them back elsewhere.
+
+        Each is parked as soon as no call of it runs that cannot be repeated, as is a response that still comes: it is
+        asked for again. Calls that *within* cuts short are named in the log. No-op without a journal.
+        """
+        check_time("within", within)
+        await parking.park_all(self._sessions, math.inf if within is None else within)
+
     async def start_service(
         self,
         service: Service,
@@ -372,7 +380,7 @@ async def _open(
                     nursery.start_soon(retention.retain, sessions, retain)
                 yield Supervisor(sessions, sessions.root, specs)
             finally:
-                stuck = await _left(roof, sessions, stop_within)  # noqa: ASYNC102 - `_left` bounds its own time
+                stuck = await leave(roof, sessions, stop_within)  # noqa: ASYNC102 - it bounds its own time
     except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below, together with errors of the closing
         problems.append(error)
     problems += [error for error in (roof.error, stuck) if error is not None]
@@ -382,17 +390,3 @@ async def _open(
         raise BaseExceptionGroup(SEVERAL, problems)
     if problems:
         raise problems[0]
-
-
-async def _left(roof: Roof, sessions: Sessions | None, within: float | None) -> SupervisorStuck | None:
-    """Stop all children and wait for them; return an error that names the stuck ones if *within* is exceeded."""
-    began = trio.current_time()
-    end, cut = (None, None) if sessions is None else (sessions.close, sessions.cut_short)
-    with ending().patience(within) as patience:
-        ended = await roof.leave(patience, partial(ending().last, within), end, cut)
-    if sessions is not None:
-        sessions.left()
-    if ended:
-        return None
-    threads = {} if sessions is None else sessions.shared.threads.working
-    return SupervisorStuck(trio.current_time() - began, roof.left(threads))

@@ -29,6 +29,7 @@ from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import Watchdog
 from agentrail.runtime.inbox.dozing import Idlers
+from agentrail.runtime.inbox.draining import Draining
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
@@ -78,6 +79,7 @@ class SharedServices:
         "clock",
         "collector",
         "complain",
+        "draining",
         "figures",
         "forget",
         "fork",
@@ -133,6 +135,7 @@ class SharedServices:
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)
         self.figures: Figures | None = None  # there once they are asked for
+        self.draining: Draining | None = None  # there once sessions are to be parked
 
 
 class SharedSurroundings(ToolSurroundings):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER
@@ -15,9 +16,10 @@ from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, give_up
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
-from agentrail.core.vocabulary.state import Attached, Due, Phase, PluginChange, Suspension
+from agentrail.core.vocabulary.state import Attached, Due, Phase, PluginChange, State, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, can_be_probed
 from agentrail.errors import PluginMismatch
+from agentrail.hooks.actions import RunTool
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.ruling import START, Gathered, Verdict
 from agentrail.values.events.context import CompactEnd
@@ -236,8 +238,7 @@ def _settle_call(w: StepDraft, call: Call, *, pause: bool) -> None:
         else:
             again(w, call)
         return
-    effect = EffectClass.UNSAFE if call.spec is None else call.spec.effect
-    if effect in CAN_RUN_AGAIN and call.attempt < MAX_RUNS:
+    if runs_again(call):
         w.clear_timer(call_timer(call.call_id))
         put(w, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
     elif can_be_probed(call.spec) and has_its_tool(w, call):
@@ -246,6 +247,43 @@ def _settle_call(w: StepDraft, call: Call, *, pause: bool) -> None:
         w.next("probe", call.call_id)
     else:
         give_up(w, call)
+
+
+def runs_again(call: Call) -> bool:
+    """Whether a call that the end of the process interrupts is made again."""
+    effect = EffectClass.UNSAFE if call.spec is None else call.spec.effect
+    return effect in CAN_RUN_AGAIN and call.attempt < MAX_RUNS
+
+
+class RiskyCall(NamedTuple):
+    """A running call that is not made again after the end of the process."""
+
+    tool: str
+    """Name of the tool."""
+    call_id: str
+    """Id of the call, or of the plugin's request that runs the tool."""
+
+
+def risky_calls(state: State) -> tuple[RiskyCall, ...]:
+    """Return the running calls whose outcome may stay unknown if the process ends now.
+
+    A call that only waits for its sub-agent is none of them: it finds the sub-agent again. A `checkable` call is one,
+    because its probe may not know what became of it.
+    """
+    calls = () if state.batch is None else state.batch.calls.among(CallStatus.RUNNING)
+    found = [RiskyCall(call.name, call.call_id) for call in calls if not (runs_again(call) or _has_subagent(call))]
+    found += [RiskyCall(stray.name, stray.call_id) for stray in state.lingering if not stray.reported]
+    for waiting in state.suspended:
+        request = waiting.pause.request
+        if isinstance(request, RunTool) and waiting.started_at is not None:
+            attached = state.tools.get(request.name)
+            if attached is None or attached.spec.effect not in CAN_RUN_AGAIN:
+                found.append(RiskyCall(request.name, waiting.ask_id))
+    return tuple(found)
+
+
+def _has_subagent(call: Call) -> bool:
+    return call.spec is not None and "agents" in call.spec.requires
 
 
 def _pause(w: StepDraft) -> None:

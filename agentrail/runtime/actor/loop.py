@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agentrail.core.machine.actor_notes import can_sleep
+from agentrail.core.machine.recovery import risky_calls
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary import inputs
 from agentrail.core.vocabulary.commands import Accepted, Answer, ChangeToolsSent, Refused
@@ -111,11 +112,18 @@ class Session(Parts):
         self._touched = self.shared.clock.now_ms()
         self._look_after()
         while self.state.phase is not ENDED:
+            if self.shared.draining is not None and self._has_nothing_to_lose():
+                self.performer.stop_now(self.state, "none")  # a response is asked for again in the next process
+                await self.shared.draining.wait_parked(self.session_id)
             await self._take(await self.mailbox.receive())
             if self.state.asleep:
                 if self.mailbox.is_empty and await self._fall_asleep():
                     return
                 await self._take(Letter(inputs.SessionWoke()))
+
+    def _has_nothing_to_lose(self) -> bool:
+        """Whether all work under way is taken up again if the session is parked now, and no abort or stop waits."""
+        return not (self.state.opening or self.mailbox.control or risky_calls(self.state))
 
     async def _take(self, letter: Letter) -> None:
         """Handle one letter; until that is done, it is kept as the letter in hand, for a crash on the way."""

@@ -20,6 +20,7 @@ from agentrail.errors import (
     SessionExists,
     SessionNotAlive,
     SessionStored,
+    SupervisorClosed,
     UnknownSession,
 )
 from agentrail.ports.failpoints import reach
@@ -97,7 +98,7 @@ class Sessions:
     ) -> SessionHandle:
         """Start a session under the supervisor *node*; if that fails, remove all of it and raise the reason."""
         session_id = state.session_id
-        with self._taking(node, session_id):
+        with self._taking(node, session_id, above):
             claiming = partial(self._claim, node, session_id, take_over=above is not None)
             claim = await self._reading(session_id, claiming)
             if code.section_files is not None:
@@ -171,7 +172,7 @@ class Sessions:
         here = await self.arrived(session_id)
         if here is not None and above is None:
             return here
-        with self._taking(node, session_id):
+        with self._taking(node, session_id, above):
             take = take_over or above is not None
             back = partial(brought_back, self.shared, session_id, find_code, take_over=take)
             session, returned = await self._reading(session_id, back)
@@ -189,8 +190,7 @@ class Sessions:
         self, node: SupervisorNode, session: Session, returned: AnyInput, restart: str
     ) -> SessionHandle:
         """Run a rebuilt session under *node*; if its code does not fit, the journal is not changed."""
-        slot: Slot[Answer] = Slot()
-        session.mailbox.post_control(Letter(returned, slot=slot))
+        session.mailbox.post_control(Letter(returned, slot=(slot := Slot[Answer]())))
         handle, child = self._adopted(node, session, restart)
         try:
             answer = await slot.wait()
@@ -212,9 +212,11 @@ class Sessions:
         raise answer.error
 
     @contextmanager
-    def _taking(self, node: SupervisorNode, session_id: str) -> Generator[None]:
+    def _taking(self, node: SupervisorNode, session_id: str, above: Link | None = None) -> Generator[None]:
         """Reserve a session id while the session starts, so that no other caller starts one under it."""
         node.check_open(session_id)
+        if self.shared.draining is not None and above is None:
+            raise SupervisorClosed(session_id)
         if not follows_grammar(session_id):
             raise BadId(session_id)
         if session_id in self.starting or session_id in self.tree.sessions:

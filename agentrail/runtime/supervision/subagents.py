@@ -177,15 +177,20 @@ class Family(TaskRuns):
         if self._closed and not self._runs:
             self._of = None
 
+    @property
+    def children(self) -> tuple[Child, ...]:
+        """The sub-agents as children of their supervisor."""
+        return tuple(self._node.children.values())
+
     def views(self) -> tuple[ChildView, ...]:
         """Return the sub-agents' entries in `tree()`."""
-        return tuple(child.view() for child in self._node.children.values())
+        return tuple(child.view() for child in self.children)
 
     def _session(self, child: str) -> Session | None:
         return session_of(self._node.tree.sessions.get(child))
 
     def _sessions(self) -> tuple[Session, ...]:
-        found = map(session_of, self._node.children.values())
+        found = map(session_of, self.children)
         return tuple(session for session in found if session is not None)
 
     # One run
@@ -293,7 +298,8 @@ class Family(TaskRuns):
     def _goes_on(self) -> bool:
         """Whether the parent can come back with its sub-agents: parked in its journal, or under another supervisor."""
         tree, gone = self._node.tree, self._parent.gone
-        return (tree.closing and tree.parks) or (gone is not None and isinstance(gone.error, Fenced))
+        parks = tree.parks and (tree.closing or self._shared.draining is not None)
+        return parks or (gone is not None and isinstance(gone.error, Fenced))
 
     async def _see_off(self, run: Run) -> None:
         child: Child | None = self._node.children.get(run.task.child)

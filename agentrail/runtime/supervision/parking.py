@@ -1,0 +1,109 @@
+"""Parking all sessions of a supervisor, each as soon as no call of it runs that cannot be repeated."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+
+import trio
+
+from agentrail.core.machine.recovery import risky_calls
+from agentrail.core.vocabulary.commands import TraceSent
+from agentrail.errors import MailboxFull
+from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.inbox.draining import Draining
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.supervision.children import Child, session_of
+from agentrail.runtime.supervision.sessions import Sessions
+from agentrail.runtime.supervision.subagents import Family
+from agentrail.runtime.supervision.supervisor import SupervisorNode
+
+log = logging.getLogger("agentrail.supervisor")
+
+
+async def park_all(sessions: Sessions, within: float) -> None:
+    """Park all sessions within *within* seconds, and start no more; name the calls in the log that are cut short.
+
+    A session with sub-agents is parked with them, as soon as none of them has such a call. No-op without a journal,
+    which could bring nothing back.
+    """
+    shared = sessions.shared
+    if not sessions.tree.parks:
+        return
+    until = trio.current_time() + within
+    draining = shared.draining = shared.draining or Draining()
+    for child in sessions.tree.sessions.values():
+        _wake(child)
+    seen: set[str] = set()
+    async with trio.open_nursery() as nursery:  # noqa: TID251 - one task for each session, with a deadline
+        while True:
+            for node, child in _roots(sessions.root):
+                if child.key not in seen:
+                    seen.add(child.key)
+                    nursery.start_soon(_park, node, child, draining, until)
+            starting = next(iter(sessions.starting.values()), None)
+            if starting is None or trio.current_time() >= until:
+                break
+            with trio.move_on_at(until):
+                await starting.wait()
+
+
+def _roots(node: SupervisorNode) -> Iterator[tuple[SupervisorNode, Child]]:
+    """Yield the sessions under *node*, without sub-agents, each with its supervisor, the youngest first."""
+    for child in reversed(tuple(node.children.values())):
+        if isinstance(child.body, SupervisorNode):
+            yield from _roots(child.body)
+        elif session_of(child) is not None:
+            yield node, child
+
+
+def _wake(child: Child) -> None:
+    """Have the actor of a session look whether it can be parked; also of one that a program has suspended."""
+    session = session_of(child)
+    if session is not None and child.lives():
+        session.mailbox.resume()
+        with suppress(MailboxFull):  # then it has letters that wake it
+            session.mailbox.post_control(Letter(TraceSent()))
+
+
+async def _park(node: SupervisorNode, child: Child, draining: Draining, until: float) -> None:
+    """Park a session with its sub-agents as soon as they are quiet, or at *until*."""
+    with trio.move_on_at(until):
+        waited: set[str] = set()
+        while busy := [each.key for each in _family(child) if each.key not in waited and _is_busy(each)]:
+            await draining.wait_quiet(busy[0])
+            waited.add(busy[0])
+    family = [session for each in _family(child) if (session := session_of(each)) is not None]
+    for session in family:
+        if not draining.knows_quiet(session.session_id):
+            _tell(session)
+    await node.park(child)
+    for session in family:  # sub-agents follow their parent
+        await session.wait_down()
+
+
+def _family(child: Child) -> Iterator[Child]:
+    """Yield a session and its sub-agents, at any depth."""
+    yield child
+    session = session_of(child)
+    subagents = None if session is None else session.bonds.subagents
+    if isinstance(subagents, Family):
+        for below in subagents.children:
+            yield from _family(below)
+
+
+def _is_busy(child: Child) -> bool:
+    """Whether the actor of a session has to be waited for: not if it waits itself, for its restart after a crash."""
+    session = session_of(child)
+    return child.lives() and session is not None and (child.state != "waiting" or bool(risky_calls(session.state)))
+
+
+def _tell(session: Session) -> None:
+    for call in risky_calls(session.state):
+        log.warning(
+            "session %s is parked while its call %s of `%s` runs, which cannot be repeated: nobody knows its outcome",
+            session.session_id,
+            call.call_id,
+            call.tool,
+        )
