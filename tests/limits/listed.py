@@ -143,7 +143,6 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "plugins.budget.BudgetGuard.max_turn_calls": (None, ("calls_of_a_guarded_turn",)),
     "plugins.budget.BudgetGuard.max_turn_rounds": (None, ("rounds_of_a_guarded_turn",)),
     "plugins.budget.BudgetGuard.max_turn_tokens": (None, ("tokens_of_a_guarded_turn",)),
-    "plugins.guards.output_filter.LONGEST_PATTERN": (10_000, ("characters_that_are_held_for_a_pattern",)),
     "plugins.guards.output_filter._search(maxsize)": (64, ("filters_that_are_kept",)),
     "plugins.guards.permission_rules.LONGEST": (200, ("characters_of_a_rule",)),
     "plugins.guards.permission_rules.LONGEST_PATH": (4096, ("characters_of_a_path_that_is_allowed",)),

@@ -6,11 +6,18 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail.plugins.guards.linear_patterns import MAX_PATTERN, MOST_REPEATED, MOST_STEPS, flaw_of, width_of
-from agentrail.plugins.guards.pii_patterns import PII_KINDS, PII_PATTERNS, SECRET_KINDS, has_luhn, taken_out
+from agentrail.plugins.guards.pii_patterns import (
+    PII_KINDS,
+    PII_PATTERNS,
+    SECRET_KINDS,
+    has_luhn,
+    patterns_of,
+    taken_out,
+)
 from tests.plugins.pii_lines import LINES, PiiLine
 
 
@@ -33,10 +40,11 @@ def test_the_corpus_is_large_and_has_both_for_each_kind() -> None:
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.spans], ids=lambda line: line.text[:30])
 def test_nothing_of_what_is_found_is_left(line: PiiLine) -> None:
-    left = taken_out(line.text, [line.kind], "[x]")
+    patterns = patterns_of([line.kind])
+    left = taken_out(line.text, patterns, "[x]")
     assert not any(line.text[begin:end] in left for begin, end in line.spans if line.kind != "url_password")
     assert left.count("[x]") == len(line.spans)
-    assert taken_out(left, [line.kind], "[x]") == left
+    assert taken_out(left, patterns, "[x]") == left
 
 
 PIECES = (
@@ -160,3 +168,22 @@ def test_a_pattern_takes_so_many_steps_repeats_a_group_so_often_and_has_so_many_
         None,
         "has more than 4,096 characters",
     ]
+
+
+PARTS = st.recursive(
+    st.sampled_from(["a", r"\d", "[^x]", ".", r"(?<=ab)", r"\b", "ab{1,1999}", "x{2000}", "c{3,}+"]),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map(lambda ways: f"(?:{'|'.join(ways)})"),
+        st.builds("(?:{}){{{},{}}}{}".format, inner, st.just(1), st.integers(1, 100), st.sampled_from(["", "?", "+"])),
+    ),
+    max_leaves=6,
+)
+
+
+@given(PARTS)
+@settings(max_examples=200)
+def test_a_pattern_that_is_accepted_is_no_wider_than_the_steps_that_it_may_take(pattern: str) -> None:
+    """So all of its match is held while a response is streamed, and a session holds no more than that."""
+    if flaw_of(pattern) is None:
+        assert (width_of(pattern) or 0) <= MOST_STEPS

@@ -17,7 +17,15 @@ from agentrail.hooks.contract import LONGEST_SCREENED
 from agentrail.hooks.moments import AfterResponse
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.guards.linear_patterns import flaw_of, width_of
-from agentrail.plugins.guards.pii_patterns import PII_PATTERNS, SECRET_KINDS, Span, replaced, taken_out
+from agentrail.plugins.guards.pii_patterns import (
+    PII_PATTERNS,
+    SECRET_KINDS,
+    PiiPattern,
+    Span,
+    patterns_of,
+    replaced,
+    taken_out,
+)
 from agentrail.plugins.options import are_texts, as_set, as_tuple
 from agentrail.values.content import text_of
 
@@ -26,8 +34,6 @@ LONGEST_KIND: Final = 320
 """The most characters of personal data or of a secret that does not look like one from its beginning on."""
 MOST_KEYWORDS: Final = 500
 """The most keywords."""
-LONGEST_PATTERN: Final = 10_000
-"""The most characters that a pattern may take out as one and that are held for it while a response is streamed."""
 LONGEST_MARK: Final = 200
 """The most characters of the replacement."""
 
@@ -104,7 +110,7 @@ class OutputFilter(Plugin[None]):
     @property
     def longest_screened(self) -> int:
         """The most characters that are taken out as one; so many are held back while a response is streamed."""
-        return _search(self.patterns, self.keywords, bool(self.kinds)).longest
+        return _search(self.patterns, self.keywords, self.kinds).longest
 
     def screen(self, text: str) -> str:
         """Return *text* with the replacement in place of what is looked for."""
@@ -121,30 +127,33 @@ class OutputFilter(Plugin[None]):
         return Continue() if found == text else ReplaceResponse(found)
 
     def _without(self, text: str) -> str:
-        text = taken_out(text, self.kinds, self.replacement)
-        for pattern in _search(self.patterns, self.keywords, bool(self.kinds)).patterns:
+        search = _search(self.patterns, self.keywords, self.kinds)
+        text = taken_out(text, search.kinds, self.replacement)
+        for pattern in search.patterns:
             text = replaced(text, _spans(pattern, text), self.replacement)
         return text
 
 
 @frozen
 class _CompiledFilter:
-    """What patterns and keywords are compiled to."""
+    """What the options are compiled to."""
 
+    kinds: tuple[PiiPattern, ...]
     patterns: tuple[re.Pattern[str], ...]
     longest: int
 
 
 @lru_cache(maxsize=64)
-def _search(patterns: tuple[str, ...], keywords: tuple[str, ...], kinds: bool) -> _CompiledFilter:
+def _search(patterns: tuple[str, ...], keywords: tuple[str, ...], kinds: frozenset[str]) -> _CompiledFilter:
     compiled = [re.compile(pattern) for pattern in patterns]
     edged = [word for word in keywords if _has_edges(word[0])]
     for begins, words in ((r"(?<!\w)", edged), ("", [word for word in keywords if word not in edged])):
         if words:
             ways = "|".join(map(_word, sorted(words, key=len, reverse=True)))
             compiled.append(re.compile(f"{begins}(?:{ways})", re.IGNORECASE))
-    widths = [min(width_of(pattern) or 0, LONGEST_PATTERN) for pattern in patterns]
-    return _CompiledFilter(tuple(compiled), max(LONGEST_SCREENED, LONGEST_KIND if kinds else 0, *widths))
+    widths = [width_of(pattern) or 0 for pattern in patterns]
+    longest = max(LONGEST_SCREENED, LONGEST_KIND if kinds else 0, *widths)
+    return _CompiledFilter(patterns_of(kinds), tuple(compiled), longest)
 
 
 def _word(keyword: str) -> str:

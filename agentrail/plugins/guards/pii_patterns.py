@@ -7,7 +7,7 @@ bound is the last part of its pattern, so that it never has to be tried again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -33,11 +33,6 @@ class PiiPattern(Value, gc=True):
 
     def spans(self, text: str) -> Iterator[Span]:
         """Yield where *text* has something of the kind, in order."""
-        for hint in self.hints:  # a plain loop, as most texts have nothing and are done here
-            if hint in text:
-                break
-        else:
-            return
         end = 0
         for match in self.pattern.finditer(text):
             span = self.measure(text, match) if match.start() >= end else None
@@ -354,11 +349,18 @@ PII_KINDS: Final = frozenset(PII_PATTERNS) - SECRET_KINDS
 """The kinds that are personal data."""
 
 
-def taken_out(text: str, kinds: Iterable[str], replacement: str) -> str:
-    """Return *text* with each thing of one of *kinds* replaced."""
-    for kind, pattern in PII_PATTERNS.items():
-        if kind in kinds:
-            text = replaced(text, pattern.spans(text), replacement)
+def patterns_of(kinds: Collection[str]) -> tuple[PiiPattern, ...]:
+    """Return how *kinds* are found, in the order in which texts are searched for them."""
+    return tuple(pattern for kind, pattern in PII_PATTERNS.items() if kind in kinds)
+
+
+def taken_out(text: str, patterns: Iterable[PiiPattern], replacement: str) -> str:
+    """Return *text* with each thing of one of the kinds that *patterns* find replaced."""
+    for pattern in patterns:
+        for hint in pattern.hints:  # a plain loop, as most texts have nothing and are done here
+            if hint in text:
+                text = replaced(text, pattern.spans(text), replacement)
+                break
     return text
 
 
