@@ -76,5 +76,7 @@ def pairs_of(sections: Sequence[Section]) -> Pairs:
 
 def memory_of(sections: Sequence[Section]) -> JsonObject:
     """Return the texts of the sections of the layer `memory`, by key."""
-    found = {section.key: section.text for section in sections if section.layer == MEMORY} if sections else None
+    if not sections:
+        return EMPTY
+    found = {section.key: section.text for section in sections if section.layer == MEMORY}
     return freeze_object(found) if found else EMPTY

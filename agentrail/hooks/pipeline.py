@@ -33,7 +33,18 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Consent
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX
-from agentrail.hooks.ruling import START, Gathered, Pause, Place, PluginAnswer, Ruling, Switch, Verdict
+from agentrail.hooks.ruling import (
+    NOTHING_GATHERED,
+    START,
+    UNRULED,
+    Gathered,
+    Pause,
+    Place,
+    PluginAnswer,
+    Ruling,
+    Switch,
+    Verdict,
+)
 from agentrail.hooks.wellformed import answer_of, is_reportable, why_malformed
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
@@ -107,7 +118,7 @@ class Pipeline:
         has_price: PriceCheck,
     ) -> None:
         self.given = hook
-        self.hook = gathered.shown_in(hook)
+        self.hook = hook if gathered is NOTHING_GATHERED else gathered.shown_in(hook)
         self.ctx = ctx
         self.consent = consent
         self.storable = storable
@@ -131,18 +142,23 @@ class Pipeline:
             if stopped is not None and stopped.verdict is not Verdict.SKIP:
                 return stopped
             if not self._must_ask_again(entries):
-                return stopped or self.ruling(Verdict.PASS)
+                return stopped or self._passed()
             place = START
         self.final = True
         guards = tuple(entry for entry in entries if entry.seat.critical and entry.place < self.gathered.replaced_at)
-        return self._ask(guards, place) or self.ruling(Verdict.PASS)
+        return self._ask(guards, place) or self._passed()
+
+    def _passed(self) -> Ruling:
+        """Return the ruling of a run that no plugin has ended; most often none has said anything."""
+        is_told = self.gathered is not NOTHING_GATHERED or self.changed or self.errors or self.answers
+        return self.ruling(Verdict.PASS) if is_told else UNRULED[self.hook.moment]
 
     def _must_ask_again(self, entries: tuple[PluginEntry, ...]) -> bool:
         behind = self.gathered.replaced_at
         return behind >= 0 and any(entry.seat.critical and entry.place < behind for entry in entries)
 
     def _ask(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling | None:
-        first, changes = place.seat, place.asked is not None or isinstance(self.hook, BeforeTool)
+        first, changes = place.seat, place.asked is not None or self._is_judged_before
         for entry in entries:
             at = entry.place
             if at < first:
@@ -163,6 +179,13 @@ class Pipeline:
             if stopped is not None:
                 return stopped
         return None
+
+    @property
+    def _is_judged_before(self) -> bool:
+        """Whether the hook is of a call that a person has approved, or that critical plugins are asked about again."""
+        hook = self.hook
+        is_judged = self.final or self.consent.approved is not None
+        return isinstance(hook, BeforeTool) and (is_judged or hook.approved or hook.final)
 
     def _shown(self, entry: PluginEntry, place: Place) -> Hook:
         """Return the hook as the plugin of *entry* sees it."""

@@ -244,6 +244,8 @@ class BudgetGuard(Plugin[Spent]):
 
     def _is_over_time(self, state: Spent) -> str | None:
         """Return the name and value of a limit of seconds that is used up; `None` if none is."""
+        if not self._is_timed:
+            return None
         over = [f"{name}={limit}" for name, limit, spent in self._times(state) if limit is not None and spent >= limit]
         return over[0] if over else None
 
@@ -259,6 +261,8 @@ class BudgetGuard(Plugin[Spent]):
 
     def _tokens_with(self, messages: Sequence[Message], ctx: Context) -> list[tuple[str, float | None, float]]:
         """Return the limits of tokens, and the tokens that will be used after a request that reads *messages*."""
+        if self.max_tokens is None and self.max_turn_tokens is None:
+            return []
         reserved = total_size(messages) // CHARS_PER_TOKEN
         used, turn = self._used(ctx)
         return [

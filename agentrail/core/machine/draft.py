@@ -308,6 +308,9 @@ class StepDraft:
     def _budget_left(self) -> float | None:
         """Return the money left under the tightest limit of the plugins; `None` if none has one or cost is unknown."""
         s = self.s
-        limits = [seat.money_limit for seat in s.seats if seat.money_limit is not None]
-        left = [limit.left(s.usage, s.elsewhere) for limit in limits]
-        return min((one for one in left if one is not None), default=None)
+        least: float | None = None
+        for seat in s.seats:  # a plain loop, as this is asked for at each hook, and few plugins have a limit
+            if seat.money_limit is not None:
+                left = seat.money_limit.left(s.usage, s.elsewhere)
+                least = left if least is None or (left is not None and left < least) else least
+        return least
