@@ -8,9 +8,12 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
+from functools import cache
 from itertools import groupby
 from operator import is_
-from typing import TypeVar, cast
+from types import NoneType
+from typing import Final, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from msgspec.structs import replace
@@ -26,9 +29,13 @@ from agentrail.runtime.work.screens import screens_of
 from agentrail.values.content import File, Image, Said, Text, Thinking
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import FrozenObject, Json
+from agentrail.values.stream import NOTHING_YET
 
 _Screen = Callable[[str], str]
 T = TypeVar("T")
+
+_PLAIN: Final = (str, bytes, int, float, NoneType, Enum)
+"""Classes whose values have no other value within."""
 
 
 def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
@@ -46,7 +53,9 @@ def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
         changed = _value(given.but(response=given.response.but(parts=parts)), screens.text)
     else:
         changed = _value(given, screens.text)
-    partial = _value(arrival.partial, screens.text)
+    partial = arrival.partial if arrival.partial is NOTHING_YET else _value(arrival.partial, screens.text)
+    if changed is given and partial is arrival.partial and not screens.broken:
+        return arrival
     return arrival.but(input=changed, partial=partial, broken=screens.broken)
 
 
@@ -76,20 +85,17 @@ def _value(value: T, screen: _Screen) -> T:
 
 
 def _screened(value: object, screen: _Screen) -> object:
-    match value:
-        case Image():
-            return value
-        case File():
-            return _file(value, screen)
-        case Thinking(text=text):
-            found = screen(text)
-            return value if found == text else Thinking(found)  # the signature is of the text, and of no other
-        case msgspec.Struct():
-            return _struct(value, screen)
-        case tuple():
-            return _items(cast("tuple[object, ...]", value), screen)
-        case _:
-            return value
+    if isinstance(value, tuple):
+        return _items(cast("tuple[object, ...]", value), screen)
+    if not isinstance(value, msgspec.Struct) or isinstance(value, Image):
+        return value
+    if isinstance(value, File):
+        return _file(value, screen)
+    if isinstance(value, Thinking):
+        text = value.text
+        found = screen(text)
+        return value if found == text else Thinking(found)  # the signature is of the text, and of no other
+    return _struct(value, screen)
 
 
 def _file(file: File, screen: _Screen) -> File:
@@ -105,20 +111,39 @@ def _file(file: File, screen: _Screen) -> File:
 
 
 def _struct(value: msgspec.Struct, screen: _Screen) -> msgspec.Struct:
-    texts = TEXTS.get(type(value).__name__, "").split()
     changed: dict[str, object] = {}
-    for field in value.__struct_fields__:
+    for field, is_text in _fields(type(value)):
         item: object = getattr(value, field)
-        found = _text(item, screen) if field in texts else _screened(item, screen)
+        found = _text(item, screen) if is_text else _screened(item, screen)
         if found is not item:
             changed[field] = found
     return replace(value, **changed) if changed else value
 
 
+@cache
+def _fields(cls: type[msgspec.Struct]) -> tuple[tuple[str, bool], ...]:
+    """Return the fields of *cls* that may have something to screen, and of each whether it is one of `TEXTS`."""
+    texts = TEXTS.get(cls.__name__, "").split()
+    may_hold = {each.name: each.name in texts or not _is_plain(each.type) for each in msgspec.structs.fields(cls)}
+    return tuple((name, name in texts) for name in cls.__struct_fields__ if may_hold[name])
+
+
+def _is_plain(hint: object) -> bool:
+    """Whether a value of this type has no value within that has a text of `TEXTS`."""
+    parts = get_args(hint)
+    if parts:
+        return get_origin(hint) is Literal or all(part is ... or _is_plain(part) for part in parts)
+    return isinstance(hint, type) and issubclass(hint, _PLAIN)
+
+
 def _items(items: tuple[object, ...], screen: _Screen) -> tuple[object, ...]:
     """Return *items* screened; texts that follow one another are screened as one, because they are read as one."""
-    if not any(type(item) is Text for item in items):
+    if not items:
+        return items
+    if Text not in map(type, items):
         return _same(items, [_screened(item, screen) for item in items])
+    if len(items) == 1:  # the usual case, for speed
+        return _same(items, _run(cast("tuple[Text, ...]", items), screen))
     found: list[object] = []
     for is_text, run in groupby(items, key=lambda item: type(item) is Text):
         there = list(run)
@@ -126,7 +151,7 @@ def _items(items: tuple[object, ...], screen: _Screen) -> tuple[object, ...]:
     return _same(items, found)
 
 
-def _run(texts: list[Text], screen: _Screen) -> Sequence[Text]:
+def _run(texts: Sequence[Text], screen: _Screen) -> Sequence[Text]:
     whole = "".join([part.text for part in texts])
     found = screen(whole)
     return texts if found == whole else [Text(found)]

@@ -165,7 +165,7 @@ class Stream(Work):
     def screen_by(self, screens: Screens | None) -> None:
         """Tell the response only as *screens* give it, if there are any; called before the request starts."""
         if screens is not None:
-            self._screens, self._held, self._plain = screens, HeldText(screens.text, screens.reach), False
+            self._screens, self._held = screens, HeldText(screens.text, screens.reach)
 
     def cut(self) -> None:
         """Cancel the request; nothing more of it is published."""
@@ -196,6 +196,9 @@ class Stream(Work):
                 meter.said = said
                 self.last = now = self._now()
                 self.waiting = False
+                if self._held is not None:
+                    self._hold(self._held, text, thinks=False)
+                    return
                 self._text.append(text)
                 if self._open:
                     self._bus.whisper(text, self._clock.ms(now))
@@ -245,9 +248,11 @@ class Stream(Work):
             self._thinks = thinks
             if thinks and not self._thinking:
                 self._say(ThinkingStart())
-        if not self._open:
+        if not self._began:
             self._begin()
-        self._let_go(*held.feed(piece))
+        received, told = held.feed(piece)
+        if received:
+            self._let_go(received, told)
 
     def _let_go(self, received: str, told: str) -> None:
         """Keep a piece as it was *received*, for the partial response, and publish it as it is *told*."""

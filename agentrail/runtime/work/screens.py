@@ -44,6 +44,8 @@ class Screens:
             screen = cast("Callable[[str], object]", entry.method)
             try:
                 found = screen(text)
+                if found is text:
+                    continue
                 problem = why_no_text(found)
             # A `screen` is sync, so no cancellation can be raised in it, and any exception is the plugin's own.
             except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
