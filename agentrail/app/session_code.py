@@ -287,7 +287,7 @@ async def built(specs: Specs, stored: State) -> SessionSpec:
     build = cast("Callable[..., object] | None", specs if callable(specs) else specs.get(setup.spec))
     if build is None:
         raise SpecMissing(stored.session_id, setup.spec)
-    wanted = SpecWanted(stored.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data)
+    wanted = SpecWanted(stored.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data, stored)
     spec = build() if _takes(build) else build(wanted)
     if isinstance(spec, Awaitable):
         spec = await cast("Awaitable[object]", spec)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, cast
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.core.system_prompt import MODES
 from agentrail.core.vocabulary.options import CHOICES, TIMES, Options
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadChoice, BadReturns, BadSpec, WrongType
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.implementing import why_unfit, why_unfit_call
@@ -384,6 +385,8 @@ class SpecWanted(Authored):
     """Owner of the session."""
     user_data: JsonObject
     """User data of the specification that it was spawned with."""
+    state: State
+    """The session's state, as its records have it."""
 
 
 Built: TypeAlias = SessionSpec | Awaitable[SessionSpec]

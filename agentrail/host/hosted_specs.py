@@ -8,6 +8,7 @@ import trio
 
 from agentrail.app.spec import SessionSpec, SpecWanted
 from agentrail.app.supervisor import Supervisor
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SpecMissing, UnknownAgent
 from agentrail.host.hosted_turns import Turns, no_request
 from agentrail.host.plugins.host_context import providers_of
@@ -67,10 +68,11 @@ class HostedSpecs:
             profile = await self._profiles.find(context)
         except UnknownAgent as gone:
             raise SpecMissing(wanted.session_id, wanted.name) from gone
-        spec = await self._spec_with_given(profile, context, wanted.session_id)
+        spec = await self._spec_with_given(profile, context, wanted.state)
         self._sandboxes[wanted.session_id] = spec.sandbox
         if wanted.session_id not in self._awaited:  # `_listen` may ask for it once more
             self._awaited.add(wanted.session_id)
+            self._turns.returning(wanted.session_id, wanted.state)
             self._nursery.start_soon(self._listen, wanted.session_id)
         return self._reaching(profile, spec)
 
@@ -81,14 +83,13 @@ class HostedSpecs:
             profile = await self._profiles.find(context)
         except UnknownAgent:
             return None
-        return self._reaching(profile, await self._spec_with_given(profile, context, origin))
+        stored = await self.supervisor.state(origin)
+        return self._reaching(profile, await self._spec_with_given(profile, context, stored))
 
-    async def _spec_with_given(self, profile: Profile, context: RequestContext, stored: str) -> SessionSpec:
-        """Return the specification of a session that goes on from what is *stored* under this id."""
+    async def _spec_with_given(self, profile: Profile, context: RequestContext, stored: State) -> SessionSpec:
+        """Return the specification of a session that goes on from what is *stored*."""
         spec = await self._profiles.spec_of(profile, context)
-        if profile.tools or profile.plugins:
-            spec = with_given(profile, spec, await self.supervisor.state(stored))
-        return spec
+        return with_given(profile, spec, stored) if profile.tools or profile.plugins else spec
 
     def started(self, session_id: str, spec: SessionSpec) -> None:
         """Note that a new session has this specification."""
@@ -118,6 +119,7 @@ class HostedSpecs:
                 self._turns.of(await self.supervisor.resume(session_id))
         finally:
             self._awaited.remove(session_id)
+            self._turns.returned(session_id)
         for found in failed:  # it did not come back after all
             if not isinstance(found, AgentrailError):
                 tell(log, found, "the session `%s` did not come back", session_id)

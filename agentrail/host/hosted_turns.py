@@ -10,7 +10,7 @@ from typing import Final, get_args
 
 import trio
 
-from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy
+from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, State
 from agentrail.errors import AgentrailError
 from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow
@@ -29,8 +29,8 @@ class SessionTurns:
 
     __slots__ = ("_changed", "_contexts", "_dropped", "_over", "_sending", "agent", "seen", "session")
 
-    def __init__(self, session: SessionHandle) -> None:
-        state = session.inspect()
+    def __init__(self, session: SessionHandle, state: State) -> None:
+        """Begin with what is open in *state*; what has ended since then, plugins hear of too."""
         self.session = session
         self.agent = state.setup.spec
         pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
@@ -133,6 +133,7 @@ class Turns:
         self._rows = rows
         self._nursery = nursery
         self._sessions: dict[str, SessionTurns] = {}
+        self._returning: dict[str, State] = {}
         self.when_gone: list[Callable[[str], None]] = []
         """Called with the id of each session that no longer runs."""
 
@@ -143,9 +144,18 @@ class Turns:
         """
         found = self._sessions.get(session.id)
         if found is None or found.session is not session:
-            found = self._sessions[session.id] = SessionTurns(session)
+            state = self._returning.pop(session.id, None) or session.inspect()
+            found = self._sessions[session.id] = SessionTurns(session, state)
             self._nursery.start_soon(self._listen, found)
         return found
+
+    def returning(self, session_id: str, state: State) -> None:
+        """Note the stored *state* of a session that comes back: its turn may be over when `of` is called first."""
+        self._returning[session_id] = state
+
+    def returned(self, session_id: str) -> None:
+        """Forget the stored state of a session that has come back, or did not after all."""
+        self._returning.pop(session_id, None)
 
     async def wait_rest(self) -> None:
         """Wait until no session has the turn that it has open now, except those whose turns wait for a person."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import httpx
 import trio
+import trio.testing
 
 from agentrail import SessionSpec, tool
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import Allow, BeforeToolCall, RequestContext
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
-from agentrail.testing import ScriptedModel, call, say
-from tests.host.hosted import open_desk
+from agentrail.ports.tool import Offer
+from agentrail.testing import ScriptedModel, call, say, stall
+from tests.host.hosted import open_desk, scripted
 
 
 @tool
@@ -71,3 +73,31 @@ async def test_plugins_hear_which_request_began_a_turn_that_ends_after_a_restart
     wanted = ("chat", "acme", "boss", "ann.trip", "desk", began.request_id)
     assert (seen(after.over[0]), [seen(one) for one in after.called]) == (wanted, [wanted])
     assert began.request_id.startswith("chat-")
+
+
+class SlowSource:
+    """A source of tools that is there when all else rests: until then, its session does not count as back."""
+
+    name = "slow"
+
+    def check(self) -> None:
+        """There is nothing to check."""
+
+    async def supply(self, working_dir: str, offer: Offer) -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        await offer(())
+        await trio.sleep_forever()
+
+
+async def test_plugins_hear_of_a_turn_that_ends_before_its_session_counts_as_back() -> None:
+    journal, before, after = MemoryJournal(), Witness(), Witness()
+    async with open_desk(scripted(stall()), [before], journal=journal) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        prompted = await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "hi"})
+        assert prompted.status_code == 202
+    source = SlowSource()
+    async with open_desk(scripted("done").but(tools=[source]), [after], journal=journal):
+        with trio.fail_after(20):
+            await after.is_over.wait()
+    (began,) = before.begun
+    assert (before.over, [seen(one) for one in after.over]) == ([], [seen(began.but(agent_id="desk"))])

@@ -284,7 +284,8 @@ def test_frames_that_are_kept_have_a_limit_in_bytes() -> None:
 async def test_a_prompt_that_is_dropped_before_its_id_is_known_has_no_end_to_wait_for() -> None:
     async with open_desk(scripted("one")) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
-        turns = SessionTurns(desk.serving.supervisor.session("h.acme.ann.trip"))
+        session = desk.serving.supervisor.session("h.acme.ann.trip")
+        turns = SessionTurns(session, session.inspect())
         context = RequestContext("chat", "acme", "ann", "ann.trip", "desk", "r-1")
         with turns.sending(context), turns.sending(context):
             turns.dropped("p1")

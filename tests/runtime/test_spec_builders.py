@@ -10,11 +10,12 @@ from agentrail.errors import SessionCrashed, WrongType
 from agentrail.testing import ScriptedModel, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.json import freeze_object
+from agentrail.values.messages import UserMessage
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_sleeping import fall_asleep
 from tests.runtime.world import until
 
-WANTED = SpecWanted("s", "desk", "acme", "ann", freeze_object({"plan": "gold"}))
+USER_DATA = freeze_object({"plan": "gold"})
 
 
 def desk(*script: Element, hibernate_after: float | None = None) -> SessionSpec:
@@ -48,7 +49,16 @@ async def test_an_async_builder_is_told_of_the_session() -> None:
         await session.stop()
         fork = await supervisor.fork("s", id="t")
         assert (await fork.ask("or?")).text == "two"
-    assert told == [WANTED, WANTED, WANTED.but(session_id="t")]
+    first, second = "hi", "and?"
+    assert [(wanted.session_id, wanted.name, wanted.tenant, wanted.owner) for wanted in told] == [
+        ("s", "desk", "acme", "ann"),
+        ("s", "desk", "acme", "ann"),
+        ("t", "desk", "acme", "ann"),
+    ]
+    assert [wanted.user_data for wanted in told] == [USER_DATA] * 3
+    said = [[message.text for message in wanted.state.history if isinstance(message, UserMessage)] for wanted in told]
+    assert said == [[first], [first, second], [first, second, "are you there?"]]
+    assert [wanted.state.session_id for wanted in told] == ["s", "s", "t"]
 
 
 async def test_what_was_under_way_comes_back_by_an_async_builder() -> None:
