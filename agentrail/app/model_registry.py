@@ -93,7 +93,7 @@ class Models:
 
     def _remote(self, name: str, provider: Provider) -> Model:
         from agentrail.adapters.models.http import Http  # noqa: PLC0415 - it brings httpx
-        from agentrail.adapters.models.remote import RemoteModel  # noqa: PLC0415 - it brings httpx
+        from agentrail.adapters.models.remote_model import RemoteModel  # noqa: PLC0415 - it brings httpx
 
         if self._http is None:
             bring_modules(HTTP)

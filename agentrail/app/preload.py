@@ -43,7 +43,7 @@ HTTP: Final = ("httpx", "httpcore", "h11", "anyio", "certifi", "importlib.resour
 
 _FORMATS: Final = dict.fromkeys(f"agentrail.adapters.models.{provider.format}" for provider in PROVIDERS.values())
 
-REMOTE: Final = ("agentrail.adapters.models.http", "agentrail.adapters.models.remote", *_FORMATS, *HTTP, PACKAGE)
+REMOTE: Final = ("agentrail.adapters.models.http", "agentrail.adapters.models.remote_model", *_FORMATS, *HTTP, PACKAGE)
 """Modules that a model reached by HTTP needs, and the package of published prices, if it is installed."""
 
 BUILT_IN: Final[Mapping[str, tuple[str, ...]]] = {"demo": ("agentrail.adapters.models.demo",)}

@@ -22,7 +22,7 @@ import trio.testing
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.adapters.models.remote import RemoteModel
+from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.ports.model import Model
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini

@@ -34,7 +34,7 @@ from agentrail.adapters.models.history import _fit
 from agentrail.adapters.models.http import KEPT, LIMITS, Http, _plain
 from agentrail.adapters.models.openai.faults import FAULTS
 from agentrail.adapters.models.provider_errors import error_of, error_of_body
-from agentrail.adapters.models.remote import remembered
+from agentrail.adapters.models.remote_model import remembered
 from agentrail.adapters.models.sse import EventReader
 from agentrail.adapters.models.wire_format import count, object_of
 from agentrail.adapters.processes import argv_of
@@ -620,7 +620,7 @@ async def sessions_whose_rows_are_at_hand(number: int) -> bool:
     return kept == number
 
 
-@scene("adapters.models.remote.MOST_REFUSED")
+@scene("adapters.models.remote_model.MOST_REFUSED")
 def schemas_that_a_provider_has_refused(count: int) -> bool:
     known: tuple[str, ...] = ()
     for number in range(count):

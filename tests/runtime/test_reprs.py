@@ -17,7 +17,7 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.models.demo import DemoModel
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.adapters.models.remote import RemoteModel
+from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
 from agentrail.adapters.sandboxes.composite import CompositeSandbox
 from agentrail.adapters.sandboxes.local import LocalSandbox

@@ -12,7 +12,7 @@ import trio
 from agentrail import Secret
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.adapters.models.remote import RemoteModel
+from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.values.content import Text, Thinking
 from agentrail.values.json import freeze_object, thaw
 from agentrail.values.messages import StopReason, UserMessage

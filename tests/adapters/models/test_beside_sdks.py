@@ -17,7 +17,7 @@ from google.genai.types import HttpOptions
 from agentrail import Secret
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.adapters.models.remote import RemoteModel
+from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.errors import ModelError
 from agentrail.values.json import freeze_object
 from tests.adapters.models.beside import DIFFERENCES, differences, row_of

@@ -8,7 +8,7 @@ import trio
 from agentrail.adapters.models.demo import DemoModel
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.adapters.models.remote import RemoteModel
+from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.ports.model import Model
 from agentrail.testing import ScriptedModel, call, overflow, permanent, say, stall, transient
 from agentrail.testing.conformance.model_tests import ModelConformance, ModelScene, Stage, Staged

@@ -10,7 +10,7 @@ import pytest
 
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import PROVIDERS, Provider
-from agentrail.adapters.models.remote import RemoteModel
+from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.errors import KeyMissing, KeyRefused, KeyWanted, ModelError
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.secrets import Secret

@@ -2,7 +2,7 @@ import pytest
 
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.redaction import Redactor
-from agentrail.adapters.models.remote import Hearing
+from agentrail.adapters.models.remote_model import Hearing
 from agentrail.errors import StreamEndedEarly
 from agentrail.values.content import Text, Thinking
 from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk, UsageChunk

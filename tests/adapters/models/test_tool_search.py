@@ -14,7 +14,7 @@ from openai.types.responses import ResponseOutputItemDoneEvent
 from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import PROVIDERS, format_of
-from agentrail.adapters.models.remote import RemoteModel
+from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.adapters.models.settings import read_settings
 from agentrail.core.tools_on_demand import FINDER
 from agentrail.errors import ModelError

@@ -12,7 +12,7 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.providers.unseen import SAME, UNSEEN, Unseen, unseen_by
-from agentrail.adapters.models.remote import RemoteModel
+from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.adapters.models.settings import read_settings
 from agentrail.core.windows import window_of
 from agentrail.errors import PartRefused
