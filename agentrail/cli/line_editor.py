@@ -61,7 +61,7 @@ def is_text(key: str) -> bool:
     return key == "\t" or (len(key) == 1 and key.isprintable())
 
 
-class Line(Value):
+class EditedLine(Value):
     """The line that is being typed, with its cursor and the earlier lines."""
 
     text: str = ""
@@ -73,7 +73,7 @@ class Line(Value):
     back: int = 0
     """How many lines back the text was fetched from the earlier lines; 0 if it is a new line."""
 
-    def press(self, key: str) -> Line:
+    def press(self, key: str) -> EditedLine:
         """Return the line after *key* was pressed; a key without a meaning changes nothing."""
         before, behind = self.text[: self.at], self.text[self.at :]
         match key:
@@ -96,19 +96,19 @@ class Line(Value):
             case _:
                 return self.insert(key) if is_text(key) else self
 
-    def insert(self, text: str) -> Line:
+    def insert(self, text: str) -> EditedLine:
         """Return the line with *text* inserted at the cursor.
 
         A paste is inserted at once: key by key, each would copy the whole line.
         """
         return self._with(self.text[: self.at] + clean(text), self.text[self.at :])
 
-    def done(self) -> Line:
+    def done(self) -> EditedLine:
         """Return the next, empty line; this one joins the earlier lines, unless it is blank or repeats the last."""
         known = not self.text.strip() or (self.past and self.past[-1] == self.text)
-        return Line(past=self.past if known else (*self.past, self.text))
+        return EditedLine(past=self.past if known else (*self.past, self.text))
 
-    def says(self, text: str) -> Line:
+    def says(self, text: str) -> EditedLine:
         """Return the line with its text replaced by *text*, and the cursor at its end."""
         return self._with(text, "")
 
@@ -123,10 +123,10 @@ class Line(Value):
             end += 1
         return self.text[start:end], columns(self.text[start : self.at])
 
-    def _with(self, before: str, behind: str) -> Line:
+    def _with(self, before: str, behind: str) -> EditedLine:
         return self.but(text=before + behind, at=len(before))
 
-    def _fetched(self, back: int) -> Line:
+    def _fetched(self, back: int) -> EditedLine:
         if not 0 <= back <= len(self.past):
             return self
         text = self.past[-back] if back else ""

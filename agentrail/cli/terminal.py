@@ -17,7 +17,7 @@ from typing import Final, TextIO
 
 import trio
 
-from agentrail.cli.line_editor import END_OF_INPUT, ENTER, Line, is_text, keys_in
+from agentrail.cli.line_editor import END_OF_INPUT, ENTER, EditedLine, is_text, keys_in
 from agentrail.cli.screen import ERASE, Flow, Look, Piece, Screen, Tone, columns, painted, put_all
 
 CHUNK: Final = 4096
@@ -59,7 +59,7 @@ class Terminal:
         self._given = given.fileno()
         self._shown = shown
         self._screen = Screen()
-        self._line = Line()
+        self._line = EditedLine()
         self._prompts = False
         self._drawn = False
         self._waiting: list[Piece] = []

@@ -2,20 +2,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.cli.line_editor import END_OF_INPUT, ENTER, Line, keys_in
+from agentrail.cli.line_editor import END_OF_INPUT, ENTER, EditedLine, keys_in
 from agentrail.cli.screen import columns
 from tests.opcodes import counted_opcodes
 
 typed_text = st.text(st.sampled_from("\x1b[O~A5; aé日\x7f\n"), max_size=12)
 
 
-def typed(text: str, line: Line = Line()) -> Line:  # noqa: B008 - frozen
+def typed(text: str, line: EditedLine = EditedLine()) -> EditedLine:  # noqa: B008 - frozen
     for key in keys_in(text)[0]:
         line = line.press(key)
     return line
 
 
-def with_cursor(line: Line) -> str:
+def with_cursor(line: EditedLine) -> str:
     return f"{line.text[: line.at]}|{line.text[line.at :]}"
 
 
@@ -76,7 +76,7 @@ def test_a_line_is_edited(text: str, shown: str) -> None:
 
 
 def test_earlier_lines_are_fetched_and_may_be_changed() -> None:
-    line = Line()
+    line = EditedLine()
     for text in ("one", "two", "two", "  "):
         line = typed(text, line).done()
     assert line.past == ("one", "two")
@@ -93,12 +93,12 @@ def test_earlier_lines_are_fetched_and_may_be_changed() -> None:
 
 
 def test_a_text_can_be_offered() -> None:
-    assert with_cursor(typed("\x7f)", Line().says("f(x]"))) == "f(x)|"
+    assert with_cursor(typed("\x7f)", EditedLine().says("f(x]"))) == "f(x)|"
 
 
 @given(st.text(st.sampled_from("abé日\u0301"), max_size=20), st.integers(0, 20), st.integers(1, 12))
 def test_what_is_shown_fits_and_has_the_cursor_in_it(text: str, at: int, width: int) -> None:
-    shown, cursor = Line(text, min(at, len(text))).shown(width)
+    shown, cursor = EditedLine(text, min(at, len(text))).shown(width)
     assert columns(shown) <= width
     assert shown in text
     assert 0 <= cursor < max(width, 1)
@@ -107,7 +107,7 @@ def test_what_is_shown_fits_and_has_the_cursor_in_it(text: str, at: int, width: 
 @pytest.mark.parametrize("at", [0, 50_000, 100_000])
 @pytest.mark.parametrize("char", ["a", "é"])
 def test_of_a_long_line_only_what_is_shown_is_measured(char: str, at: int) -> None:
-    line = Line(char * 100_000, at)
+    line = EditedLine(char * 100_000, at)
     with counted_opcodes() as counted:
         line.shown(80)
     assert counted[0] < 30_000
