@@ -40,10 +40,10 @@ from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.plugins.host_plugin import HostPlugin, name_of
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable
-from agentrail.host.sheltered_tasks import sheltered
 from agentrail.host.uploaded.session_files import SessionFiles
 from agentrail.ports.journal import Journal
 from agentrail.runtime.shared.clock import Clock
+from agentrail.sheltered import sheltered
 from agentrail.wire.limits import DEFAULTS, HostLimits
 from agentrail.wire.routes import ROUTES
 
