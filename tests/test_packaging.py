@@ -58,7 +58,16 @@ EXTRAS: Final = PROJECT["optional-dependencies"]
 
 
 def test_the_core_needs_only_what_was_agreed() -> None:
-    assert sorted(map(name, CORE)) == ["attrs", "cattrs", "h11", "httpx", "msgspec", "trio", "typing-extensions"]
+    assert sorted(map(name, CORE)) == [
+        "attrs",
+        "cattrs",
+        "h11",
+        "httpx",
+        "msgspec",
+        "trio",
+        "typing-extensions",
+        "wsproto",
+    ]
 
 
 def test_what_is_imported_is_required() -> None:

@@ -24,6 +24,12 @@ from agentrail.errors.children import (
     UnknownChild,
     UnknownTask,
 )
+from agentrail.errors.connecting import (
+    BadConnection,
+    HostLost,
+    HostNotReached,
+    LineLeft,
+)
 from agentrail.errors.infrastructure import (
     BadArchive,
     BadJournal,
@@ -214,6 +220,7 @@ __all__ = [
     "BadArguments",
     "BadBody",
     "BadChoice",
+    "BadConnection",
     "BadData",
     "BadEdit",
     "BadFrame",
@@ -263,6 +270,8 @@ __all__ = [
     "FourEyesWanted",
     "HostClosing",
     "HostFailed",
+    "HostLost",
+    "HostNotReached",
     "IllegalInput",
     "InfrastructureError",
     "JournalError",
@@ -276,6 +285,7 @@ __all__ = [
     "KeyRefused",
     "KeyWanted",
     "LeftItsRow",
+    "LineLeft",
     "MailboxFull",
     "McpFailed",
     "MethodRefused",

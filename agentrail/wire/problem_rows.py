@@ -150,6 +150,8 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.BadKeys: _HOSTS_CODE,
     errors.UnknownKey: _HOSTS_CODE,
     errors.BadProfile: _HOSTS_CODE,
+    errors.BadConnection: _HOSTS_CODE,
+    errors.LineLeft: _HOSTS_CODE,
 }
 
 REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
@@ -199,6 +201,8 @@ OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.CommandFailed: _FAILED,
     errors.SearchTooSlow: Row(502, "use a simpler pattern or a smaller folder"),
     errors.WebFailed: _FAILED,
+    errors.HostNotReached: _FAILED,
+    errors.HostLost: _FAILED,
     errors.McpFailed: _FAILED,
     errors.SourceFailed: Row(502, "try again: nothing was attached"),
     errors.SessionCrashed: Row(502, _OPERATOR, "the session crashed; what it has written stays readable"),

@@ -26,7 +26,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "adapters.mcp.server_tools.MAX_STRUCTURED": (65_536, ("bytes_of_structured_content",)),
     "adapters.mcp.server_tools.MAX_TEXT": (1_000_000, ("characters_of_a_text",)),
     "adapters.models.providers.unseen.unseen_by(maxsize)": (1000, ("models_whose_untaken_parts_are_kept",)),
-    "adapters.models.remote.MOST_REFUSED": (64, ("schemas_that_a_provider_has_refused",)),
+    "adapters.models.remote_model.MOST_REFUSED": (64, ("schemas_that_a_provider_has_refused",)),
     "adapters.models.demo.answers.MAX_RESULT": (300, ("characters_of_a_result_that_the_demo_quotes",)),
     "adapters.models.demo.wording.quoted.limit": (60, ("characters_that_the_demo_quotes",)),
     "adapters.models.demo.understanding.MAX_STEPS": (20, ("steps_that_the_demo_understands",)),
@@ -948,7 +948,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.journals.sqlite.failures._PASSING[]",
         "adapters.journals.sqlite.open_files.HELD[]",
         "adapters.models.no_proxy.MAY_PASS[]",
-        "adapters.models.remote.PORTS[]",
+        "adapters.models.remote_model.PORTS[]",
         "adapters.web._MOVED[]",
         "core.vocabulary.folding._SPEC_PLACE",
         "core.vocabulary.tool_calls._CODES[]",
@@ -1167,6 +1167,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "host.http11.": "what the HTTP server takes, and for how long: tests/host/http11/test_http_limits.py",
     "wire.": "what a host takes from the network, and statuses of HTTP: tests/wire, tests/host",
     "host.": "the same: tests/host holds its limits at both sides",
+    "remote.": "what a client waits for, and what it keeps for its readers: tests/remote",
     "core.windows.ByHand(": "figures of providers: tests/adapters/test_windows.py",
 }
 """Packages, and tables, without limits on what a session takes in, keeps or starts."""

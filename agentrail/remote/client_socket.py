@@ -1,0 +1,254 @@
+"""One WebSocket to a host: the handshake, whole messages, and how it ended.
+
+It uses wsproto directly. trio-websocket, which the host uses, waits for ever if the connection is cut during the
+handshake of a client, and holds messages back behind a pong that cannot be sent.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+import trio
+from wsproto import ConnectionType, WSConnection, events
+from wsproto.utilities import ProtocolError
+
+from agentrail.remote.host_address import HostAddress
+from agentrail.remote.host_key import HostKey
+from agentrail.values.value import Value
+
+PATH: Final = "/v1/ws"
+SUBPROTOCOL: Final = "agentrail.v1"
+
+MAX_MESSAGE: Final = 64 * 1024 * 1024
+"""The most characters of one message of a host: an answer may be a page of messages with images in them."""
+
+MAX_REJECTION: Final = 64 * 1024
+"""The most bytes of the response that are kept when a host refuses the handshake."""
+
+OPEN_SECONDS: Final = 10.0
+"""How long a connection may take, the handshake included."""
+
+WRITE_SECONDS: Final = 20.0
+"""How long the host may take nothing of what is sent."""
+
+CUT: Final = "the connection was cut"
+
+_CHUNK: Final = 64 * 1024
+_NO_CODE: Final = 1006
+
+
+class CutError(Exception):
+    """The connection is over, or was never made."""
+
+    def __init__(self, problem: str, code: int = _NO_CODE) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        """What happened, in words."""
+        self.code = code
+        """Code of the host's close frame; 1006 if there was none."""
+
+
+class OtherError(Exception):
+    """What answers is no agentrail host, or one of another version."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        """What it did, in words."""
+
+
+class Rejection(Value):
+    """The response with which the handshake was refused."""
+
+    status: int
+    """Its status."""
+    media: str
+    """Its media type."""
+    body: bytes
+    """Its body, cut to `MAX_REJECTION`."""
+
+
+class RejectedError(Exception):
+    """The handshake was refused by a response."""
+
+    def __init__(self, rejection: Rejection) -> None:
+        super().__init__(rejection.status)
+        self.rejection = rejection
+        """The response."""
+
+
+class WebSocket:
+    """One open connection. One task receives, and one sends."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self._stream = stream
+        self._protocol = WSConnection(ConnectionType.CLIENT)
+        self._found: deque[events.Event] = deque()
+        self._parts: list[str] = []
+        self._length = 0
+        self._is_sending = False
+        self.heard_at = trio.current_time()
+        """When the host last sent anything."""
+
+    async def shake(self, address: HostAddress, key: HostKey) -> None:
+        """Make the handshake; raise `RejectedError`, `OtherError` or `CutError`."""
+        request = events.Request(
+            host=address.authority,
+            target=f"{address.prefix}{PATH}",
+            subprotocols=[SUBPROTOCOL],
+            extra_headers=[key.header],
+        )
+        await self.send(request)
+        status, media, body = 0, "", b""
+        while True:
+            data = await self._read()
+            try:
+                self._protocol.receive_data(data or None)
+                found = [*self._protocol.events()]
+            except ProtocolError:
+                raise OtherError(problem="it does not speak HTTP as a host does") from None
+            for event in found:
+                match event:
+                    case events.AcceptConnection(subprotocol=subprotocol):
+                        if subprotocol != SUBPROTOCOL:
+                            raise OtherError(problem=f"it does not speak the protocol `{SUBPROTOCOL}`")
+                        return
+                    case events.RejectConnection(status_code=status, headers=headers, has_body=has_body):
+                        media = dict(headers).get(b"content-type", b"").decode("latin-1").partition(";")[0].strip()
+                        if not has_body:
+                            raise RejectedError(Rejection(status, media, b""))
+                    case events.RejectData(data=piece, body_finished=is_over):
+                        body = (body + piece)[:MAX_REJECTION]
+                        if is_over:
+                            raise RejectedError(Rejection(status, media, body))
+                    case _:
+                        pass
+            if not data:
+                if status:
+                    raise RejectedError(Rejection(status, media, body))
+                raise CutError(problem="it closed the connection during the handshake")
+
+    async def receive(self) -> str | events.Ping | events.Pong:
+        """Return the next message, whole, or ping, which the caller has to answer, or pong; raise `CutError`."""
+        while True:
+            while self._found:
+                told = self._told(self._found.popleft())
+                if told is not None:
+                    return told
+            data = await self._read()
+            if not data:
+                raise CutError(CUT)
+            try:
+                self._protocol.receive_data(data)
+                self._found.extend(self._protocol.events())
+            except ProtocolError as broken:
+                raise CutError(problem=f"it broke a rule of WebSocket: {broken}") from None
+
+    def _told(self, event: events.Event) -> str | events.Ping | events.Pong | None:
+        """Return what a caller gets of *event*; `None` if it is a piece of a message."""
+        match event:
+            case events.TextMessage(data=data, message_finished=is_whole):
+                self._parts.append(data)
+                self._length += len(data)
+                if self._length > MAX_MESSAGE:
+                    raise CutError(problem=f"it sent a message of more than {MAX_MESSAGE} characters")
+                if not is_whole:
+                    return None
+                text = "".join(self._parts)
+                self._parts, self._length = [], 0
+                return text
+            case events.BytesMessage():
+                raise CutError(problem="it sent a message that is no text")
+            case events.CloseConnection(code=code, reason=reason):
+                raise CutError(problem=f"it closed the connection ({code}{f': {reason}' if reason else ''})", code=code)
+            case events.Ping() | events.Pong():
+                return event
+            case _:
+                return None
+
+    async def _read(self) -> bytes:
+        try:
+            data = await self._stream.receive_some(_CHUNK)
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as broken:
+            raise CutError(_reason(broken)) from None
+        self.heard_at = trio.current_time()
+        return bytes(data)
+
+    async def send(self, event: events.Event) -> None:
+        """Send *event*; raise `CutError` if the host does not take it."""
+        try:
+            data = self._protocol.send(event)
+        except ProtocolError:
+            raise CutError(problem="the host has closed the connection") from None
+        self._is_sending = True
+        try:
+            with trio.fail_after(WRITE_SECONDS):
+                await self._stream.send_all(data)
+        except trio.TooSlowError:
+            raise CutError(problem=f"it took nothing for {WRITE_SECONDS:g} s") from None
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as broken:
+            raise CutError(_reason(broken)) from None
+        self._is_sending = False
+
+    async def close(self) -> None:
+        """Say good-bye if that is possible at once, and close the connection."""
+        # Shielded: a caller that leaves by a cancellation would otherwise close without a close frame.
+        with trio.move_on_after(0.5, shield=True):
+            if not self._is_sending:  # else half of a frame may have been sent
+                with suppress(CutError):
+                    await self.send(events.CloseConnection(code=1000))
+        await trio.aclose_forcefully(self._stream)
+
+
+async def open_websocket(address: HostAddress, key: HostKey, tls: ssl.SSLContext | None) -> WebSocket:
+    """Connect to a host; raise `RejectedError`, `OtherError` or `CutError`."""
+    socket: WebSocket | None = None
+    try:
+        with trio.fail_after(OPEN_SECONDS):
+            stream = await _connected(address, tls)
+            socket = WebSocket(stream)
+            try:
+                await socket.shake(address, key)
+            except BaseException:
+                await trio.aclose_forcefully(stream)
+                raise
+    except trio.TooSlowError:
+        raise CutError(problem=f"it did not answer within {OPEN_SECONDS:g} s") from None
+    return socket
+
+
+async def _connected(address: HostAddress, tls: ssl.SSLContext | None) -> trio.abc.Stream:
+    try:
+        if address.unix:
+            return await trio.open_unix_socket(address.unix)
+        plain = await trio.open_tcp_stream(address.host, address.port)
+    except OSError as failed:
+        raise CutError(_reason(failed)) from None
+    if not address.tls:
+        return plain
+    stream = trio.SSLStream(
+        plain, tls or ssl.create_default_context(), server_hostname=address.host, https_compatible=True
+    )
+    try:
+        await stream.do_handshake()
+    except trio.BrokenResourceError as broken:
+        await trio.aclose_forcefully(stream)
+        raise CutError(problem=f"no encrypted connection: {_reason(broken)}") from None
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+    return stream
+
+
+def _reason(error: BaseException) -> str:
+    """Return the words of the system for *error*."""
+    causes = [error, *([error.__cause__] if error.__cause__ else [])]
+    for cause in reversed(causes):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {cause.verify_message}"
+        if isinstance(cause, OSError) and (cause.strerror or cause.args):
+            return str(cause.strerror or cause)
+    return CUT

@@ -1,0 +1,78 @@
+"""Addresses of hosts, as a client is given them."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from agentrail.errors import BadConnection
+from agentrail.values.value import Value
+
+TLS: Final = frozenset({"https", "wss"})
+PLAIN: Final = frozenset({"http", "ws"})
+UNIX: Final = "unix"
+ADVICE: Final = "give an address such as `https://agents.example.org` or `unix:/run/agentrail.sock`"
+LOCAL: Final = "localhost"
+"""Name of the host for a socket of this machine."""
+
+_SCHEMES: Final = "it does not begin with `https://`, `http://`, `wss://`, `ws://` or `unix:`"
+
+
+class HostAddress(Value):
+    """Where a host listens."""
+
+    host: str
+    """Name or number of the machine, without brackets."""
+    port: int
+    """Its port; 0 for a socket of this machine."""
+    prefix: str = ""
+    """What stands before `/v1` in each path."""
+    tls: bool = False
+    """Whether the connection is encrypted."""
+    unix: str = ""
+    """Path of a socket of this machine; empty for TCP."""
+
+    def __str__(self) -> str:
+        if self.unix:
+            return f"unix:{self.unix}"
+        return f"{'wss' if self.tls else 'ws'}://{self.authority}{self.prefix}"
+
+    @property
+    def authority(self) -> str:
+        """The host and the port, as the header `Host` has them."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return name if self.port in {0, _default_port(tls=self.tls)} else f"{name}:{self.port}"
+
+
+def read_address(url: str) -> HostAddress:
+    """Return the address that *url* says; raise `BadConnection` if it says none, or more than an address."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as why:
+        raise BadConnection(problem=_problem(why), advice=ADVICE) from None
+    if parts.query or parts.fragment or parts.username is not None or parts.password is not None:
+        raise BadConnection(problem="it has more than host, port and path; a key is given beside it", advice=ADVICE)
+    if parts.scheme == UNIX:
+        return _unix(parts)
+    if parts.scheme not in TLS | PLAIN:
+        raise BadConnection(problem=_SCHEMES, advice=ADVICE)
+    if not parts.hostname or not url.isascii() or not url.isprintable() or " " in url:
+        raise BadConnection(problem="it names no host", advice=ADVICE)
+    tls = parts.scheme in TLS
+    return HostAddress(parts.hostname, port or _default_port(tls=tls), parts.path.rstrip("/"), tls)
+
+
+def _unix(parts: SplitResult) -> HostAddress:
+    if parts.netloc or not parts.path.startswith("/"):
+        raise BadConnection(problem="`unix:` is not followed by the absolute path of a socket", advice=ADVICE)
+    return HostAddress(LOCAL, 0, unix=parts.path)
+
+
+def _problem(why: ValueError) -> str:
+    """Say what is wrong without the words of *why*, which may repeat a password."""
+    return "its port is no number from 0 to 65535" if "ort" in str(why) else "it cannot be read"
+
+
+def _default_port(*, tls: bool) -> int:
+    return 443 if tls else 80

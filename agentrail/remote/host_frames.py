@@ -1,0 +1,134 @@
+"""Reads the messages that a host sends over `WS /v1/ws`; `socket_frames` writes them.
+
+Fields and kinds of messages that are not known are passed over: the host may be newer than the client.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias, cast
+
+import msgspec
+
+from agentrail.errors import BadText
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.value import Value
+from agentrail.wire.sse_frames import read_cursor
+
+
+class AnswerFrame(Value):
+    """The answer to a call."""
+
+    id: str
+    """Id of the call."""
+    body: Json
+    """What the call gives; `None` if it gives nothing."""
+
+
+class RefusalFrame(Value):
+    """A call failed, a subscription ended by an error, or a message of the client could not be read."""
+
+    id: str
+    """Id of the call or subscription; empty if the host could not read it."""
+    problem: JsonObject
+    """The problem document."""
+
+
+class BegunFrame(Value):
+    """A subscription to events has begun."""
+
+    id: str
+    """Id of the subscription."""
+    cursor: Cursor
+    """The events after it follow."""
+
+
+class EventFrame(Value):
+    """An event of a session."""
+
+    id: str
+    """Id of the subscription."""
+    cursor: Cursor
+    """The place of the event, to continue from."""
+    event: str
+    """Name of its class."""
+    data: Json
+    """Its envelope, as JSON."""
+
+
+class GapFrame(Value):
+    """Ephemeral events, or with the policy `drop` any events, are missing here."""
+
+    id: str
+    """Id of the subscription."""
+    start: Cursor
+    """The last event before them."""
+    end: Cursor
+    """The last of them."""
+
+
+class ViewFrame(Value):
+    """A view as it is now, whole."""
+
+    id: str
+    """Id of the subscription."""
+    data: Json
+    """The view."""
+
+
+class EndedFrame(Value):
+    """A subscription came to its end: its session has ended."""
+
+    id: str
+    """Id of the subscription."""
+
+
+HostFrame: TypeAlias = AnswerFrame | RefusalFrame | BegunFrame | EventFrame | GapFrame | ViewFrame | EndedFrame
+"""A message of a host."""
+
+
+class _AnyFrame(msgspec.Struct):
+    """Any message of a host, as it comes."""
+
+    id: str = ""
+    status: int | None = None
+    body: object = None
+    problem: dict[str, object] | None = None
+    cursor: str | None = None
+    event: str | None = None
+    data: object = msgspec.UNSET
+    gap: dict[str, str] | None = None
+    end: bool = False
+
+
+_decode: Final = msgspec.json.Decoder(_AnyFrame).decode
+_NO_CURSOR: Final = "has a cursor that is none"
+
+
+def read_host_frame(text: str) -> HostFrame | None:
+    """Return the message that *text* is; `None` for one of a kind that is not known. Raise `BadText` if it is none."""
+    try:
+        found = _decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as why:
+        raise BadText(str(why)) from None
+    if found.problem is not None:
+        return RefusalFrame(found.id, cast("JsonObject", found.problem))
+    if found.status is not None:
+        return AnswerFrame(found.id, cast("Json", found.body))
+    if found.cursor is not None:
+        cursor = _cursor(found.cursor)
+        if found.event is None:
+            return BegunFrame(found.id, cursor)
+        return EventFrame(found.id, cursor, found.event, cast("Json", found.data))
+    if found.gap is not None:
+        return GapFrame(found.id, _cursor(found.gap.get("from", "")), _cursor(found.gap.get("to", "")))
+    if found.data is not msgspec.UNSET:
+        return ViewFrame(found.id, cast("Json", found.data))
+    return EndedFrame(found.id) if found.end else None
+
+
+def _cursor(text: str) -> Cursor:
+    cursor = read_cursor(text)
+    if cursor is None:
+        raise BadText(_NO_CURSOR)
+    return cursor

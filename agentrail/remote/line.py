@@ -1,0 +1,365 @@
+"""`Line`: calls and subscriptions over one connection to a host, which is made again whenever it is cut."""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import ssl
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Final
+
+import msgspec
+import trio
+
+from agentrail.errors import AgentrailError, BadText, BodyTooLarge, HostLost, HostNotReached, LineLeft
+from agentrail.errors.branches import fresh
+from agentrail.remote.client_socket import CutError, OtherError, RejectedError, Rejection, WebSocket, open_websocket
+from agentrail.remote.host_address import HostAddress, read_address
+from agentrail.remote.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
+from agentrail.remote.host_key import HostKey
+from agentrail.remote.line_subscription import LineSubscription
+from agentrail.remote.open_connection import OpenConnection
+from agentrail.reprs import in_brackets, listed, some
+from agentrail.sheltered import sheltered
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.events.policies import Policy
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.secrets import Secret
+from agentrail.wire import problems
+from agentrail.wire.calls import CALLS
+from agentrail.wire.problem_reading import error_of
+from agentrail.wire.socket_frames import Listened
+
+log: Final = logging.getLogger("agentrail.remote")
+
+MOST_CALLS: Final = 64
+"""The most calls that are under way over one line, as a host reads no further ones; more wait for their turn."""
+
+MOST_WAITING: Final = 48
+"""The most of them that wait for the end of a turn, so that an abort always finds room."""
+
+PATIENCE: Final = 60.0
+"""For how many seconds a line without a connection keeps its callers waiting."""
+
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 5.0
+
+START_IT: Final = "start it there, or correct the address"
+NO_HOST: Final = "correct the address, or use versions of agentrail that fit: no host of this version answers like this"
+
+_TOO_LARGE: Final = 1009
+_NOT_NOW: Final = frozenset({429, 503})
+_CLOSING: Final = f"{problems.TYPES}host-closing"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class CallUnderWay:
+    """One call that waits for its answer."""
+
+    __slots__ = ("body", "ended", "id", "problem", "session", "text")
+
+    def __init__(self, name: str, text: str, session: str) -> None:
+        self.id = name
+        self.text = text
+        self.session = session
+        self.ended = trio.Event()
+        self.body: Json = None
+        self.problem: AgentrailError | JsonObject | None = None
+
+    def fail(self, problem: AgentrailError | JsonObject) -> None:
+        """It ends with *problem*."""
+        self.problem = problem
+        self.ended.set()
+
+
+class Line:
+    """A connection to a host over which several tasks call and listen at once. `open_line` makes it.
+
+    When it is cut, it is made again, with growing pauses. Subscriptions go on after their last event. A call in flight
+    is sent again: a command under its command id, so that the host carries it out once. Callers notice nothing, unless
+    there is no connection for `patience` seconds; then calls and subscriptions end with `HostLost`, and the line goes
+    on trying for later ones.
+    """
+
+    def __init__(self, address: HostAddress, key: HostKey, tls: ssl.SSLContext | None, patience: float) -> None:
+        self.address = address
+        """Where the host listens."""
+        self._key = key
+        self._tls = tls
+        self._patience = patience
+        self._ids = count(1)
+        self._commands = f"line-{secrets.token_hex(12)}"
+        self._calls: dict[str, CallUnderWay] = {}
+        self._listenings: dict[str, LineSubscription] = {}
+        self._room = trio.CapacityLimiter(MOST_CALLS)
+        self._waiting_room = trio.CapacityLimiter(MOST_WAITING)
+        self._connection: OpenConnection | None = None
+        self._over: AgentrailError | None = None
+        self._lost_at = 0.0
+
+    @in_brackets
+    def __repr__(self) -> str:
+        state = "over" if self._over else "connected" if self._connection else "cut"
+        calls, listenings = len(self._calls), len(self._listenings)
+        return listed(f"{str(self.address)!r} {state}", some(calls, "call"), some(listenings, "subscription"))
+
+    # For callers
+
+    async def call(
+        self,
+        name: str,
+        *,
+        session: str | None = None,
+        body: JsonObject | None = None,
+        query: JsonObject | None = None,
+        command: str | None = None,
+    ) -> Json:
+        """Have the host carry out the call *name* of the table `CALLS`, and return what it gives; `None` if nothing.
+
+        *command* is the command id; without one, a command gets one of this line's own. Raises the error that the host
+        answers with, and `HostLost`. A caller that is cancelled gives up waiting; what was sent may be carried out.
+        """
+        row = CALLS[name]
+        if row.command and command is None:
+            command = f"{self._commands}-{next(self._ids)}"
+        given = {"call": name, "session": session, "body": body, "query": query, "command": command}
+        given = {key: value for key, value in given.items() if value is not None}
+        if row.held:
+            async with self._waiting_room, self._room:
+                return await self._answered(given, session or "")
+        async with self._room:
+            return await self._answered(given, session or "")
+
+    def listen(
+        self,
+        what: Listened,
+        session: str | None = None,
+        *,
+        since: Cursor | None = None,
+        types: Sequence[str] | None = None,
+        policy: Policy = "coalesce",
+    ) -> LineSubscription:
+        """Return a subscription, for `async with` and then `async for`.
+
+        *what* is `events`, of a *session*, after the cursor *since* (`None`: live ones alone) and of some *types*
+        (`None`: all); or a view: `tree` or `approvals`. *policy* is for a subscription that is read too slowly.
+        """
+        return LineSubscription(self, what, session, since=since, types=types, policy=policy)
+
+    async def _answered(self, given: Mapping[str, object], session: str) -> Json:
+        """Send a call, also again while the host is closing, and return what comes back."""
+        patience = trio.current_time() + self._patience
+        while True:
+            if self._over is not None:
+                raise fresh(self._over)
+            name = str(next(self._ids))
+            call = CallUnderWay(name, _encode({"id": name, **given}).decode(), session)
+            await self._exchange(call)
+            problem = call.problem
+            if problem is None:
+                return call.body
+            if isinstance(problem, AgentrailError):
+                raise fresh(problem)
+            seconds = _seconds(problem)
+            if problem.get("type") != _CLOSING or trio.current_time() + seconds > patience:
+                raise error_of(problem, session)
+            await trio.sleep(seconds)
+
+    async def _exchange(self, call: CallUnderWay) -> None:
+        self._calls[call.id] = call
+        self._post(call.text)
+        try:
+            await call.ended.wait()
+        finally:
+            if self._calls.pop(call.id, None) is not None and not call.ended.is_set():
+                self._post(_end(call.id))
+
+    # For subscriptions
+
+    def begin(self, listening: LineSubscription) -> None:
+        """Have the host send what *listening* wants, from its cursor on; give it a new id."""
+        if self._over is not None:
+            listening.fail(fresh(self._over))
+            return
+        listening.id = str(next(self._ids))
+        self._listenings[listening.id] = listening
+        self._post(_encode(listening.wish).decode())
+
+    def stop(self, listening: LineSubscription) -> None:
+        """Have the host send nothing more to *listening*, and take its id from it."""
+        if self._listenings.pop(listening.id, None) is not None:
+            self._post(_end(listening.id))
+        listening.id = ""
+
+    # The connection
+
+    async def open(self) -> WebSocket:
+        """Make the first connection; raise what stands in the way."""
+        try:
+            return await open_websocket(self.address, self._key, self._tls)
+        except CutError as cut:
+            raise HostNotReached(str(self.address), cut.problem, START_IT) from None
+        except OtherError as other:
+            raise HostNotReached(str(self.address), other.problem, NO_HOST) from None
+        except RejectedError as rejected:
+            document = _document(rejected.rejection)
+            if document is None:
+                raise HostNotReached(str(self.address), _answers(rejected.rejection), NO_HOST) from None
+            raise error_of(document) from None
+
+    async def run(self, socket: WebSocket) -> None:
+        """Serve the line over *socket*, and over those that follow when it is cut; return if the key is refused."""
+        attempts = 0
+        self._lost_at = trio.current_time()
+        while True:
+            connection = self._connection = OpenConnection(socket, self._take)
+            self._resume(connection)
+            try:
+                cut = await connection.run()
+            finally:
+                self._connection = None
+            log.info("the connection to %s is over: %s", self.address, cut.problem)
+            if cut.code == _TOO_LARGE:
+                self._refuse_largest()
+            if connection.has_heard:
+                attempts, self._lost_at = 0, trio.current_time()
+            again = await self._opened_again(cut.problem, attempts)
+            if again is None:
+                return
+            socket, attempts = again
+
+    def _resume(self, connection: OpenConnection) -> None:
+        """Send again what waits for an answer."""
+        for listening in self._listenings.values():
+            connection.post(_encode(listening.wish).decode())
+        for call in self._calls.values():
+            connection.post(call.text)
+
+    async def _opened_again(self, problem: str, attempts: int) -> tuple[WebSocket, int] | None:
+        """Try until there is a connection, and return it with the number of attempts; `None` if the key is refused."""
+        asked = 0.0
+        while True:
+            if trio.current_time() - self._lost_at >= self._patience:
+                self._give_up_waiting(problem)
+            longest = min(FIRST_PAUSE * 2 ** min(attempts, 10), LONGEST_PAUSE)
+            await trio.sleep(max(asked, longest * random.uniform(0.5, 1)))  # noqa: S311 - it spreads attempts
+            attempts, asked = attempts + 1, 0.0
+            try:
+                return await open_websocket(self.address, self._key, self._tls), attempts
+            except (CutError, OtherError) as failed:
+                problem = failed.problem
+            except RejectedError as rejected:
+                document = _document(rejected.rejection)
+                if document is not None and rejected.rejection.status in {401, 403}:
+                    self.end(error_of(document))
+                    return None
+                problem = _answers(rejected.rejection)
+                asked = min(_seconds(document or {}), LONGEST_PAUSE)
+
+    def _give_up_waiting(self, problem: str) -> None:
+        lost_for = round(trio.current_time() - self._lost_at, 1)
+        self._fail_all(HostLost(str(self.address), lost_for, problem))
+
+    def _fail_all(self, error: AgentrailError) -> None:
+        for call in self._calls.values():
+            call.fail(error)
+        listenings, self._listenings = self._listenings, {}
+        for listening in listenings.values():
+            listening.id = ""
+            listening.fail(fresh(error))
+
+    def end(self, error: AgentrailError) -> None:
+        """End the line for good: all that wait, and all that come later, get *error*."""
+        self._over = error
+        self._fail_all(error)
+
+    def _refuse_largest(self) -> None:
+        """The host takes no message as large as one that was sent: let it be the largest."""
+        largest = max(self._calls.values(), key=lambda call: len(call.text), default=None)
+        if largest is not None:
+            largest.fail(BodyTooLarge(len(largest.text.encode()) - 1))
+            del self._calls[largest.id]
+
+    def _post(self, text: str) -> None:
+        """Send *text*; without a connection nothing is sent, and `_resume` sends later what is wanted then."""
+        if self._connection is not None:
+            self._connection.post(text)
+
+    def _take(self, text: str) -> None:
+        """Give a message of the host to the call or subscription that it is for; raise `BadText` if it is none."""
+        found = read_host_frame(text)
+        if found is None:
+            return
+        call = self._calls.get(found.id)
+        if call is not None:
+            if isinstance(found, AnswerFrame):
+                call.body = found.body
+                call.ended.set()
+            elif isinstance(found, RefusalFrame):
+                call.fail(found.problem)
+            return
+        listening = self._listenings.get(found.id)
+        if listening is None:  # it was ended in the meantime
+            return
+        if isinstance(found, RefusalFrame | EndedFrame):
+            del self._listenings[found.id]
+            listening.id = ""
+            listening.end() if isinstance(found, EndedFrame) else self._refused(listening, found.problem)
+        elif not isinstance(found, AnswerFrame):
+            listening.offer(found, len(text))
+
+    def _refused(self, listening: LineSubscription, problem: JsonObject) -> None:
+        """The host does not begin a subscription, or ends it."""
+        is_passing = problem.get("type") == _CLOSING or (listening.has_begun and problem.get("status") in _NOT_NOW)
+        if is_passing and listening.refused_for < self._patience:
+            listening.wait(_seconds(problem))
+        else:
+            listening.fail(error_of(problem, listening.session or ""))
+
+
+@asynccontextmanager
+async def open_line(
+    url: str, key: str | Secret, *, tls: ssl.SSLContext | None = None, patience: float = PATIENCE
+) -> AsyncGenerator[Line, None]:
+    """Connect to the host at *url*, for the time of the `async with`.
+
+    *url* begins with `https`, `http`, `wss` or `ws`, or is `unix:` and the path of a socket. *key* is the key itself,
+    or a `Secret` that names the environment variable with it. *tls* says which certificates are trusted; `None`: those
+    that the system trusts. Raises `BadConnection`, `HostNotReached`, and `NotAuthenticated` or another refusal of the
+    host.
+    """
+    line = Line(read_address(url), HostKey(key), tls, patience)
+    async with sheltered() as nursery:
+        nursery.start_soon(line.run, await line.open())
+        try:
+            yield line
+        finally:
+            line.end(LineLeft(str(line.address)))
+
+
+def _document(rejection: Rejection) -> JsonObject | None:
+    """Return the problem document in a response; `None` if there is none."""
+    if rejection.media != problems.MEDIA_TYPE:
+        return None
+    try:
+        found = read_host_frame(f'{{"problem":{rejection.body.decode(errors="replace")}}}')
+    except BadText:
+        return None
+    return found.problem if isinstance(found, RefusalFrame) else None
+
+
+def _answers(rejection: Rejection) -> str:
+    return f"it answers the handshake of a WebSocket with status {rejection.status}"
+
+
+def _seconds(problem: JsonObject) -> float:
+    """Return after how many seconds another attempt may go well."""
+    found = problem.get("retry_after")
+    return float(found) if isinstance(found, int | float) and found > 0 else 1.0
+
+
+def _end(name: str) -> str:
+    return _encode({"id": name, "end": True}).decode()

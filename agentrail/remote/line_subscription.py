@@ -1,0 +1,203 @@
+"""A subscription over a `Line`: what the host sends is kept, within limits, until it is read."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Protocol, Self, TypeAlias
+
+import trio
+
+from agentrail.errors import AgentrailError, AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
+from agentrail.remote.host_frames import BegunFrame, EventFrame, GapFrame, ViewFrame
+from agentrail.reprs import in_brackets, listed, some
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.events.policies import Policy
+from agentrail.wire.socket_frames import Listened
+
+Told: TypeAlias = EventFrame | GapFrame | ViewFrame
+"""What a subscription yields: an event, a mark that some are missing, or a view as it is now."""
+
+MOST_KEPT: Final = 256 * 1024
+"""The most characters that wait for the reader of one subscription; with more, its policy is applied."""
+
+
+class SubscriptionSource(Protocol):
+    """Interface: the line, as a subscription uses it."""
+
+    def begin(self, listening: LineSubscription) -> None:
+        """Have the host send what *listening* wants, from its cursor on; give it a new id."""
+        ...
+
+    def stop(self, listening: LineSubscription) -> None:
+        """Have the host send nothing more to *listening*, and take its id from it."""
+        ...
+
+
+class LineSubscription:
+    """A subscription to the events of a session, or to a view: `async with` it, then `async for` over it.
+
+    It survives cuts: the line continues it after its cursor. If it is read too slowly, it is ended at the host, so that
+    it holds up no other. With the policy `coalesce` the rest is asked for again, from its cursor, when what was kept is
+    read; with `drop` it goes on with what is new then, after a `GapFrame`; with `disconnect` it ends with
+    `SubscriberTooSlow`. Of a view only the newest is kept.
+    """
+
+    def __init__(
+        self,
+        source: SubscriptionSource,
+        what: Listened,
+        session: str | None,
+        *,
+        since: Cursor | None,
+        types: Sequence[str] | None,
+        policy: Policy,
+    ) -> None:
+        self._source = source
+        self._what = what
+        self._types = types
+        self._policy: Policy = policy
+        self._kept: deque[tuple[Told, int]] = deque()
+        self._size = 0
+        self._again_at = 0.0
+        self._fell_behind = False
+        self._refused_at: float | None = None
+        self._is_over = False
+        self._error: AgentrailError | None = None
+        self._barred: type[NotEntered | AlreadyLeft | AlreadyRead] | None = NotEntered
+        self._news = trio.Event()
+        self.session = session
+        """Id of the session; `None` for a view."""
+        self.has_begun = False
+        """Whether the host has begun to send."""
+        self.id = ""
+        """Id of it at the host; empty while the host sends nothing to it."""
+        self.cursor = since
+        """Place after the last event that has come; `None` before the first if none was given."""
+
+    @in_brackets
+    def __repr__(self) -> str:
+        about = self._what if self.session is None else f"{self._what} of {self.session!r}"
+        over = "ended" if self._is_over or self._error else "" if self.has_begun else "not begun"
+        return listed(about, some(len(self._kept), "message waits", "messages wait"), over)
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen; return when the host has begun to send. Raise the error with which it refuses."""
+        try:
+            self._source.begin(self)
+            while not self.has_begun and self._error is None:
+                await self._more()
+        except BaseException:
+            self._source.stop(self)
+            raise
+        if self._error is not None and not self.has_begun:
+            raise self._error
+        self._barred = None
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop to listen."""
+        self._barred = AlreadyLeft
+        self._source.stop(self)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Told:
+        if self._barred is not None:
+            raise self._barred
+        self._barred = AlreadyRead
+        try:
+            while not self._kept:
+                if self._error is not None:
+                    raise self._error
+                if self._is_over:
+                    raise StopAsyncIteration
+                if self._fell_behind and self._policy == "disconnect":
+                    raise SubscriberTooSlow(*(self.cursor or Cursor(0)))
+                await self._more()
+        finally:
+            if self._barred is AlreadyRead:
+                self._barred = None
+        told, size = self._kept.popleft()
+        self._size -= size
+        return told
+
+    async def _more(self) -> None:
+        """Wait until something has changed; have the host send again if it does not."""
+        self._news = trio.Event()
+        if not self.id:
+            await trio.sleep_until(self._again_at)
+            self._source.begin(self)
+        await self._news.wait()
+
+    # From the line
+
+    @property
+    def wish(self) -> dict[str, object]:
+        """The message that has the host begin to send, from the cursor on."""
+        skips = self._fell_behind and self._policy == "drop"
+        found: dict[str, object] = {"id": self.id, "listen": self._what}
+        if self.session is not None:
+            found["session"] = self.session
+        if self._what == "events":
+            found["policy"] = self._policy
+        if self._types is not None:
+            found["types"] = list(self._types)
+        if self.cursor is not None and not skips:
+            found["since"] = str(self.cursor)
+        return found
+
+    def offer(self, told: BegunFrame | Told, size: int) -> None:
+        """Keep what the host has sent, a message of *size* characters."""
+        self.has_begun, self._refused_at = True, None
+        match told:
+            case BegunFrame(cursor=cursor):
+                if self._fell_behind and self._policy == "drop" and self.cursor is not None and self.cursor < cursor:
+                    self._keep(GapFrame(told.id, self.cursor, cursor), size)
+                    self.cursor = cursor
+                self.cursor = cursor if self.cursor is None else self.cursor
+                self._fell_behind = False
+            case ViewFrame():
+                self._kept.clear()
+                self._size = 0
+                self._keep(told, size)
+            case EventFrame(cursor=cursor):
+                self.cursor = cursor
+                self._keep(told, size)
+            case GapFrame():
+                self._keep(told, size)
+        self._news.set()
+
+    def _keep(self, told: Told, size: int) -> None:
+        self._kept.append((told, size))
+        self._size += size
+        if self._size > MOST_KEPT and not isinstance(told, ViewFrame):
+            self._fell_behind = True
+            self._again_at = 0.0
+            self._source.stop(self)
+
+    def end(self) -> None:
+        """It has come to its end at the host."""
+        self._is_over = True
+        self._news.set()
+
+    def fail(self, error: AgentrailError) -> None:
+        """It ends with *error*, after what was kept."""
+        self._error = self._error or error
+        self._news.set()
+
+    def wait(self, seconds: float) -> None:
+        """The host cannot begin now: ask it again after that many *seconds*."""
+        now = trio.current_time()
+        self._refused_at = now if self._refused_at is None else self._refused_at
+        self._again_at = now + seconds
+        self._news.set()
+
+    @property
+    def refused_for(self) -> float:
+        """For how many seconds the host has not begun."""
+        return 0.0 if self._refused_at is None else trio.current_time() - self._refused_at
