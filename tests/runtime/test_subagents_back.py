@@ -7,12 +7,14 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.core.vocabulary.inputs import SubagentStarted
 from agentrail.errors import UnknownSession
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.ports.journal import Claim, Journal, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.supervision import task_runs
+from agentrail.runtime.supervision.subagents import NO_PROMPT
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Scripted
 from agentrail.tools import ToolContext
@@ -166,6 +168,40 @@ async def test_between_any_two_commits(background: bool, answer: str) -> None:
             assert inner == await events_of(journal, "p.c3"), count
             assert session.status().usage == child.usage.plus(TEN).plus(TEN), count
     assert outcomes == {answer}
+
+
+def as_before(record: Record) -> Record:
+    """Return *record* as older versions wrote it: without what a restart needs of a sub-agent."""
+    changed = record.change.subagents
+    if isinstance(changed, tuple):
+        older = tuple(one.but(description="", prompt="", asked_by=()) for one in changed)
+        record = record.but(change=record.change.but(subagents=older))
+    given = record.arrival.input
+    if isinstance(given, SubagentStarted):
+        record = record.but(arrival=record.arrival.but(input=given.but(prompt="", asked_by=())))
+    return record
+
+
+async def test_a_task_of_an_older_version_goes_on_or_says_that_it_has_no_prompt() -> None:
+    noting = Noting()
+    async with open_supervisor(journal=noting) as supervisor:
+        session = await supervisor.spawn(spec(), "p")
+        await session.ask("go")
+        await over(session)
+        await session.stop()
+    first = [record.session_id for record in noting.written].index("p.c3")
+    outcomes: list[str] = []
+    for count in range(first, len(noting.written) - 1):
+        journal = await cut([as_before(record) for record in noting.written[:count]])
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.resume("p", spec())
+            await over(session)
+            (result,) = (message for message in session.messages() if isinstance(message, ToolMessage))
+            outcomes.append(result.text)
+            assert session.messages()[-1].text == "fine", count
+    asked = outcomes.index("found", outcomes.index(NO_PROMPT))
+    assert set(outcomes[asked:]) == {"found"}
+    assert set(outcomes[:asked]) == {NO_PROMPT, "found"}  # one that an older process had not started yet is started
 
 
 async def test_a_call_that_waits_for_a_person_still_waits() -> None:

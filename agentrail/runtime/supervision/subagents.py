@@ -35,6 +35,10 @@ from agentrail.values.content import Text
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
 
+NO_PROMPT: Final = (
+    "the process ended before the sub-agent had its prompt, and an older version has kept none; start the task again"
+)
+
 DIGEST_CHARS: Final = 16
 
 Start = Callable[[SupervisorNode, Session, Link], Awaitable[Session]]
@@ -264,6 +268,8 @@ class Family(TaskRuns):
         if outcome is None:
             if session is None:
                 session = await patiently(partial(self._resume, self._node, self._parent, run.link))
+            if run.comes_back and not was_asked and not run.link.prompt:
+                return err(NO_PROMPT)
             if was_asked:
                 run.listens()
             outcome = await (run.link.outcome() if was_asked else self._ask(session, run))
