@@ -16,6 +16,9 @@ from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice
 from agentrail.host.access.identity import Authenticator
 from agentrail.host.access.local_token import LocalToken
+from agentrail.host.answering.by_programs.subagent_calls import SubagentCalls
+from agentrail.host.answering.by_programs.upkeep_calls import UpkeepCalls
+from agentrail.host.answering.by_programs.upkeep_functions import upkeep_functions
 from agentrail.host.answering.call_request import CarryOut
 from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
@@ -238,6 +241,8 @@ class Host:
             "upload": files.upload,
             "steer": talking.steer,
             **_deciding(deciding),
+            **upkeep_functions(UpkeepCalls(sessions, self._profiles), SubagentCalls(sessions)),
+            "ask": talking.ask,
             "tree": life.tree,
             "approvals": listing.approvals,
             "commands": listing.commands,

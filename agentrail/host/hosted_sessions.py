@@ -37,7 +37,7 @@ from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.sandbox import Receiver
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.sanitize import Contained, tell
-from agentrail.wire.calls import HostCall
+from agentrail.wire.call_rows.host_call import HostCall
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.public_ids import SessionName, beginning, named, read_internal
 

@@ -23,7 +23,7 @@ from agentrail.host.access.api_keys import ApiKeys, KeyFile, new_key
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.values.foreign import described
-from agentrail.wire.calls import SCOPES
+from agentrail.wire.call_rows.host_call import SCOPES
 
 WRONG_USAGE: Final = 2
 PORT: Final = 8765

@@ -20,6 +20,9 @@ MAX_NAMED: Final = 200
 MAX_NAMES: Final = 100
 """The most names, labels or parts in one body."""
 
+LONGEST_WAIT: Final = 3_600_000
+"""The most milliseconds for which a call waits for sub-agents."""
+
 GREATEST: Final = 2**53 - 1
 """The greatest whole number that all JSON parsers read as it is."""
 
@@ -58,6 +61,8 @@ class ChatBody(CallBody):
     """Id of the session; if not given, a new one is opened. A name that is not there yet is given to a new one."""
     files: Names = ()
     """Names of uploaded files that go with the message."""
+    returns: JsonObject = EMPTY
+    """JSON Schema of an object that the answer must fit; if empty, the agent's own holds."""
 
 
 class OpenBody(CallBody):
@@ -80,6 +85,8 @@ class PromptBody(CallBody):
     """What is said: a text, or a list of parts."""
     files: Names = ()
     """Names of uploaded files that go with the message."""
+    returns: JsonObject = EMPTY
+    """JSON Schema of an object that the answer must fit; if empty, the agent's own holds."""
 
 
 class SteerBody(CallBody):
@@ -100,6 +107,40 @@ class AbortBody(CallBody):
     """Which running calls are cancelled: none, those whose tool may be killed, or all."""
     clear_queue: bool = False
     """Whether queued prompts are dropped too."""
+
+
+class StopBody(CallBody):
+    """The session is to end for good."""
+
+    reason: str = "stopped"
+    """Why."""
+
+
+class LabelBody(CallBody):
+    """Other labels, by which sessions are found, and another title."""
+
+    add: Names = ()
+    """Labels that are added."""
+    remove: Names = ()
+    """Labels that are removed."""
+    title: Annotated[str, Meta(max_length=MAX_NAMED)] | None = None
+    """The title; it stays as it is if not given."""
+
+
+class WithdrawBody(CallBody):
+    """A prompt is to leave the queue."""
+
+    ref: Name
+    """Id of the prompt."""
+
+
+class MessageTaskBody(CallBody):
+    """A message to a sub-agent that runs."""
+
+    child: SessionId
+    """Id of the sub-agent's session."""
+    text: Filled
+    """The message."""
 
 
 class ApproveBody(CallBody):
@@ -250,6 +291,10 @@ class DeleteQuery(Query):
 
     redact: bool = False
     """Whether only its texts are blotted out, and the records stay."""
+    first: Positive | None = None
+    """Number of the first record whose texts are blotted out; from the beginning if not given."""
+    last: Positive | None = None
+    """Number of the last one; to the end if not given."""
 
 
 class FileQuery(Query):
@@ -257,3 +302,21 @@ class FileQuery(Query):
 
     name: Name = "file"
     """Name that the file has for its user; in the session it gets a name of the host's."""
+
+
+class TaskQuery(Query):
+    """Which sub-agent."""
+
+    child: SessionId
+    """Id of the sub-agent's session."""
+
+
+class WaitTasksQuery(Query):
+    """Which sub-agents, and how long."""
+
+    children: Filled
+    """Ids of the sub-agents' sessions, with commas between."""
+    every: bool = True
+    """Whether all of them must have ended, or any one."""
+    milliseconds: Annotated[int, Meta(ge=0, le=LONGEST_WAIT)] = 300_000
+    """How long is waited at most."""

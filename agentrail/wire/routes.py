@@ -8,7 +8,8 @@ from typing import Final
 
 from agentrail.errors import MethodRefused, UnknownRoute
 from agentrail.values.value import Value
-from agentrail.wire.calls import CALLS, HostCall
+from agentrail.wire.call_rows.host_call import HostCall
+from agentrail.wire.calls import CALLS
 
 SESSION: Final = "{id}"
 """Stands in a path for the id of a session, as clients see it."""
@@ -64,6 +65,20 @@ ROUTES: Final = tuple(
         ("GET", f"{_OF_SESSION}/events", "events"),
         ("GET", f"{_OF_SESSION}/messages", "messages"),
         ("POST", f"{_OF_SESSION}/files", "upload"),
+        ("POST", f"{_OF_SESSION}/ask", "ask"),
+        ("POST", f"{_OF_SESSION}/stop", "stop"),
+        ("POST", f"{_OF_SESSION}/label", "label"),
+        ("GET", f"{_OF_SESSION}/queue", "queued"),
+        ("POST", f"{_OF_SESSION}/withdraw", "withdraw"),
+        ("POST", f"{_OF_SESSION}/suspend", "suspend"),
+        ("POST", f"{_OF_SESSION}/resume", "resume"),
+        ("GET", f"{_OF_SESSION}/offered", "offered"),
+        ("GET", f"{_OF_SESSION}/tasks", "tasks"),
+        ("POST", f"{_OF_SESSION}/tasks", "message_task"),
+        ("DELETE", f"{_OF_SESSION}/tasks", "cancel_task"),
+        ("GET", f"{_OF_SESSION}/tasks/result", "task_result"),
+        ("GET", f"{_OF_SESSION}/tasks/results", "wait_tasks"),
+        ("GET", "/v1/agents", "agents"),
         ("GET", "/v1/approvals", "approvals"),
         ("GET", "/v1/tree", "tree"),
         ("GET", "/v1/commands", "commands"),

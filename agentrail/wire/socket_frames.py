@@ -22,7 +22,8 @@ from agentrail.values.events.policies import Policy
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.value import Value
 from agentrail.wire.bodies import Filled, Name, Names
-from agentrail.wire.calls import CALLS, JSON
+from agentrail.wire.call_rows.host_call import JSON
+from agentrail.wire.calls import CALLS
 from agentrail.wire.limits import DEFAULTS
 from agentrail.wire.problems import Problem
 from agentrail.wire.strict_reading import strict_json

@@ -18,7 +18,7 @@ from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import MAX_ITEMS, Json
 from agentrail.wire.bodies import EventsQuery, Query
-from agentrail.wire.calls import HostCall
+from agentrail.wire.call_rows.host_call import HostCall
 from agentrail.wire.limits import DEFAULTS
 from agentrail.wire.sse_frames import read_cursor
 

@@ -152,6 +152,17 @@ class CompactingView(View):
     """About how many tokens the context takes."""
 
 
+class AskingView(View):
+    """A hook that is paused until what a plugin asked for is done."""
+
+    hook: str
+    """Name of the hook."""
+    plugin: str
+    """Key of the plugin."""
+    request: str
+    """Kind of request, such as `RunTool`."""
+
+
 class StatusView(View):
     """What a running session does."""
 
@@ -173,6 +184,8 @@ class StatusView(View):
     """Number of queued steering texts."""
     held: tuple[HeldView, ...]
     """Calls that wait for a person; those of sub-agents come last."""
+    asking: tuple[AskingView, ...]
+    """Hooks that are paused until what a plugin asked for is done."""
     lingering: tuple[BackgroundView, ...]
     """Immune calls that were left running in the background."""
     quarantined: tuple[BackgroundView, ...]
@@ -204,6 +217,10 @@ class SessionView(View):
     """Whether work was under way after its last record."""
     ended: bool
     """Whether it has ended for good."""
+    records: int
+    """Number of its last record."""
+    due: int | None
+    """When its first timer is due, in milliseconds since 1970; null if it has none."""
     problem: str = ""
     """Why it cannot go on, such as that its profile is gone; empty if it can."""
 
@@ -309,33 +326,6 @@ class ErasedView(View):
     """Id of the session."""
     records: int | None
     """In how many records texts were blotted out; null if the session was deleted."""
-
-
-class HealthView(View):
-    """The host answers."""
-
-    status: str = "ok"
-    """Always `ok`."""
-
-
-class CheckView(View):
-    """One check of whether the host is ready."""
-
-    name: str
-    """What was looked at."""
-    ok: bool
-    """Whether it is as it should be."""
-    ms: float
-    """How long the look took, in milliseconds."""
-
-
-class ReadyView(View):
-    """Whether the host can do its work; the status of the response is 503 if not."""
-
-    ready: bool
-    """Whether all checks are passed."""
-    checks: tuple[CheckView, ...]
-    """The checks."""
 
 
 V = TypeVar("V", bound=View)

@@ -16,7 +16,7 @@ from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
 from agentrail.host.access.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, written
 from agentrail.host.access.identity import Authenticator, Identity
 from agentrail.host.access.local_token import LOCAL, LocalToken
-from agentrail.wire.calls import SCOPES
+from agentrail.wire.call_rows.host_call import SCOPES
 
 
 def bearing(key: str) -> list[tuple[str, str]]:

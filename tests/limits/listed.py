@@ -746,6 +746,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.shared.journal_retry.FAILING",
         "tools.builtin.remembering.compact_conversation.tool(timeout=10)",
         "tools.builtin.remembering.read_history.tool(timeout=60)",
+        "ports.handles.protocols.AnySession.wait_tasks.seconds",
         "runtime.handle.SessionHandle.wait_tasks.seconds",
         "tools.builtin.delegating.task_wait.seconds",
         "tools.builtin.delegating.task_send.tool(timeout=30)",

@@ -9,7 +9,8 @@ import pytest
 
 from agentrail.errors import NotAuthenticated, ScopeMissing, TooManyRequests
 from agentrail.wire.bodies import CallBody
-from agentrail.wire.calls import CALLS, SCOPES, HostCall, Scope, errors_of
+from agentrail.wire.call_rows.host_call import SCOPES, HostCall, Scope
+from agentrail.wire.calls import CALLS, errors_of
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.routes import ROUTES
 
@@ -56,6 +57,20 @@ def test_who_may_do_what() -> None:
         "metrics": ("observe", None),
         "page": (None, None),
         "openapi": (None, None),
+        "ask": ("talk", "admin"),
+        "stop": ("talk", "admin"),
+        "label": ("talk", "admin"),
+        "queued": ("talk", "observe"),
+        "withdraw": ("talk", "admin"),
+        "suspend": ("talk", "admin"),
+        "resume": ("talk", "admin"),
+        "offered": ("talk", "observe"),
+        "tasks": ("talk", "observe"),
+        "message_task": ("talk", "admin"),
+        "cancel_task": ("talk", "admin"),
+        "task_result": ("talk", "observe"),
+        "wait_tasks": ("talk", "observe"),
+        "agents": ("talk", None),
     }
 
 

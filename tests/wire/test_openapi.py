@@ -14,7 +14,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from agentrail.errors import BadBody
 from agentrail.values.events import EVENTS
-from agentrail.wire.calls import CALLS, HostCall, errors_of
+from agentrail.wire.call_rows.host_call import HostCall
+from agentrail.wire.calls import CALLS, errors_of
 from agentrail.wire.described.openapi import document, openapi_json
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.problems import problem_of

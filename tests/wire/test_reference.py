@@ -1,6 +1,7 @@
 """The page of the interface has every route, body, query, view and kind of problem."""
 
 from agentrail.wire import bodies, views
+from agentrail.wire.call_rows import handle_views, host_views
 from agentrail.wire.described import reference
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.problems import slug
@@ -20,11 +21,12 @@ def test_each_kind_of_problem_has_a_line_and_each_line_says_what_to_do() -> None
 
 
 def test_each_class_has_a_section_in_which_all_fields_are_described() -> None:
-    for module, base, printed in (
-        (bodies, bodies.CallBody, reference.bodies(SOURCE)),
-        (bodies, bodies.Query, reference.queries(SOURCE)),
-        (views, views.View, reference.views(SOURCE)),
+    for modules, base, printed in (
+        ([bodies], bodies.CallBody, reference.bodies(SOURCE)),
+        ([bodies], bodies.Query, reference.queries(SOURCE)),
+        ([views, handle_views, host_views], views.View, reference.views(SOURCE)),
     ):
-        named = {cls.__name__ for cls in vars(module).values() if isinstance(cls, type) and issubclass(cls, base)}
+        found = [cls for module in modules for cls in vars(module).values()]
+        named = {cls.__name__ for cls in found if isinstance(cls, type) and issubclass(cls, base)}
         assert {line[5:-1] for line in printed if line.startswith("### ")} == named - {base.__name__}
         assert [line for line in printed if line.endswith("| |")] == []

@@ -8,16 +8,18 @@ import pytest
 
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.ports.agents import Task
-from agentrail.ports.handles.session_values import Background, ChildView, Compacting, HeldCall, Reply, Status
+from agentrail.ports.handles.session_values import Asking, Background, ChildView, Compacting, HeldCall, Reply, Status
 from agentrail.values.content import Text
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, History, UserMessage
 from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.wire.call_rows.handle_views import WholeReplyView
+from agentrail.wire.call_rows.host_views import HealthView
 from agentrail.wire.calls import CALLS
 from agentrail.wire.views import (
     AcceptedView,
+    AskingView,
     ChildShown,
-    HealthView,
     HeldView,
     MessagesView,
     ReplyView,
@@ -89,7 +91,8 @@ def test_a_reply_has_its_text_its_usage_and_what_is_held() -> None:
 
 def test_a_status_has_all_that_a_session_does() -> None:
     status = Status(
-        SESSION, "idle", "m", 1, 0, False, USAGE, 2, 3, (HELD,), (), (Background("c2", "t", 5),), (),
+        SESSION, "idle", "m", 1, 0, False, USAGE, 2, 3, (HELD,), (Asking("before_request", "P", "RunTool"),),
+        (Background("c2", "t", 5),), (),
         (Task(f"{SESSION}.c0", "helper", "look", "c0"),), Compacting("full", 9),
     )  # fmt: skip
     assert shown(StatusView, status) == {
@@ -115,6 +118,7 @@ def test_a_status_has_all_that_a_session_does() -> None:
                 "peers": [],
             }
         ],
+        "asking": [{"hook": "before_request", "plugin": "P", "request": "RunTool"}],
         "compacting": {"reason": "full", "tokens": 9},
     }
 
@@ -150,10 +154,12 @@ def test_an_accepted_text_says_in_which_session() -> None:
         (ChildShown, ChildView, set()),
         (StatusView, Status, set()),
         (AcceptedView, Accepted, {"session"}),
+        (AskingView, Asking, set()),
+        (WholeReplyView, Reply, {"session", "text", "answer"}),
     ],
 )
 def test_a_view_shows_all_that_there_is(cls: type[View], source: type[View], but: set[str]) -> None:
-    left_out = {"session_id", "asking"}
+    left_out = {"session_id"}
     assert set(cls.__struct_fields__) - but == set(source.__struct_fields__) - left_out
 
 
@@ -172,7 +178,9 @@ def test_all_fields_are_written_also_those_at_their_default() -> None:
 
 def test_a_default_is_written_too() -> None:
     assert to_json(HealthView()) == b'{"status":"ok"}'
-    assert b'"problem":""' in to_json(SessionView("bob.main", "bob", "demo", "", (), 1, 2, at_work=False, ended=False))
+    assert b'"problem":""' in to_json(
+        SessionView("bob.main", "bob", "demo", "", (), 1, 2, at_work=False, ended=False, records=3, due=None)
+    )
 
 
 def test_each_view_is_what_some_call_gives_or_a_part_of_it() -> None:

@@ -25,7 +25,7 @@ import trio
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
 from agentrail.host.access.identity import Identity, bearer
 from agentrail.values.value import Value
-from agentrail.wire.calls import SCOPES
+from agentrail.wire.call_rows.host_call import SCOPES
 from agentrail.wire.public_ids import check_owner
 
 log = logging.getLogger("agentrail.host")

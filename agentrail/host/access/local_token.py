@@ -9,7 +9,7 @@ from typing import Final
 
 from agentrail.errors import NotAuthenticated
 from agentrail.host.access.identity import Identity, bearer
-from agentrail.wire.calls import SCOPES
+from agentrail.wire.call_rows.host_call import SCOPES
 
 WRONG: Final = "the token is not the one that was printed at the start of this host"
 

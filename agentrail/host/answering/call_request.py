@@ -15,7 +15,7 @@ from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpRespon
 from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
 from agentrail.runtime.shared.ids import new_id
-from agentrail.wire.calls import JSON, HostCall
+from agentrail.wire.call_rows.host_call import JSON, HostCall
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.strict_reading import check_media, command_of, read_body, read_query
 from agentrail.wire.views import View, to_json

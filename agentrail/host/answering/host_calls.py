@@ -11,9 +11,9 @@ from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.answering.host_page import HOST_PAGE
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.http11.static_content import StaticContent
-from agentrail.wire.calls import JSON
+from agentrail.wire.call_rows.host_call import JSON
+from agentrail.wire.call_rows.host_views import CheckView, HealthView, ReadyView
 from agentrail.wire.described.openapi import openapi_json
-from agentrail.wire.views import CheckView, HealthView, ReadyView
 
 NOT_READY: Final = 503
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentrail.host.http11.http_messages import Headers
 from agentrail.host.http11.static_content import StaticContent
-from agentrail.wire.calls import HTML
+from agentrail.wire.call_rows.host_call import HTML
 
 _STYLE: Final = "body{max-width:52rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 sans-serif}pre{overflow:auto}"
 

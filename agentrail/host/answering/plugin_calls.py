@@ -14,7 +14,8 @@ from agentrail.host.http11.http_messages import Body, HttpRequest
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
 from agentrail.host.told_refusals import refusal
 from agentrail.values.json import JsonObject, thaw
-from agentrail.wire.calls import CALLS, JSON
+from agentrail.wire.call_rows.host_call import JSON
+from agentrail.wire.calls import CALLS
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.views import to_json
 

@@ -135,6 +135,10 @@ class SessionCalls:
     async def delete(self, exchange: CallRequest) -> HttpResponse:
         """Erase a session, or blot out its texts; its uploaded files are erased in both cases."""
         query = exchange.query(DeleteQuery)
+        if not query.redact and (query.first is not None or query.last is not None):
+            raise BadQuery(
+                exchange.call.name, "its `first` or `last`", "says which texts are blotted out: give `redact`"
+            )
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         await self._sessions.stored(name)
         sandbox = await self._sessions.storage_to_erase(name)
@@ -142,7 +146,9 @@ class SessionCalls:
         records = None
         async with self._files.erased(name, sandbox):  # first: if that fails, the session is still there to be deleted
             if query.redact:
-                records = await self._supervisor.redact(name.internal, by=exchange.who.user)
+                records = await self._supervisor.redact(
+                    name.internal, query.first or 1, query.last, by=exchange.who.user
+                )
             else:
                 await self._supervisor.delete(name.internal)
             self._frames.erase(name.internal)
@@ -170,6 +176,8 @@ def _listed(stored: StoredSession) -> SessionView:
         active=stored.active,
         at_work=stored.at_work,
         ended=stored.ended,
+        records=stored.head,
+        due=stored.due,
         problem=stored.problem,
     )
 

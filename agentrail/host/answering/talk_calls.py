@@ -47,7 +47,8 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import PromptDropped, PromptQueued, PromptReceived
 from agentrail.values.json import thaw
 from agentrail.wire.bodies import ChatBody, PromptBody, SteerBody
-from agentrail.wire.calls import JSON
+from agentrail.wire.call_rows.handle_views import WholeReplyView
+from agentrail.wire.call_rows.host_call import JSON
 from agentrail.wire.problems import INTERNAL
 from agentrail.wire.public_ids import SessionName, new_name
 from agentrail.wire.sse_frames import HEARTBEAT, PROBLEM, REPLY, frame
@@ -121,8 +122,15 @@ class TalkCalls:
 
     async def chat(self, exchange: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with the end of its turn."""
-        body = await exchange.body(ChatBody)
-        answer = self._lived(exchange, "chat", body, self._chat)
+        return await self._replying(exchange, await exchange.body(ChatBody), ReplyView)
+
+    async def ask(self, exchange: CallRequest) -> HttpResponse:
+        """Prompt a session that is there, and answer with the end of its turn and all that was said in it."""
+        body = await exchange.body(PromptBody)
+        return await self._replying(exchange, _as_chat(exchange, body), WholeReplyView)
+
+    async def _replying(self, exchange: CallRequest, body: ChatBody, shown: type[ReplyView]) -> HttpResponse:
+        answer = self._lived(exchange, "chat", body, partial(self._chat, shown))
         return await while_here(exchange.request, answer.wait)  # without the client, the turn and the request go on
 
     async def stream(self, exchange: CallRequest) -> HttpResponse:
@@ -134,8 +142,7 @@ class TalkCalls:
     async def prompt(self, exchange: CallRequest) -> HttpResponse:
         """Prompt a session, and answer when the prompt is in its journal."""
         body = await exchange.body(PromptBody)
-        chat = ChatBody(body.message, session=exchange.session, files=body.files)
-        return await self._lived(exchange, "chat", chat, self._prompt).wait()
+        return await self._lived(exchange, "chat", _as_chat(exchange, body), self._prompt).wait()
 
     async def steer(self, exchange: CallRequest) -> HttpResponse:
         """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
@@ -203,16 +210,17 @@ class TalkCalls:
 
     # What the calls differ in
 
-    async def _chat(self, talk: Talk) -> None:
+    async def _chat(self, shown: type[ReplyView], talk: Talk) -> None:
         asked = await self._asked(await self._session(talk), talk)
         found = await self._replied(asked, talk)
-        talk.reply(talk.exchange.given(view(ReplyView, found, asked.session.id), HELD if found.held else None))
+        talk.reply(talk.exchange.given(view(shown, found, asked.session.id), HELD if found.held else None))
 
     async def _prompt(self, talk: Talk) -> None:
         session = await self._session(talk)
         turns = self._turns.of(session)
         with turns.sending(talk.context):
-            accepted = await talk.speaking(session).prompt_nowait(talk.words, command=talk.command)
+            form = talk.body.returns or None
+            accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=talk.command)
             turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
         talk.reply(talk.exchange.given(view(AcceptedView, accepted, session.id)))
@@ -278,7 +286,8 @@ class TalkCalls:
         """Prompt the session, so that its reply can be waited for."""
         turns = self._turns.of(session)
         with turns.sending(talk.context):
-            sent = await talk.speaking(session).ask_nowait(talk.words, command=talk.command)
+            form = talk.body.returns or None
+            sent = await talk.speaking(session).ask_nowait(talk.words, returns=form, command=talk.command)
             turns.began(sent.accepted.ref, talk.context)
         return PromptAsked(session, turns, sent)
 
@@ -373,6 +382,10 @@ def _handled(answer: HandledResponse) -> HttpResponse:
     headers |= {name.lower(): value for name, value in answer.headers.items()}
     content = b"" if answer.status in NO_BODY else to_json(thaw(answer.body))
     return HttpResponse(answer.status, tuple(headers.items()), content)
+
+
+def _as_chat(exchange: CallRequest, body: PromptBody) -> ChatBody:
+    return ChatBody(body.message, session=exchange.session, files=body.files, returns=body.returns)
 
 
 def _words(body: ChatBody) -> tuple[Part, ...]:

@@ -13,7 +13,7 @@ from agentrail.host.answering.call_request import NO_STORE, CallRequest
 from agentrail.host.health.metric_families import FAMILIES, Sample, head, histogram_lines, lines
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.runtime.diagnosis.figures import BOUNDS, Figures, ModelFigures, TenantFigures
-from agentrail.wire.calls import OPERATE, PROMETHEUS
+from agentrail.wire.call_rows.host_call import OPERATE, PROMETHEUS
 
 MILLISECONDS: Final = 1000
 

@@ -18,8 +18,8 @@ from agentrail.ports.journal import Journal
 from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.shared.sanitize import Contained
 from agentrail.values.foreign import shown
+from agentrail.wire.call_rows.host_views import CheckView
 from agentrail.wire.limits import HostLimits
-from agentrail.wire.views import CheckView
 
 HostCheck: TypeAlias = Callable[[], Awaitable[object] | object]
 """A function that says whether something is as it should be: it raises or returns `False` if not. It may be async."""

@@ -17,7 +17,8 @@ from agentrail.values.messages import Message
 from agentrail.version import __version__
 from agentrail.wire import problems, sse_frames
 from agentrail.wire.bodies import CURSOR, SESSION_ID, Query
-from agentrail.wire.calls import CALLS, JSON, SCOPES, HostCall, errors_of
+from agentrail.wire.call_rows.host_call import JSON, SCOPES, HostCall
+from agentrail.wire.calls import CALLS, errors_of
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.routes import ROUTES, SESSION, HostRoute
 from agentrail.wire.views import OpenedView, to_json

@@ -10,7 +10,7 @@ from agentrail.catalog import fields_page
 from agentrail.catalog.markdown import code, codes, table
 from agentrail.catalog.source_text import Source
 from agentrail.wire.bodies import CallBody, Query
-from agentrail.wire.calls import JSON, HostCall
+from agentrail.wire.call_rows.host_call import JSON, HostCall
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.problems import slug
 from agentrail.wire.routes import ROUTES

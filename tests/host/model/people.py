@@ -9,7 +9,7 @@ from attrs import frozen
 
 from agentrail.host.access.api_keys import ApiKey, written
 from agentrail.host.access.identity import Identity
-from agentrail.wire.calls import HostCall
+from agentrail.wire.call_rows.host_call import HostCall
 
 Outcome = Literal["no key", "no scope", "missing", "may"]
 

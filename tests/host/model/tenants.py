@@ -25,7 +25,7 @@ from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.testing.simulator.virtual import ClockWatch, run
-from agentrail.wire.calls import HostCall
+from agentrail.wire.call_rows.host_call import HostCall
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.public_ids import visible
 from agentrail.wire.routes import ROUTES, HostRoute

@@ -1,0 +1,1 @@
+"""Calls of programs that use a session as they would use one of their own."""

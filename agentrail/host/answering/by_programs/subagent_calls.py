@@ -1,0 +1,74 @@
+"""Calls about the sub-agents of a session: list them, write to them, wait for them and stop them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentrail.errors import UnknownSession, UnknownTask
+from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.runtime.handle import SessionHandle
+from agentrail.wire.bodies import MessageTaskBody, TaskQuery, WaitTasksQuery
+from agentrail.wire.call_rows.handle_views import TaskResultsView, TaskResultView, TasksView
+from agentrail.wire.public_ids import SessionName, named, visible
+from agentrail.wire.views import TaskView, view
+
+
+class SubagentCalls:
+    """Carries out the calls about sub-agents."""
+
+    def __init__(self, sessions: HostedSessions) -> None:
+        self._sessions = sessions
+
+    async def _children(self, exchange: CallRequest, said: Iterable[str]) -> tuple[SessionHandle, list[str]]:
+        """Return the session of the request, and the ids in the journal of the sub-agents that are *said*."""
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        session = (await self._sessions.running(name, exchange.watch)).by(exchange.who.user)
+        known = [task.child for task in session.tasks()]
+        return session, [_child(name, exchange.who.user, each, known) for each in said]
+
+    async def tasks(self, exchange: CallRequest) -> HttpResponse:
+        """List the sub-agents of the session; it is neither started nor woken for that."""
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        await self._sessions.stored(name)
+        handle = self._sessions.here(name)
+        found = () if handle is None else handle.tasks()
+        return exchange.given(TasksView(tuple([view(TaskView, task) for task in found])))
+
+    async def message(self, exchange: CallRequest) -> HttpResponse:
+        """Send a message to a sub-agent that runs."""
+        body = await exchange.body(MessageTaskBody)
+        session, (child,) = await self._children(exchange, [body.child])
+        await session.message_task(child, body.text, command=exchange.command)
+        return exchange.done()
+
+    async def cancel(self, exchange: CallRequest) -> HttpResponse:
+        """Stop a sub-agent."""
+        session, (child,) = await self._children(exchange, [exchange.query(TaskQuery).child])
+        await session.cancel_task(child)
+        return exchange.done()
+
+    async def result(self, exchange: CallRequest) -> HttpResponse:
+        """Wait for the answer of a sub-agent."""
+        session, (child,) = await self._children(exchange, [exchange.query(TaskQuery).child])
+        return exchange.given(TaskResultView(visible(child), await session.task_result(child)))
+
+    async def wait(self, exchange: CallRequest) -> HttpResponse:
+        """Wait for the answers of sub-agents."""
+        query = exchange.query(WaitTasksQuery)
+        session, children = await self._children(exchange, query.children.split(","))
+        found = await session.wait_tasks(*children, every=query.every, seconds=query.milliseconds / 1000)
+        items = [TaskResultView(visible(child), result) for child, result in found.items()]
+        return exchange.given(TaskResultsView(tuple(items)))
+
+
+def _child(parent: SessionName, user: str, said: str, known: Iterable[str]) -> str:
+    """Return the id in the journal of the sub-agent of *parent* that the *user* means by *said*."""
+    try:
+        child = named(parent.tenant, user, said).internal
+    except UnknownSession:
+        child = ""
+    if not child.startswith(f"{parent.internal}."):
+        raise UnknownTask.among(said, known)
+    return child
