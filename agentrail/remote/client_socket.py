@@ -6,10 +6,11 @@ handshake of a client, and holds messages back behind a pong that cannot be sent
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections import deque
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 import trio
 from wsproto import ConnectionType, WSConnection, events
@@ -105,8 +106,12 @@ class WebSocket:
         status, media, body = 0, "", b""
         while True:
             data = await self._read()
+            if not data and status:
+                raise RejectedError(Rejection(status, media, body))
+            if not data:
+                raise CutError(problem="it closed the connection during the handshake")
             try:
-                self._protocol.receive_data(data or None)
+                self._protocol.receive_data(data)
                 found = [*self._protocol.events()]
             except ProtocolError:
                 raise OtherError(problem="it does not speak HTTP as a host does") from None
@@ -126,10 +131,6 @@ class WebSocket:
                             raise RejectedError(Rejection(status, media, body))
                     case _:
                         pass
-            if not data:
-                if status:
-                    raise RejectedError(Rejection(status, media, body))
-                raise CutError(problem="it closed the connection during the handshake")
 
     async def receive(self) -> str | events.Ping | events.Pong:
         """Return the next message, whole, or ping, which the caller has to answer, or pong; raise `CutError`."""
@@ -245,10 +246,15 @@ async def _connected(address: HostAddress, tls: ssl.SSLContext | None) -> trio.a
 
 def _reason(error: BaseException) -> str:
     """Return the words of the system for *error*."""
-    causes = [error, *([error.__cause__] if error.__cause__ else [])]
-    for cause in reversed(causes):
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {cause.verify_message}"
-        if isinstance(cause, OSError) and (cause.strerror or cause.args):
-            return str(cause.strerror or cause)
+    cause = error.__cause__
+    while isinstance(cause, BaseExceptionGroup):
+        cause = next(iter(cast("BaseExceptionGroup[BaseException]", cause).exceptions))
+    for found in (cause, error):
+        if isinstance(found, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {found.verify_message}"
+        if isinstance(found, ssl.SSLError):
+            return f"TLS failed: {found.reason}"
+        if isinstance(found, OSError):
+            number = found.errno or 0
+            return os.strerror(number) if number > 0 else found.strerror or str(found)
     return CUT

@@ -1,0 +1,160 @@
+"""A host that plays the protocol of `WS /v1/ws`, on the package `websockets`, which nobody here wrote; and a relay."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from http import HTTPStatus
+from typing import Final, TypeAlias
+
+import trio
+from attrs import define, field
+from websockets.asyncio.server import Server, ServerConnection, serve, unix_serve
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.typing import Subprotocol
+
+from agentrail.errors import NotAuthenticated
+from agentrail.wire.problems import MEDIA_TYPE, problem_of
+
+KEY: Final = "ar_1_the_key_that_nobody_sees"
+
+Message: TypeAlias = dict[str, object]
+Play: TypeAlias = Callable[[Message], Sequence[Message | int]]
+"""What the host answers to a message: messages, and codes with which it closes."""
+
+
+@define
+class PlayingHost:
+    """A host that answers as *play* says, and remembers what came."""
+
+    play: Play
+    key: str = KEY
+    subprotocol: str | None = "agentrail.v1"
+    received: list[Message] = field(factory=list)
+    closes: list[int | None] = field(factory=list)
+    port: int = 0
+
+    async def handle(self, connection: ServerConnection) -> None:
+        """Serve one connection."""
+        try:
+            async for text in connection:
+                message: Message = json.loads(text)
+                self.received.append(message)
+                for reply in self.play(message):
+                    if isinstance(reply, int):
+                        await connection.close(reply, "played")
+                        return
+                    await connection.send(json.dumps(reply))
+        except ConnectionClosed:
+            pass
+        finally:
+            await connection.wait_closed()
+            self.closes.append(connection.close_code)
+
+    def screen(self, connection: ServerConnection, request: Request) -> Response | None:
+        """Refuse a handshake with another key."""
+        if request.headers.get("authorization") == f"Bearer {self.key}":
+            return None
+        content = problem_of(NotAuthenticated("the key is not valid"), "open a WebSocket").content
+        headers = Headers([("content-type", MEDIA_TYPE), ("content-length", str(len(content)))])
+        return Response(HTTPStatus.UNAUTHORIZED, "Unauthorized", headers, content)
+
+    async def serve(
+        self, started: Callable[[], None], ended: asyncio.Event, tls: ssl.SSLContext | None, path: str
+    ) -> None:
+        """Serve until *ended*."""
+        offered = [Subprotocol(self.subprotocol)] if self.subprotocol else None
+        server: Server
+        if path:
+            server = await unix_serve(self.handle, path, subprotocols=offered, process_request=self.screen)
+        else:
+            server = await serve(
+                self.handle, "127.0.0.1", self.port, subprotocols=offered, process_request=self.screen, ssl=tls
+            )
+            self.port = next(iter(server.sockets)).getsockname()[1]
+        started()
+        await ended.wait()
+        server.close()
+        await server.wait_closed()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @contextmanager
+    def playing(self, tls: ssl.SSLContext | None = None, path: str = "") -> Iterator[None]:
+        """Serve in a thread."""
+        loop, ended, started = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
+        work = self.serve(started.set, ended, tls, path)
+        thread = threading.Thread(target=loop.run_until_complete, args=(work,))
+        thread.start()
+        try:
+            assert started.wait(30)
+            yield
+        finally:
+            loop.call_soon_threadsafe(ended.set)
+            thread.join()
+            loop.close()
+
+
+@define
+class Relay:
+    """Passes bytes on to a host, and cuts each connection after as many as *budget* says."""
+
+    target: int
+    budget: Callable[[], int]
+    port: int = 0
+    cuts: int = 0
+    connections: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def pass_on(self, client: trio.SocketStream) -> None:
+        """Pass on what comes from a client and for it, until the budget is spent."""
+        self.connections += 1
+        left = [self.budget()]
+        try:
+            host = await trio.open_tcp_stream("127.0.0.1", self.target)
+        except OSError:
+            await trio.aclose_forcefully(client)
+            return
+        async with client, host, trio.open_nursery() as nursery:
+            nursery.start_soon(self._pump, client, host, left, nursery.cancel_scope)
+            nursery.start_soon(self._pump, host, client, left, nursery.cancel_scope)
+
+    async def _pump(
+        self, source: trio.SocketStream, sink: trio.SocketStream, left: list[int], scope: trio.CancelScope
+    ) -> None:
+        try:
+            while data := await source.receive_some(65536):
+                passed, left[0] = bytes(data[: left[0]]), left[0] - len(data)
+                if passed:
+                    await sink.send_all(passed)
+                if left[0] <= 0:
+                    self.cuts += 1
+                    if left[0] % 2:  # a reset, and not an orderly end
+                        sink.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    break
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        scope.cancel()
+
+    @asynccontextmanager
+    async def relaying(self) -> AsyncGenerator[None, None]:
+        """Pass on until the end of the `async with`."""
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        self.port = listeners[0].socket.getsockname()[1]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.serve_listeners, self.pass_on, listeners)
+            yield
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,581 @@
+"""`Line` against a host that plays the protocol: calls, subscriptions, cuts, slow readers, errors."""
+
+from __future__ import annotations
+
+import json
+import logging
+import ssl
+import traceback
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Final, cast
+
+import pytest
+import trio
+import trio.testing
+import trustme
+
+from agentrail import Secret
+from agentrail.errors import (
+    AgentrailError,
+    BadConnection,
+    BodyTooLarge,
+    HostClosing,
+    HostLost,
+    HostNotReached,
+    LineLeft,
+    NotAuthenticated,
+    QueueFull,
+    SubscriberTooSlow,
+    UnknownSession,
+)
+from agentrail.remote.host_address import HostAddress, read_address
+from agentrail.remote.host_frames import EventFrame, GapFrame, ViewFrame
+from agentrail.remote.host_key import HostKey
+from agentrail.remote.line import MOST_CALLS, MOST_WAITING, open_line
+from agentrail.remote.line_subscription import MOST_KEPT
+from agentrail.values.events.envelope import Cursor
+from agentrail.wire.problems import problem_of
+from tests.remote.playing_host import KEY, Message, Play, PlayingHost
+
+PROMPT: Final = {"message": "hello"}
+
+
+def answer(message: Message, body: object = None, status: int = 200) -> Message:
+    return {"id": message["id"], "status": status, "body": body}
+
+
+def problem(message: Message, error: AgentrailError) -> Message:
+    told = problem_of(error, "do it")
+    return {"id": message["id"], "status": told.status, "problem": json_of(told.content)}
+
+
+def json_of(content: bytes) -> object:
+    return json.loads(content)
+
+
+def echo(message: Message) -> Sequence[Message | int]:
+    return [answer(message, {"echo": message.get("body")})] if "call" in message else []
+
+
+def events(message: Message, first: int, last: int, size: int = 0) -> list[Message]:
+    """Return the beginning of a subscription and some events; a message of an event has *size* characters."""
+    sent: list[Message] = [{"id": message["id"], "cursor": f"{first - 1}.0"}]
+    for number in range(first, last + 1):
+        told: Message = {"id": message["id"], "cursor": f"{number}.0", "event": "Said", "data": ""}
+
+        told["data"] = "x" * max(0, size - len(json.dumps(told)))
+        sent.append(told)
+    return sent
+
+
+def once(first: int, last: int, size: int = 0) -> Play:
+    """Return what answers each call, and begins each subscription with some events."""
+
+    def play(message: Message) -> Sequence[Message | int]:
+        return events(message, first, last, size) if "listen" in message else echo(message)
+
+    return play
+
+
+def since(message: Message) -> int:
+    return int(cast("str", message.get("since", "0.0")).partition(".")[0])
+
+
+# Calls
+
+
+async def test_a_call_gives_what_the_host_answers_or_raises_its_error() -> None:
+    def play(message: Message) -> Sequence[Message | int]:
+        if message["call"] == "prompt":
+            return [answer(message, {"seq": 7}, 202)]
+        return (
+            [{"id": message["id"], "status": 204}] if message["call"] == "abort" else [problem(message, QueueFull(3))]
+        )
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            assert await line.call("prompt", session="trip", body=PROMPT, command="c-1") == {"seq": 7}
+            assert await line.call("abort", session="trip", body={}) is None
+            with pytest.raises(QueueFull) as raised:
+                await line.call("messages", session="trip", query={"page": 3})
+            assert raised.value == QueueFull(3)
+    first, second, third = host.received
+    assert first == {"id": "1", "call": "prompt", "session": "trip", "body": PROMPT, "command": "c-1"}
+    assert str(second.pop("command")).startswith("line-")
+    assert second == {"id": "3", "call": "abort", "session": "trip", "body": {}}
+    assert third == {"id": "4", "call": "messages", "session": "trip", "query": {"page": 3}}
+
+
+async def test_what_is_in_flight_at_a_cut_is_sent_again_under_its_command_id() -> None:
+    came = count(1)
+
+    def play(message: Message) -> Sequence[Message | int]:
+        return [1012] if next(came) <= 4 else echo(message)
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
+            assert await line.call("tree") == {"echo": None}
+    *prompts, last = host.received
+    assert len(prompts) == 5
+    assert all(one == prompts[0] for one in prompts)
+    assert "command" not in last
+
+
+async def test_a_closing_host_is_asked_again_under_the_same_command_id() -> None:
+    came = count(1)
+
+    def play(message: Message) -> Sequence[Message | int]:
+        if next(came) > 1:
+            return echo(message)
+        told = problem(message, HostClosing())
+        cast("dict[str, object]", told["problem"])["retry_after"] = 0.01
+        return [told]
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
+    first, second = host.received
+    assert first["command"] == second["command"]
+
+
+async def test_a_host_that_closes_for_too_long_is_told_of() -> None:
+    host = PlayingHost(lambda message: [problem(message, HostClosing())])
+    with host.playing():
+        async with open_line(host.url, KEY, patience=0.1) as line:
+            with pytest.raises(HostClosing):
+                await line.call("prompt", session="trip", body=PROMPT)
+
+
+async def test_a_caller_that_is_cancelled_gives_up_waiting_and_the_host_is_told() -> None:
+    host = PlayingHost(lambda message: echo(message) if message.get("call") != "chat" else [])
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(line.call, "chat")
+                while not host.received:
+                    await line.call("tree")
+                nursery.cancel_scope.cancel()
+            await line.call("tree")
+    names = [one["id"] for one in host.received if one.get("call") == "chat"]
+    assert [one["id"] for one in host.received if one.get("end")] == names
+
+
+async def test_calls_that_wait_for_turns_leave_room_for_an_abort() -> None:
+    host = PlayingHost(lambda message: echo(message) if message.get("call") != "chat" else [])
+    with host.playing():
+        async with open_line(host.url, KEY) as line, trio.open_nursery() as nursery:
+            for _ in range(MOST_CALLS + 1):
+                nursery.start_soon(line.call, "chat")
+            await trio.testing.wait_all_tasks_blocked()
+            assert await line.call("abort", session="trip", body={}) == {"echo": {}}
+            nursery.cancel_scope.cancel()
+    assert len([one for one in host.received if one.get("call") == "chat"]) == MOST_WAITING
+
+
+async def test_no_more_calls_are_under_way_than_a_host_reads() -> None:
+    held: list[Message] = []
+
+    def play(message: Message) -> Sequence[Message | int]:
+        held.append(message)
+        if len(held) < MOST_CALLS:
+            return []
+        found = [answer(one, one["id"]) for one in held]
+        held.clear()
+        return found
+
+    host = PlayingHost(play)
+    ended: list[object] = []
+    with host.playing():
+        async with open_line(host.url, KEY) as line, trio.open_nursery() as nursery:
+
+            async def ask() -> None:
+                ended.append(await line.call("tree"))
+
+            for _ in range(2 * MOST_CALLS):
+                nursery.start_soon(ask)
+    assert len(ended) == 2 * MOST_CALLS
+
+
+async def test_a_call_that_is_larger_than_the_host_takes_is_not_sent_again_and_again() -> None:
+    def play(message: Message) -> Sequence[Message | int]:
+        return [1009] if len(str(message)) > 1000 else echo(message)
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            with pytest.raises(BodyTooLarge):
+                await line.call("prompt", session="trip", body={"message": "x" * 1000})
+            assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
+    assert len(host.received) == 2
+
+
+# Subscriptions
+
+
+async def test_a_subscription_goes_on_after_its_last_event() -> None:
+    def play(message: Message) -> Sequence[Message | int]:
+        last = since(message)
+        if last == 9:
+            return [*events(message, 10, 10), {"id": message["id"], "end": True}]
+        return [*events(message, last + 1, last + 3), 1012]
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with (
+            open_line(host.url, KEY) as line,
+            line.listen("events", "trip", types=["Said"], since=Cursor(0)) as heard,
+        ):
+            found = [one.cursor.seq async for one in heard if isinstance(one, EventFrame)]
+    assert found == [*range(1, 11)]
+    assert [since(one) for one in host.received] == [0, 3, 6, 9]
+    assert host.received[-1] == {
+        "id": "1",
+        "listen": "events",
+        "session": "trip",
+        "policy": "coalesce",
+        "types": ["Said"],
+        "since": "9.0",
+    }
+
+
+async def test_live_events_go_on_where_they_began() -> None:
+    """The cut comes before the first event: the place where the host began to send counts."""
+    came = count(1)
+
+    def play(message: Message) -> Sequence[Message | int]:
+        began: Message = {"id": message["id"], "cursor": "41.2"}
+        return [began, 1012] if next(came) == 1 else [*events(message, 42, 42), {"id": message["id"], "end": True}]
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line, line.listen("events", "trip") as heard:
+            assert [one.cursor async for one in heard if isinstance(one, EventFrame)] == [Cursor(42)]
+    assert [one.get("since") for one in host.received] == [None, "41.2"]
+
+
+async def test_gaps_and_views_are_told_as_they_are() -> None:
+    def play(message: Message) -> Sequence[Message | int]:
+        name = message["id"]
+        if message["listen"] == "tree":
+            return [{"id": name, "data": {"name": "root"}}, {"id": name, "end": True}]
+        gap = {"id": name, "gap": {"from": "1.0", "to": "1.9"}}
+        return [{"id": name, "cursor": "1.0"}, gap, {"id": name, "later": 1}, {"id": name, "end": True}]
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            async with line.listen("tree") as shown:
+                assert [one async for one in shown] == [ViewFrame("1", {"name": "root"})]
+            async with line.listen("events", "trip", since=Cursor(1)) as heard:
+                assert [one async for one in heard] == [GapFrame("2", Cursor(1), Cursor(1, 9))]
+
+
+async def test_a_subscription_that_is_refused_raises_where_it_is_entered() -> None:
+    host = PlayingHost(lambda message: [problem(message, UnknownSession("trip"))] if "listen" in message else [])
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            with pytest.raises(UnknownSession):
+                async with line.listen("events", "trip"):
+                    pytest.fail("it is not entered")
+
+
+async def test_a_subscription_that_is_left_is_ended_at_the_host() -> None:
+    host = PlayingHost(once(1, 1))
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            async with line.listen("events", "trip", since=Cursor(0)):
+                pass
+            await line.call("tree")
+    assert [one.get("end") for one in host.received] == [None, True, None]
+
+
+@pytest.mark.parametrize(("more", "listens"), [(-1, 1), (0, 1), (1, 2)])
+async def test_what_waits_for_a_reader_is_bounded(more: int, listens: int) -> None:
+    """A subscription that is not read holds up no other, and gets all its events when it is read."""
+    half = MOST_KEPT // 2
+
+    def play(message: Message) -> Sequence[Message | int]:
+        if "call" in message:
+            return echo(message)
+        if message.get("end"):
+            return []
+        if since(message) == 0:
+            return [*events(message, 1, 1, half), *events(message, 2, 2, half + more)[1:]]
+        return [*events(message, 3, 4), {"id": message["id"], "end": True}]
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line, line.listen("events", "trip", since=Cursor(0)) as heard:
+            assert await line.call("tree") == {"echo": None}
+            found = [(await anext(heard)), (await anext(heard))]
+            if listens == 2:
+                found += [one async for one in heard]
+    assert [one.cursor.seq for one in found if isinstance(one, EventFrame)] == [1, 2, 3, 4][: 2 * listens]
+    assert [since(one) for one in host.received if "listen" in one] == [0, 2][:listens]
+
+
+async def test_a_slow_reader_with_the_policy_drop_goes_on_with_what_is_new() -> None:
+    came = count(1)
+
+    def play(message: Message) -> Sequence[Message | int]:
+        if "listen" not in message:
+            return echo(message)
+        if next(came) == 1:
+            return events(message, 1, 3, MOST_KEPT)
+        return [*events(message, 9, 9), {"id": message["id"], "end": True}]
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with (
+            open_line(host.url, KEY) as line,
+            line.listen("events", "trip", since=Cursor(0), policy="drop") as heard,
+        ):
+            await line.call("tree")
+            found = [one async for one in heard]
+    assert [one.cursor.seq for one in found if isinstance(one, EventFrame)] == [1, 2, 9]
+    assert [(one.start, one.end) for one in found if isinstance(one, GapFrame)] == [(Cursor(2), Cursor(8))]
+    assert [one.get("since") for one in host.received if "listen" in one] == ["0.0", None]
+
+
+async def test_a_slow_reader_with_the_policy_disconnect_gets_its_cursor() -> None:
+    host = PlayingHost(once(1, 3, MOST_KEPT))
+    with host.playing():
+        async with (
+            open_line(host.url, KEY) as line,
+            line.listen("events", "trip", since=Cursor(0), policy="disconnect") as heard,
+        ):
+            await line.call("tree")
+            assert [(await anext(heard)).id for _ in range(2)] == ["1", "1"]
+            with pytest.raises(SubscriberTooSlow) as raised:
+                await anext(heard)
+    assert raised.value.cursor == (2, 0)
+
+
+async def test_of_a_view_only_the_newest_waits() -> None:
+    def play(message: Message) -> Sequence[Message | int]:
+        if "call" in message:
+            return echo(message)
+        name = message["id"]
+        return [{"id": name, "data": number} for number in range(100)] if "listen" in message else []
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line, line.listen("approvals") as shown:
+            await line.call("tree")
+            assert await anext(shown) == ViewFrame("1", 99)
+
+
+# The connection
+
+
+async def test_callers_are_told_when_there_is_no_host_for_long() -> None:
+    host = PlayingHost(once(1, 1))
+    with host.playing():
+        line_of = open_line(host.url, KEY, patience=0.2)
+        line = await line_of.__aenter__()
+        heard = line.listen("events", "trip", since=Cursor(0))
+        await heard.__aenter__()
+    with pytest.raises(HostLost):
+        await line.call("prompt", session="trip", body=PROMPT)
+    assert (await anext(heard)).id == "1"
+    with pytest.raises(HostLost):
+        await anext(heard)
+    assert heard.cursor == Cursor(1)
+    again = PlayingHost(echo, port=host.port)
+    with again.playing():
+        assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
+        await line_of.__aexit__(None, None, None)
+
+
+async def test_a_key_that_is_withdrawn_ends_the_line() -> None:
+    def play(message: Message) -> Sequence[Message | int]:
+        host.key = "another"
+        return [1008] if message else []
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            for _ in range(2):
+                with pytest.raises(NotAuthenticated) as raised:
+                    await line.call("prompt", session="trip", body=PROMPT)
+                assert raised.value == NotAuthenticated("the key is not valid")
+
+
+async def test_leaving_tells_the_host_and_all_who_wait() -> None:
+    host = PlayingHost(lambda _: [])
+    failed: list[BaseException] = []
+    with host.playing():
+        async with trio.open_nursery() as nursery, open_line(host.url, KEY) as line:
+
+            async def ask() -> None:
+                with pytest.raises(LineLeft) as raised:
+                    await line.call("tree")
+                failed.append(raised.value)
+
+            nursery.start_soon(ask)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+        with pytest.raises(LineLeft):
+            await line.call("tree")
+    assert failed == [LineLeft(host.url.replace("http", "ws"))]
+    assert host.closes == [1000]
+
+
+async def test_an_error_inside_comes_out_as_it_is() -> None:
+    host = PlayingHost(echo)
+    with host.playing(), pytest.raises(ZeroDivisionError):
+        async with open_line(host.url, KEY):
+            raise ZeroDivisionError
+
+
+# Errors
+
+
+async def test_no_host_there() -> None:
+    host = PlayingHost(echo)
+    with host.playing():
+        pass
+    with pytest.raises(HostNotReached) as raised:
+        async with open_line(host.url, KEY):
+            pass
+    assert str(raised.value) == (
+        f"cannot connect to a host at ws://127.0.0.1:{host.port}: Connection refused; start it there, or correct the "
+        "address"
+    )
+
+
+async def test_a_key_is_refused_and_never_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    host = PlayingHost(echo, key="another")
+    with host.playing(), pytest.raises(NotAuthenticated) as raised:
+        async with open_line(host.url, KEY):
+            pass
+    host = PlayingHost(echo)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            await line.call("tree")
+            shown = repr(line) + repr(line.listen("tree"))
+    logged = "".join(one.getMessage() for one in caplog.records if not one.name.startswith("websockets."))
+    said = "".join(traceback.format_exception(raised.value)) + logged + shown
+    assert KEY not in said
+    assert repr(HostKey(KEY)) == "<HostKey>"
+
+
+async def test_another_version_of_the_protocol() -> None:
+    host = PlayingHost(echo, subprotocol=None)
+    with host.playing(), pytest.raises(HostNotReached, match=r"does not speak the protocol `agentrail\.v1`; correct"):
+        async with open_line(host.url, KEY):
+            pass
+
+
+OTHERS: Final = {
+    b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno": "it answers the handshake of a WebSocket with status 404",
+    b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhal": "it answers the handshake of a WebSocket with status 200",
+    b"SSH-2.0-OpenSSH_9.6\r\n\r\n": "it does not speak HTTP as a host does",
+    b"": "it closed the connection during the handshake",
+}
+
+
+@pytest.mark.parametrize("said", OTHERS)
+async def test_something_else_answers(said: bytes) -> None:
+    async def other(stream: trio.SocketStream) -> None:
+        async with stream:
+            await stream.receive_some(65536)
+            await stream.send_all(said)
+
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listeners[0].socket.getsockname()[1]
+        nursery.start_soon(trio.serve_listeners, other, listeners)
+        with pytest.raises(HostNotReached) as raised:
+            async with open_line(f"http://127.0.0.1:{port}", KEY):
+                pass
+        assert raised.value.args[1] == OTHERS[said]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_host_that_speaks_no_tls() -> None:
+    host = PlayingHost(echo)
+    with host.playing(), pytest.raises(HostNotReached, match="no encrypted connection: TLS failed: "):
+        async with open_line(host.url.replace("http", "https"), KEY):
+            pass
+
+
+async def test_tls_needs_a_certificate_that_is_trusted() -> None:
+    authority = trustme.CA()
+    server, client = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    host = PlayingHost(echo)
+    with host.playing(server):
+        url = host.url.replace("http", "https")
+        with pytest.raises(HostNotReached, match="its certificate is not trusted: unable to get local issuer"):
+            async with open_line(url, KEY):
+                pass
+        authority.configure_trust(client)
+        async with open_line(url, KEY, tls=client) as line:
+            assert await line.call("tree") == {"echo": None}
+
+
+async def test_a_socket_of_this_machine(tmp_path: Path) -> None:
+    host = PlayingHost(echo)
+    with host.playing(path=f"{tmp_path}/host.sock"):
+        async with open_line(f"unix:{tmp_path}/host.sock", KEY) as line:
+            assert await line.call("tree") == {"echo": None}
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://agents.example.org", HostAddress("agents.example.org", 443, tls=True)),
+        ("wss://agents.example.org:8443/rail/", HostAddress("agents.example.org", 8443, "/rail", tls=True)),
+        ("http://[::1]:8000", HostAddress("::1", 8000)),
+        ("ws://127.0.0.1", HostAddress("127.0.0.1", 80)),
+        ("unix:/run/a.sock", HostAddress("localhost", 0, unix="/run/a.sock")),
+    ],
+)
+def test_addresses(url: str, address: HostAddress) -> None:
+    assert read_address(url) == address
+    assert read_address(str(address)) == address
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "agents.example.org",
+        "https://",
+        "ftp://agents.example.org",
+        "https://ann:hidden@agents.example.org",
+        "https://agents.example.org?key=hidden",
+        "https://agents.example.org#hidden",
+        "http://agents.example.org:hidden",
+        "http://agents.example.org:70000",
+        "http://[hidden",
+        "http://a b",
+        "http://a\r\nhidden: 1",
+        "unix:run/a.sock",
+        "unix://host/run/a.sock",
+    ],
+)
+def test_an_address_that_is_none_is_not_repeated(url: str) -> None:
+    with pytest.raises(BadConnection) as raised:
+        read_address(url)
+    assert "hidden" not in "".join(traceback.format_exception(raised.value)).rpartition("BadConnection")[2]
+
+
+def test_a_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadConnection, match="`AGENTS_KEY` is not set"):
+        HostKey(Secret("AGENTS_KEY"))
+    monkeypatch.setenv("AGENTS_KEY", KEY)
+    assert HostKey(Secret("AGENTS_KEY")).header == (b"authorization", f"Bearer {KEY}".encode())
+
+
+@pytest.mark.parametrize("key", ["", "with a\nline", "x" * 1025, "schlüssel"])
+def test_a_key_that_cannot_be_sent_is_refused(key: str) -> None:
+    with pytest.raises(BadConnection) as raised:
+        HostKey(key)
+    assert not key or key not in str(raised.value)
