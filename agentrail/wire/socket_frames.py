@@ -216,6 +216,11 @@ def unread(name: str | None, problem: Problem) -> bytes:
     return b'{%s"problem":%s}' % (head, problem.content)
 
 
+def begun(name: str, cursor: Cursor) -> bytes:
+    """Return the beginning of the subscription *name* to events: those after *cursor* follow."""
+    return b'{"id":%s,"cursor":"%d.%d"}' % (_encode(name), *cursor)
+
+
 def event(name: str, kind: str, data: bytes, cursor: Cursor) -> bytes:
     """Return an event of the subscription *name*; *data* is what the frame of a stream has."""
     return b'{"id":%s,"cursor":"%d.%d","event":%s,"data":%s}' % (_encode(name), *cursor, _encode(kind), data)
