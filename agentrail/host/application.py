@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
 from agentrail.host.access.identity import Authenticator, Identity
 from agentrail.host.access.request_rates import Rates
 from agentrail.host.answering.call_request import CallRequest, CarryOut
+from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.host.told_refusals import refusal
@@ -27,19 +28,13 @@ class Application:
         functions: Mapping[str, CarryOut],
         authenticator: Authenticator,
         limits: HostLimits,
-        end_streams: Callable[[], None],
+        drain: HostDrain,
     ) -> None:
         self._functions = functions
         self._authenticator = authenticator
         self._limits = limits
         self._rates = Rates(limits)
-        self._end_streams = end_streams
-        self._closing = False
-
-    def close(self) -> None:
-        """Refuse new requests, and end streams that would go on without an end."""
-        self._closing = True
-        self._end_streams()
+        self._drain = drain
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the answer to a request: what its call gives, or a problem document."""
@@ -49,7 +44,7 @@ class Application:
             call = matched.route.call
             attempt = call.attempt
             if call.scope is not None:
-                if self._closing:
+                if self._drain.has_begun:
                     raise HostClosing
                 who = await self._authenticator.identify(request.headers)
                 self._rates.take(who.tenant)

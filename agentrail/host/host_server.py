@@ -33,6 +33,7 @@ from agentrail.host.answering.view_calls import ViewCalls
 from agentrail.host.application import Application
 from agentrail.host.health.metric_calls import MetricCalls
 from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks
+from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
@@ -55,6 +56,9 @@ log = logging.getLogger("agentrail.host")
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 NO_TLS: Final = "none with `unix`: only this machine can reach the socket"
 NEEDS_PEOPLE: Final = "False, or give the host an `authenticator`: without one, there is only one user"
+LAST_ANSWERS: Final = 1.0
+"""The fewest seconds that answers have to be sent when all sessions are parked."""
+
 NEEDS_KEYS: Final = (
     "`127.0.0.1`, `::1` or `localhost`, or give the host an `authenticator`: for the command, `--keys PATH`"
 )
@@ -86,6 +90,8 @@ class Opened:
     """The frames of all its streams of events."""
     metrics: MetricCalls
     """The figures of its sessions."""
+    drain: HostDrain
+    """Tells its parts that it ends."""
 
 
 class Host:
@@ -174,20 +180,24 @@ class Host:
             try:
                 yield Serving(listening.url, listening.url + fragment, opened.supervisor)
             finally:
-                application.close()
-                await self._end(server, opened.turns)  # noqa: ASYNC102 - it is shielded, and bounds its own time
+                await self._end(server, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
 
-    async def _end(self, server: HttpServer, turns: Turns) -> None:
-        """Stop accepting, and let requests and turns end within the time that they have."""
-        within = self.limits.drain_seconds
-        log.info("the host accepts no more requests; open turns have %g s to end", within)
+    async def _end(self, server: HttpServer, opened: Opened) -> None:
+        """Refuse requests, park sessions, or let turns end if no journal brings them back; then end connections."""
+        within, waits = self.limits.drain_seconds, "open turns have" if self._journal is None else "calls have"
+        log.info("the host takes no more requests; %s %g s to end", waits, within)
         until = trio.current_time() + within
+        opened.drain.begin()
+        server.begin_drain()
         # Shielded: a host that is cancelled lets its turns end too. It bounds its own time.
         # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
         with trio.CancelScope(shield=True):
-            await server.drain(within)
-            with trio.move_on_at(until):
-                await turns.wait_rest()
+            if self._journal is None:
+                with trio.move_on_at(until):
+                    await opened.turns.wait_rest()
+            await opened.supervisor.drain(max(until - trio.current_time(), 0))
+            opened.drain.end()
+            await server.drain(max(until - trio.current_time(), LAST_ANSWERS))
 
     @asynccontextmanager
     async def opened(self, authenticator: Authenticator) -> AsyncGenerator[Opened, None]:
@@ -203,10 +213,10 @@ class Host:
             async with open_supervisor(journal=journal, specs=specs.returning) as supervisor:
                 figures = supervisor.figures(self.limits.metric_tenants)
                 specs.serve(supervisor)
-                frames, metrics = EventFrames(self.limits, figures), MetricCalls(figures)
+                frames, metrics, drain = EventFrames(self.limits, figures), MetricCalls(figures), HostDrain()
                 readiness = Readiness(journal, figures, self._rows, self._checks, self.limits, nursery)
-                application = self._application(specs, turns, nursery, authenticator, frames, metrics, readiness)
-                yield Opened(application, supervisor, turns, frames, metrics)
+                application = self._application(specs, turns, nursery, authenticator, frames, metrics, readiness, drain)
+                yield Opened(application, supervisor, turns, frames, metrics, drain)
 
     def _application(
         self,
@@ -217,17 +227,19 @@ class Host:
         frames: EventFrames,
         metrics: MetricCalls,
         readiness: Readiness,
+        drain: HostDrain,
     ) -> Application:
         limits, supervisor = self.limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
         streams = ClientStreams(authenticator, limits)
+        drain.when_over.append(streams.end_sessions)
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, self._rows, turns, frames, streams, nursery)
         life = SessionCalls(sessions, supervisor, stored, frames)
         deciding = SteeringCalls(sessions, four_eyes=self._four_eyes)
         looking = ViewCalls(sessions, frames, streams)
-        about = HostCalls(readiness.look)
+        about = HostCalls(readiness.look, drain)
         listing = ListingCalls(self._rows, sessions, supervisor, four_eyes=self._four_eyes)
         functions: Mapping[str, CarryOut] = {
             "chat": talking.chat,
@@ -255,7 +267,7 @@ class Host:
             "openapi": about.openapi,
         }
         self._rows.carry_out = PluginCalls(functions, limits).carry_out
-        return Application(functions, authenticator, limits, streams.end_sessions)
+        return Application(functions, authenticator, limits, drain)
 
     def _tell(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])

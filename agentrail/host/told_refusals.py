@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from agentrail.errors import AgentrailError
+from agentrail.errors import AgentrailError, HostClosing, SessionParked, SupervisorClosed
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer
 from agentrail.runtime.shared.sanitize import tell
 from agentrail.wire.problems import Problem, problem_of
@@ -24,9 +24,12 @@ def refusal(error: AgentrailError, attempt: str, tenant: str) -> HttpResponse:
 def told_problem(error: AgentrailError, attempt: str, tenant: str) -> Problem:
     """Return the problem document of *error*, and log an error of something outside.
 
-    The log gets no words of the error and of its causes: they may quote the conversation.
+    The log gets no words of the error and of its causes: they may quote the conversation. Sessions are parked only
+    when the host stops, so clients are told that, which is no trouble for the log.
     """
+    if isinstance(error, SessionParked | SupervisorClosed):
+        error = HostClosing()
     problem = problem_of(error, attempt, tenant)
-    if problem.status >= BAD_GATEWAY:
+    if problem.status >= BAD_GATEWAY and not isinstance(error, HostClosing):
         tell(log, error, "cannot %s: %s", attempt, problem.title, level=logging.WARNING, words=False)
     return problem

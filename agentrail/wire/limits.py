@@ -53,7 +53,7 @@ class HostLimits(Authored, kw_only=True):
     heartbeat_seconds: float = 15.0
     """After how many seconds without an event a stream of events gets a heartbeat."""
     drain_seconds: float = 30.0
-    """How many seconds open turns have to end when the host is told to stop."""
+    """How many seconds calls that cannot be repeated have to end at SIGTERM; without a journal, open turns."""
 
     # Of one tenant
 

@@ -248,7 +248,7 @@ _FULL: Final = Row(507, _AGAIN, "the journal of the host has no space; nothing w
 
 INFRASTRUCTURE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.InfrastructureError: _JOURNAL,
-    errors.HostClosing: Row(503, retry_after=5),
+    errors.HostClosing: Row(503, _AGAIN, retry_after=1),
     errors.JournalError: _JOURNAL,
     errors.JournalUnavailable: _JOURNAL,
     errors.JournalFailed: _JOURNAL,

@@ -9,9 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
 
 import httpx
 import pytest
@@ -22,9 +20,10 @@ from agentrail import SessionSpec
 from agentrail.errors import BadChoice, CannotListen
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
+from tests.host.commanded import SERVE, commanded
 from tests.host.hosted import KEYS, LINES
 
-SERVE = (sys.executable, "-m", "agentrail", "serve", "--keys", "keys.txt")
+WITH_KEYS = (*SERVE, "--keys", "keys.txt")
 ANYWHERE = "0.0.0.0"  # noqa: S104 - it is refused
 
 
@@ -44,23 +43,14 @@ def folder(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def served(command: tuple[str, ...], folder: Path, listener: socket.socket) -> AsyncGenerator[str]:
     """Start a process that serves, yield what it says, and end it by SIGTERM."""
-    given = (listener.fileno(),)
-    async with trio.open_nursery() as nursery:
-        run = partial(trio.run_process, cwd=folder, stdout=PIPE, stderr=DEVNULL, check=False, pass_fds=given)
-        process: trio.Process = await nursery.start(run, command)
-        assert process.stdout is not None
-        said = b""
-        while b"Ctrl-C" not in said:
-            piece = await process.stdout.receive_some()
-            assert piece, said
-            said += piece
-        yield said.decode()
-        process.send_signal(signal.SIGTERM)
-        assert await process.wait() == 0
+    async with commanded(command, folder, given=(listener.fileno(),)) as one:
+        yield one.said
+        one.process.send_signal(signal.SIGTERM)
+        assert await one.process.wait() == 0
 
 
 async def test_between_two_processes_connections_wait(folder: Path, listener: socket.socket) -> None:
-    command = (*SERVE, "--descriptor", str(listener.fileno()))
+    command = (*WITH_KEYS, "--descriptor", str(listener.fileno()))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     statuses = Counter[int]()
     headers = {"authorization": f"Bearer {KEYS['ann']}", "connection": "close"}
@@ -94,7 +84,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 async def test_systemd_passes_one_on(folder: Path, listener: socket.socket) -> None:
-    activated = (sys.executable, "-c", ACTIVATED, str(listener.fileno()), "1", *SERVE)
+    activated = (sys.executable, "-c", ACTIVATED, str(listener.fileno()), "1", *WITH_KEYS)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with trio.fail_after(60):
         async with served(activated, folder, listener) as said:
@@ -104,7 +94,7 @@ async def test_systemd_passes_one_on(folder: Path, listener: socket.socket) -> N
 
 
 async def test_of_two_that_systemd_passes_on_none_is_taken(folder: Path, listener: socket.socket) -> None:
-    activated = (sys.executable, "-c", ACTIVATED, str(listener.fileno()), "2", *SERVE)
+    activated = (sys.executable, "-c", ACTIVATED, str(listener.fileno()), "2", *WITH_KEYS)
     given = (listener.fileno(),)
     done = await trio.run_process(activated, cwd=folder, capture_stderr=True, check=False, pass_fds=given)
     assert done.returncode == 2

@@ -26,7 +26,7 @@ from agentrail.wire.limits import HostLimits
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_host import chat, until
 
-OK = {"journal": True, "disk": True, "loop": True, "plugins": True}
+OK = {"journal": True, "disk": True, "loop": True, "plugins": True, "accepting": True}
 
 
 async def ready(desk: Desk) -> tuple[int, dict[str, bool]]:

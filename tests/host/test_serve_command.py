@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 import signal
-import sys
-from functools import partial
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
 
 import pytest
 import trio
 
-AGENTRAIL = [sys.executable, "-m", "agentrail", "serve"]
+from tests.host.commanded import SERVE, commanded
 
 FILES = {
     "a host": (
@@ -43,22 +40,12 @@ desk = Host([Profile('desk', other)])
 async def served(arguments: list[str], folder: Path, path: str, *curl: str) -> tuple[str, str, int]:
     """Start the command, ask for *path* by curl, end the command by SIGTERM; return what both said, and its status."""
     with trio.fail_after(60):
-        async with trio.open_nursery() as nursery:
-            started = partial(trio.run_process, cwd=folder, stdout=PIPE, stderr=DEVNULL, check=False)
-            process: trio.Process = await nursery.start(started, [*AGENTRAIL, "--port", "0", *arguments])
-            assert process.stdout is not None
-            said = b""
-            while b"Ctrl-C" not in said:
-                piece = await process.stdout.receive_some()
-                assert piece, said
-                said += piece
-            found = re.search(r"at (\S+)/#token=(\S+)", said.decode())
-            assert found is not None
-            command = ["curl", "--silent", "--noproxy", "*", "-H", f"Authorization: Bearer {found[2]}", *curl]
-            answer = await trio.run_process([*command, found[1] + path], capture_stdout=True)
-            process.send_signal(signal.SIGTERM)
-            status = await process.wait()
-    return said.decode(), answer.stdout.decode(), status
+        async with commanded([*SERVE, "--port", "0", *arguments], folder) as one:
+            command = ["curl", "--silent", "--noproxy", "*", "-H", f"Authorization: Bearer {one.token}", *curl]
+            answer = await trio.run_process([*command, one.url + path], capture_stdout=True)
+            one.process.send_signal(signal.SIGTERM)
+            status = await one.process.wait()
+    return one.said, answer.stdout.decode(), status
 
 
 @pytest.mark.parametrize(("text", "told"), FILES.values(), ids=FILES)
@@ -124,7 +111,7 @@ async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tm
     (tmp_path / "host.py").write_text(FILES["a host"][0], encoding="utf-8")
     (tmp_path / "broken.py").write_text("x = 0\n1 / x\n", encoding="utf-8")
     (tmp_path / "raises.py").write_text(RAISES, encoding="utf-8")
-    done = await trio.run_process([*AGENTRAIL, *arguments], cwd=tmp_path, capture_stderr=True, check=False)
+    done = await trio.run_process([*SERVE, *arguments], cwd=tmp_path, capture_stderr=True, check=False)
     assert done.returncode == 2
     assert told in done.stderr.decode()
 
@@ -132,7 +119,7 @@ async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tm
 async def test_keys_are_made_listed_and_withdrawn(tmp_path: Path) -> None:
     async def keys(*arguments: str) -> str:
         done = await trio.run_process(
-            [*AGENTRAIL, "keys", *arguments], cwd=tmp_path, capture_stdout=True, capture_stderr=True, check=False
+            [*SERVE, "keys", *arguments], cwd=tmp_path, capture_stdout=True, capture_stderr=True, check=False
         )
         return done.stdout.decode() + done.stderr.decode()
 

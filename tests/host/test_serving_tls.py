@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import ssl
-import sys
-from functools import partial
 from pathlib import Path
-from subprocess import PIPE
 from typing import Final
 
 import httpx
@@ -18,9 +14,8 @@ import trustme
 from agentrail.errors import BadChoice, CannotListen
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
+from tests.host.commanded import SERVE, commanded
 from tests.host.hosted import scripted
-
-SERVE: Final = [sys.executable, "-m", "agentrail", "serve"]
 
 
 class Files:
@@ -44,49 +39,32 @@ def files(tmp_path: Path) -> Files:
     return Files(tmp_path)
 
 
-async def said(process: trio.Process) -> str:
-    """Return what the process prints before it waits."""
-    assert process.stdout is not None
-    printed = b""
-    while b"Ctrl-C" not in printed:
-        piece = await process.stdout.receive_some()
-        assert piece, printed
-        printed += piece
-    return printed.decode()
-
-
 async def test_the_command_serves_by_tls(files: Files, tmp_path: Path) -> None:
     with trio.fail_after(60):
-        async with trio.open_nursery() as nursery:
-            started = partial(trio.run_process, cwd=tmp_path, stdout=PIPE, stderr=PIPE, check=False)
-            process = await nursery.start(started, [*SERVE, "--port", "0", "--tls", "cert.pem", "key.pem"])
-            found = re.search(r"at (https://127\.0\.0\.1:\d+)/#token=(\S+)", await said(process))
-            assert found is not None
-            async with httpx.AsyncClient(base_url=found[1], verify=files.client, trust_env=False) as client:
+        async with commanded([*SERVE, "--port", "0", "--tls", "cert.pem", "key.pem"], tmp_path) as one:
+            assert one.url.startswith("https://127.0.0.1:")
+            async with httpx.AsyncClient(base_url=one.url, verify=files.client, trust_env=False) as client:
                 assert (await client.get("/v1/sessions")).status_code == 401
-                mine = {"authorization": f"Bearer {found[2]}"}
+                mine = {"authorization": f"Bearer {one.token}"}
                 assert (await client.get("/v1/sessions", headers=mine)).json() == {"items": [], "next": None}
-                own = await client.get("/healthz", headers={"origin": found[1]})
-                plain = await client.get("/healthz", headers={"origin": found[1].replace("https", "http")})
+                own = await client.get("/healthz", headers={"origin": one.url})
+                plain = await client.get("/healthz", headers={"origin": one.url.replace("https", "http")})
                 assert (own.status_code, plain.status_code) == (200, 403)
-            process.terminate()
-            assert await process.wait() == 0
+            one.process.terminate()
+            assert await one.process.wait() == 0
 
 
 async def test_the_command_serves_at_a_unix_socket(tmp_path: Path) -> None:
     with trio.fail_after(60):
-        async with trio.open_nursery() as nursery:
-            started = partial(trio.run_process, cwd=tmp_path, stdout=PIPE, stderr=PIPE, check=False)
-            process = await nursery.start(started, [*SERVE, "--unix", "socket"])
-            found = re.search(r"at unix:socket/#token=(\S+)", await said(process))
-            assert found is not None
+        async with commanded([*SERVE, "--unix", "socket"], tmp_path) as one:
+            assert " at unix:socket/#token=" in one.said
             transport = httpx.AsyncHTTPTransport(uds=str(tmp_path / "socket"))
             async with httpx.AsyncClient(base_url="http://localhost", transport=transport) as client:
                 assert (await client.get("/v1/sessions")).status_code == 401
-                mine = {"authorization": f"Bearer {found[1]}"}
+                mine = {"authorization": f"Bearer {one.token}"}
                 assert (await client.get("/v1/sessions", headers=mine)).json() == {"items": [], "next": None}
-            process.terminate()
-            assert await process.wait() == 0
+            one.process.terminate()
+            assert await one.process.wait() == 0
 
 
 ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - it is refused

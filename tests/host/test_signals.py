@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
-import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
-from functools import partial
+from contextlib import asynccontextmanager
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
 from typing import Any, Final
 
 import httpx
@@ -18,6 +16,8 @@ import trio
 from attrs import frozen
 
 from agentrail.app.process import GAVE_UP
+from tests.host.commanded import SERVE, Served, commanded
+from tests.host.hosted import frames
 
 APP: Final = '''
 from pathlib import Path
@@ -25,6 +25,7 @@ from pathlib import Path
 import trio
 
 from agentrail import SessionSpec, tool
+from agentrail.journals import SqliteJournal
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.profiles import Profile
@@ -65,12 +66,19 @@ class Ends(Notes):
         note(f"{context.session_id} {context.outcome}")
 
 
+def answer(request):
+    return say("done" if len(request.messages) > 1 else "", calls=[] if len(request.messages) > 1 else [call("wait")])
+
+
 def spec(_):
-    return SessionSpec(model=ScriptedModel([say(calls=[call("wait")]), "done"]), tools=[wait])
+    return SessionSpec(model=ScriptedModel([answer, answer]), tools=[wait])
 
 
 host = Host(
-    [Profile("waits", spec)], [Ends("first", 1), Notes("last", 0)], limits=HostLimits(drain_seconds=DRAIN)
+    [Profile("waits", spec)],
+    [Ends("first", 1), Notes("last", 0)],
+    limits=HostLimits(drain_seconds=DRAIN),
+    journal=JOURNAL,
 )
 '''
 
@@ -79,12 +87,15 @@ host = Host(
 class Serving:
     """A process that serves, and a client of it."""
 
-    process: trio.Process
+    served: Served
     client: httpx.AsyncClient
-    folder: Path
+
+    @property
+    def process(self) -> trio.Process:
+        return self.served.process
 
     def notes(self) -> list[str]:
-        path = self.folder / "notes"
+        path = self.served.folder / "notes"
         return path.read_text().splitlines() if path.exists() else []
 
     async def noted(self, text: str, times: int = 1) -> None:
@@ -92,30 +103,23 @@ class Serving:
             while self.notes().count(text) < times:  # noqa: ASYNC110 - the other process writes it
                 await trio.sleep(0.02)
 
+    async def refuses(self) -> None:
+        """Wait until the host says that it is not ready."""
+        while (found := await self.client.get("/readyz")).status_code == 200:
+            pass
+        checks = {check["name"]: check["ok"] for check in found.json()["checks"]}
+        assert checks == {"journal": True, "disk": True, "loop": True, "plugins": True, "accepting": False}
+
 
 @asynccontextmanager
-async def serving(folder: Path, drain: float) -> AsyncGenerator[Serving, None]:
-    (folder / "app.py").write_text(APP.replace("DRAIN", str(drain)), encoding="utf-8")
-    command = [sys.executable, "-m", "agentrail", "serve", "app.py", "--port", "0"]
+async def serving(folder: Path, drain: float, journal: str = "None") -> AsyncGenerator[Serving, None]:
+    app = APP.replace("DRAIN", str(drain)).replace("JOURNAL", journal)
+    (folder / "app.py").write_text(app, encoding="utf-8")
     with trio.fail_after(90):
-        async with trio.open_nursery() as nursery:
-            started = partial(trio.run_process, cwd=folder, stdout=PIPE, stderr=DEVNULL, check=False)
-            process: trio.Process = await nursery.start(started, command)
-            assert process.stdout is not None
-            said = b""
-            while b"Ctrl-C" not in said:
-                piece = await process.stdout.receive_some()
-                assert piece, said
-                said += piece
-            found = re.search(r"at (\S+)/#token=(\S+)", said.decode())
-            assert found is not None
-            headers = {"authorization": f"Bearer {found[2]}"}
-            async with httpx.AsyncClient(base_url=found[1], headers=headers, timeout=60, trust_env=False) as client:
-                try:
-                    yield Serving(process, client, folder)
-                finally:
-                    if process.returncode is None:
-                        process.kill()
+        async with commanded([*SERVE, "app.py", "--port", "0"], folder) as one:
+            headers = {"authorization": f"Bearer {one.token}"}
+            async with httpx.AsyncClient(base_url=one.url, headers=headers, timeout=60, trust_env=False) as client:
+                yield Serving(one, client)
 
 
 async def test_a_host_that_is_told_to_end_finishes_its_turns(tmp_path: Path) -> None:
@@ -141,11 +145,10 @@ async def test_a_host_that_is_told_to_end_finishes_its_turns(tmp_path: Path) -> 
         await one.noted("waits", 2)
         await heard.wait()
         one.process.send_signal(signal.SIGTERM)
-        await over.wait()
-        with pytest.raises(httpx.TransportError):
-            await one.client.get("/healthz")
-        assert one.process.returncode is None
+        await one.refuses()
+        assert (one.process.returncode, over.is_set()) == (None, False)
         (tmp_path / "go").touch()
+        await over.wait()
         assert await one.process.wait() == 0
     assert answers[0] == 200
     assert (answers[1]["text"], answers[1]["stop_reason"]) == ("done", "end")
@@ -159,17 +162,72 @@ async def test_a_host_that_is_told_to_end_finishes_its_turns(tmp_path: Path) -> 
 async def test_a_turn_that_does_not_end_in_time_is_parked(tmp_path: Path) -> None:
     async with serving(tmp_path, 0.3) as one:
         body = {"message": "go", "session": "trip"}
+        answers: list[httpx.Response] = []
         async with trio.open_nursery() as nursery:
 
             async def chat() -> None:
-                with pytest.raises(httpx.RemoteProtocolError):
-                    await one.client.post("/v1/chat", json=body)
+                answers.append(await one.client.post("/v1/chat", json=body))
 
             nursery.start_soon(chat)
             await one.noted("waits")
             one.process.send_signal(signal.SIGTERM)
         assert await one.process.wait() == 0
+    assert [answer.status_code for answer in answers] == [503]
     assert one.notes() == ["first starts", "last starts", "waits", "you.trip refused", "last stops", "first stops"]
+
+
+KEPT: Final = "SqliteJournal('kept.db')"
+
+
+async def test_with_a_journal_a_call_ends_and_the_turn_goes_on_in_the_next_process(tmp_path: Path) -> None:
+    answers: list[httpx.Response] = []
+    key = {"idempotency-key": "one"}
+    body = {"message": "go", "session": "chat"}
+    async with serving(tmp_path, 60, KEPT) as one, trio.open_nursery() as nursery:
+
+        async def chat() -> None:
+            answers.append(await one.client.post("/v1/chat", json=body, headers=key))
+
+        async def stream() -> None:
+            body = {"message": "go", "session": "stream"}
+            async with one.client.stream("POST", "/v1/stream", json=body) as response:
+                streamed.append((await response.aread()).decode())
+
+        streamed: list[str] = []
+        nursery.start_soon(chat)
+        nursery.start_soon(stream)
+        await one.noted("waits", 2)
+        one.process.send_signal(signal.SIGTERM)
+        await one.refuses()
+        refused = await one.client.post("/v1/sessions/chat/prompt", json={"message": "and now?"})
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.json()["type"] == "urn:agentrail:problem:host-closing"
+        assert (one.process.returncode, answers) == (None, [])
+        (tmp_path / "go").touch()
+        assert await one.process.wait() == 0
+    assert [(answer.status_code, answer.headers["retry-after"]) for answer in answers] == [(503, "1")]
+    last = frames(streamed[0])[-1]
+    assert (last["event"], json.loads(last["data"])["status"]) == ("problem", 503)
+    assert one.notes()[-2:] == ["last stops", "first stops"]
+    (tmp_path / "notes").unlink()
+    async with serving(tmp_path, 60, KEPT) as one:
+        answer = await one.client.post("/v1/chat", json=body, headers=key)
+        assert (answer.status_code, answer.json()["text"]) == (200, "done")
+        await one.noted("you.stream persisted")
+        shown = (await one.client.get("/v1/sessions/stream/messages")).text
+        assert (shown.count('"went"'), shown.count('"done"')) == (1, 1)
+    assert "waits" not in one.notes()
+
+
+async def test_a_call_that_does_not_end_in_time_is_named(tmp_path: Path) -> None:
+    async with serving(tmp_path, 0.3, KEPT) as one:
+        await one.client.post("/v1/sessions", json={"session": "trip"})
+        await one.client.post("/v1/sessions/trip/prompt", json={"message": "go"})
+        await one.noted("waits")
+        one.process.send_signal(signal.SIGTERM)
+        assert await one.process.wait() == 0
+    said = r"session h\.\S+\.trip is parked while its call (\S+) of `wait` runs, which cannot be repeated"
+    assert re.search(said, one.served.log) is not None, one.served.log
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -179,9 +237,7 @@ async def test_a_host_that_is_told_twice_ends_at_once(number: signal.Signals, tm
         await one.client.post("/v1/sessions/trip/prompt", json={"message": "go"})
         await one.noted("waits")
         one.process.send_signal(number)
-        with suppress(httpx.TransportError):
-            while True:  # until it accepts no more
-                await one.client.get("/healthz", headers={"connection": "close"})
+        await one.refuses()
         one.process.send_signal(number)
         assert await one.process.wait() == GAVE_UP
     assert one.notes() == ["first starts", "last starts", "you.trip started", "waits"]

@@ -24,6 +24,33 @@ STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-
 CHANGED: Final = "the key allows less than when the stream began, or is somebody else's"
 
 
+class Endable:
+    """A stream that ends between two pieces: one that is cut within a piece looks broken to its client."""
+
+    __slots__ = ("_ends", "_is_sending", "scope")
+
+    def __init__(self) -> None:
+        self.scope = trio.CancelScope()
+        self._ends = self._is_sending = False
+
+    def end(self) -> None:
+        """End the stream, as soon as the piece is sent that is under way."""
+        self._ends = True
+        if not self._is_sending:
+            self.scope.cancel()
+
+    async def send(self, send: Send, data: bytes) -> None:
+        """Send a piece."""
+        if self._ends:
+            self.scope.cancel()
+            await trio.lowlevel.checkpoint()  # here, as the next one would be within the piece
+        self._is_sending = True
+        await send(data)
+        self._is_sending = False
+        if self._ends:
+            self.scope.cancel()
+
+
 class ClientStreams:
     """Opens streams of events for clients, and keeps them within the limit of their tenants."""
 
@@ -31,7 +58,7 @@ class ClientStreams:
         self._authenticator = authenticator
         self._most = limits.streams
         self._of_tenant: Counter[str] = Counter()
-        self._endless: set[trio.CancelScope] = set()
+        self._endless: set[Endable] = set()
         self._over = False
 
     def check(self, tenant: str) -> None:
@@ -53,8 +80,8 @@ class ClientStreams:
     def end_sessions(self) -> None:
         """End the streams of sessions: the host is closing. Their clients go on with another connection."""
         self._over = True
-        for scope in self._endless:
-            scope.cancel()
+        for stream in self._endless:
+            stream.end()
 
     async def _send_turn(self, exchange: CallRequest, frames: trio.MemoryReceiveChannel[bytes], send: Send) -> None:
         async def relay(send: Send) -> None:
@@ -62,19 +89,19 @@ class ClientStreams:
                 await send(each)
 
         async with frames:
-            await self._send(exchange, relay, trio.CancelScope(), send)
+            await self._send(exchange, relay, Endable(), send)
 
     async def _send_endless(self, exchange: CallRequest, write: Streaming, send: Send) -> None:
-        scope = trio.CancelScope()
-        self._endless.add(scope)
+        stream = Endable()
+        self._endless.add(stream)
         if self._over:
-            scope.cancel()
+            stream.end()
         try:
-            await self._send(exchange, write, scope, send)
+            await self._send(exchange, write, stream, send)
         finally:
-            self._endless.remove(scope)
+            self._endless.remove(stream)
 
-    async def _send(self, exchange: CallRequest, write: Streaming, scope: trio.CancelScope, send: Send) -> None:
+    async def _send(self, exchange: CallRequest, write: Streaming, stream: Endable, send: Send) -> None:
         checked = trio.current_time()
 
         async def send_if_known(data: bytes) -> None:
@@ -82,11 +109,11 @@ class ClientStreams:
             if trio.current_time() - checked >= exchange.limits.heartbeat_seconds:
                 _check_same(exchange.who, await self._authenticator.identify(exchange.request.headers))
                 checked = trio.current_time()
-            await send(data)
+            await stream.send(send, data)
 
         try:
-            with self._counted(exchange.who.tenant), scope:
-                await send(HEARTBEAT)  # the head goes out with the first bytes
+            with self._counted(exchange.who.tenant), stream.scope:
+                await stream.send(send, HEARTBEAT)  # the head goes out with the first bytes
                 await write(send_if_known)
         except AgentrailError as error:
             await send(frame(PROBLEM, told_problem(error, exchange.call.attempt, exchange.who.tenant).content))

@@ -9,6 +9,7 @@ import trio
 
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.answering.host_page import HOST_PAGE
+from agentrail.host.host_drain import ACCEPTING, HostDrain
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.http11.static_content import StaticContent
 from agentrail.wire.call_rows.host_call import JSON
@@ -21,8 +22,9 @@ NOT_READY: Final = 503
 class HostCalls:
     """Carries out the calls about the host itself."""
 
-    def __init__(self, look: Callable[[], Awaitable[tuple[CheckView, ...]]]) -> None:
+    def __init__(self, look: Callable[[], Awaitable[tuple[CheckView, ...]]], drain: HostDrain) -> None:
         self._look = look
+        self._drain = drain
         self._document = StaticContent(openapi_json(), JSON)
 
     async def health(self, exchange: CallRequest) -> HttpResponse:
@@ -31,8 +33,8 @@ class HostCalls:
         return exchange.given(HealthView())
 
     async def ready(self, exchange: CallRequest) -> HttpResponse:
-        """Say whether all checks are passed."""
-        checks = await self._look()
+        """Say whether all checks are passed, and the host takes requests."""
+        checks = (*await self._look(), CheckView(ACCEPTING, not self._drain.has_begun, 0.0))
         is_ready = all(check.ok for check in checks)
         return exchange.given(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
 

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, cast
 import trio
 
 from agentrail.errors import WrongType
+from agentrail.host.host_drain import ACCEPTING
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.ports.journal import Journal
 from agentrail.runtime.diagnosis.figures import Figures
@@ -46,7 +47,7 @@ CHECKS_WANTED: Final = (
 )
 
 _NAME: Final = re.compile(r"[a-z0-9-]{1,64}", re.ASCII)
-OWN: Final = ("journal", "disk", "loop", "plugins")
+OWN: Final = ("journal", "disk", "loop", "plugins", ACCEPTING)
 
 
 def check_checks(found: object) -> None:

@@ -31,6 +31,7 @@ class Service(Protocol):
     limits: HostLimits
     date: DateHeader
     draining: bool
+    drained: bool
 
     def rests(self, connection: HttpConnection) -> None:
         """Note that the connection waits for a request."""
@@ -90,8 +91,8 @@ class HttpConnection:
     async def _begins(self) -> bool:
         """Wait for the first byte of a request; return false if none comes."""
         if self._inbound.buffer:
-            return not self._service.draining
-        if self._service.draining:
+            return not self._service.drained
+        if self._service.drained:
             return False
         limits = self._service.limits
         came = False

@@ -16,7 +16,7 @@ import trio
 from agentrail.host.http11.http_connection import LINGER, HttpConnection
 from agentrail.host.http11.http_messages import Handler
 from agentrail.host.http11.inbound.received import PIECE
-from agentrail.host.http11.listening import Address, Listening, opened
+from agentrail.host.http11.listening import Address, Inherited, Listener, Listening, opened
 from agentrail.host.http11.outbound import DateHeader
 from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
 from agentrail.runtime.shared.sanitize import Contained, tell
@@ -47,6 +47,8 @@ class HttpServer:
         self.limits = limits
         self.date = DateHeader(now_ms)
         self.draining = False
+        self.drained = False
+        self._draining = trio.Event()
         self._drained = trio.Event()
         self._ended = trio.Event()
         self._within = 0.0
@@ -73,26 +75,46 @@ class HttpServer:
         try:
             async with AsyncExitStack() as stack:
                 listening = [await stack.enter_async_context(opened(address)) for address in addresses]
-                listeners = [listener for one in listening for listener in one.listeners]
                 async with trio.open_nursery() as connections:  # noqa: TID251 - the connections end with the server
-                    accept = partial(trio.serve_listeners, self._serve, listeners, handler_nursery=connections)
                     async with trio.open_nursery() as accepting:  # noqa: TID251 - it ends when the server is drained
-                        await accepting.start(accept)
+                        for address, one in zip(addresses, listening, strict=True):
+                            # Another process takes over a socket that is inherited: its connections wait for that.
+                            until = self._draining if isinstance(address, Inherited) else self._drained
+                            await accepting.start(self._accept, one.listeners, connections, until)
                         task_status.started(listening)
-                        await self._drained.wait()
-                        accepting.cancel_scope.cancel()
                     connections.cancel_scope.deadline = trio.current_time() + self._within
                     for connection in tuple(self._resting):
                         connection.end_rest()
         finally:
             self._ended.set()
 
+    async def _accept(
+        self,
+        listeners: Sequence[Listener],
+        connections: trio.Nursery,
+        until: trio.Event,
+        *,
+        task_status: trio.TaskStatus[object],
+    ) -> None:
+        """Accept connections at *listeners* and serve them in *connections*, until the event."""
+        accept = partial(trio.serve_listeners, self._serve, [*listeners], handler_nursery=connections)
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the event
+            task_status.started(await nursery.start(accept))
+            await until.wait()
+            nursery.cancel_scope.cancel()
+
+    def begin_drain(self) -> None:
+        """Answer one more request of each connection, and accept no more at inherited sockets."""
+        self.draining = True
+        self._draining.set()
+
     async def drain(self, within: float) -> None:
         """Stop accepting, close what waits, let requests end *within* so many seconds, and return after the last one.
 
         Streamed answers must end by themselves when the server is drained; what is left then is cancelled.
         """
-        self.draining = True
+        self.begin_drain()
+        self.drained = True
         self._within = within
         self._drained.set()
         await self._ended.wait()

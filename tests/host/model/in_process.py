@@ -88,7 +88,7 @@ async def opened(host: Host, authenticator: Authenticator) -> AsyncGenerator[Ope
         try:
             yield found
         finally:
-            found.application.close()
+            found.drain.end()
 
 
 class CutAfter(trio.abc.Instrument):

@@ -1,0 +1,68 @@
+"""`agentrail serve` in a process of its own."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from subprocess import PIPE
+from typing import Final
+
+import trio
+from attrs import frozen
+
+SERVE: Final = (sys.executable, "-m", "agentrail", "serve")
+
+LOG: Final = "serve.log"
+"""File in the folder of the process to which its log is appended."""
+
+
+@frozen
+class Served:
+    """A process that serves, and what it has printed."""
+
+    process: trio.Process
+    said: str
+    folder: Path
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        found = re.search(r" at (https?://[^/\s]+)", self.said)
+        assert found is not None, self.said
+        return found[1]
+
+    @property
+    def token(self) -> str:
+        """The token for this machine."""
+        found = re.search(r"/#token=(\S+)", self.said)
+        assert found is not None, self.said
+        return found[1]
+
+    @property
+    def log(self) -> str:
+        """All that processes in this folder have logged."""
+        return (self.folder / LOG).read_text(encoding="utf-8")
+
+
+@asynccontextmanager
+async def commanded(command: Sequence[str], folder: Path, *, given: Sequence[int] = ()) -> AsyncGenerator[Served]:
+    """Run a *command* that serves in *folder*, with the descriptors *given*; kill it at the end if it still runs."""
+    async with trio.open_nursery() as nursery:
+        with (folder / LOG).open("ab") as log:
+            run = partial(trio.run_process, cwd=folder, stdout=PIPE, stderr=log, check=False, pass_fds=given)
+            process: trio.Process = await nursery.start(run, command)
+        assert process.stdout is not None
+        said = b""
+        while b"Ctrl-C" not in said:
+            piece = await process.stdout.receive_some()
+            assert piece, (said, (folder / LOG).read_text(encoding="utf-8"))
+            said += piece
+        try:
+            yield Served(process, said.decode(), folder)
+        finally:
+            if process.returncode is None:
+                process.kill()
