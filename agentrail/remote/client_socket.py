@@ -61,7 +61,7 @@ class OtherError(Exception):
         """What it did, in words."""
 
 
-class Rejection(Value):
+class Rejection(Value, gc=True):
     """The response with which the handshake was refused."""
 
     status: int

@@ -5,6 +5,7 @@ Fields and kinds of messages that are not known are passed over: the host may be
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, TypeAlias, cast
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from agentrail.errors import BadText
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.value import Value
+from agentrail.values.value import Value, learned
 from agentrail.wire.sse_frames import read_cursor
 
 
@@ -101,7 +102,7 @@ class _AnyFrame(msgspec.Struct):
     end: bool = False
 
 
-_decode: Final = msgspec.json.Decoder(_AnyFrame).decode
+_decode: Final = cast("Callable[[str], _AnyFrame]", msgspec.json.Decoder(learned(_AnyFrame)).decode)
 _NO_CURSOR: Final = "has a cursor that is none"
 
 

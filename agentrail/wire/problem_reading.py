@@ -11,7 +11,7 @@ import msgspec
 
 from agentrail.errors import AgentrailError, HostFailed
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.value import Value
+from agentrail.values.value import Value, learned
 from agentrail.wire.problem_rows import ROWS
 
 NOT_TOLD: Final = "not told by the host"
@@ -76,7 +76,7 @@ def error_of(document: JsonObject, session: str = "") -> AgentrailError:
 def _fact(wanted: Parameter, told: Json, session: str) -> tuple[object, bool]:
     """Return a fact, and whether it is known; raise `ValidationError` if *told* is of another type."""
     if told is not None:
-        return cast("object", msgspec.convert(told, wanted.hint)), True
+        return cast("object", msgspec.convert(told, learned(wanted.hint))), True
     if wanted.name == "session" and session:
         return session, True
     stand_in = _STAND_INS.get(wanted.hint)
