@@ -32,9 +32,8 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import HOOKS, Hook
-from agentrail.hooks.pipeline import WHEN_CRITICAL_BREAKS
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Priority
-from agentrail.hooks.ruling import Verdict
+from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Verdict
 
 COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(
     {

@@ -37,6 +37,7 @@ from agentrail.hooks.ruling import (
     NOTHING_GATHERED,
     START,
     UNRULED,
+    WHEN_CRITICAL_BREAKS,
     Gathered,
     Pause,
     Place,
@@ -58,32 +59,12 @@ MAX_ASKS: Final = 8
 
 NO_USER_DATA: Final = "_no_user_data"
 
-WHEN_CRITICAL_BREAKS: Final[Mapping[str, Verdict]] = {
-    "session_start": Verdict.ABORT,
-    "session_end": Verdict.PASS,
-    "after_turn": Verdict.PASS,
-    "before_prompt": Verdict.ABORT,
-    "before_request": Verdict.ABORT,
-    "after_response": Verdict.ABORT,
-    "before_tool": Verdict.BLOCK,
-    "on_tool_error": Verdict.ABORT,
-    "after_tool": Verdict.ABORT,
-    "after_tool_batch": Verdict.ABORT,
-    "before_finish": Verdict.ABORT,
-    "before_compact": Verdict.SKIP,
-    "before_steering": Verdict.ABORT,
-    "before_plugin_opts_update": Verdict.ABORT,
-}
-"""The verdict if a critical plugin fails, by hook; `PASS` means that the failure is only reported."""
-
 Method = Callable[[Hook, object, Context], object]
 Storable = Callable[[object], str | None]
 ModelCheck = Callable[[str, JsonObject], str | None]
 """Function that returns why the model of this name cannot be used with these options; `None` if it can."""
 PriceCheck = Callable[[str, JsonObject], bool]
 """Function that returns whether the price of the model of this name, with these options, is known."""
-
-
 Complain = Callable[[AttachedPlugin, str, str, BaseException | None], None]
 """Function that logs a failing plugin: its description, the hook, the error as text, and the exception."""
 
@@ -415,6 +396,5 @@ def _with_user_data(payload: object, ctx: Context) -> Json:
 
 
 def _named(answer: object) -> str:
-    if answer is None:
-        return "nothing (is a `return` missing?)"
-    return f"`{answer.kind}`" if isinstance(answer, Action) else f"a `{named(answer)}`"
+    plain = f"`{answer.kind}`" if isinstance(answer, Action) else f"a `{named(answer)}`"
+    return "nothing (is a `return` missing?)" if answer is None else plain

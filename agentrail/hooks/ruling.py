@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
@@ -39,6 +40,24 @@ class Verdict(Enum):
 
 PASS, ABORT, SKIP, BLOCK, HOLD, ASK = Verdict
 """The members by name, for what each turn does: CPython 3.11 looks up a member of an enum in 900 instructions."""
+
+WHEN_CRITICAL_BREAKS: Final[Mapping[str, Verdict]] = {
+    "session_start": Verdict.ABORT,
+    "session_end": Verdict.PASS,
+    "after_turn": Verdict.PASS,
+    "before_prompt": Verdict.ABORT,
+    "before_request": Verdict.ABORT,
+    "after_response": Verdict.ABORT,
+    "before_tool": Verdict.BLOCK,
+    "on_tool_error": Verdict.ABORT,
+    "after_tool": Verdict.ABORT,
+    "after_tool_batch": Verdict.ABORT,
+    "before_finish": Verdict.ABORT,
+    "before_compact": Verdict.SKIP,
+    "before_steering": Verdict.ABORT,
+    "before_plugin_opts_update": Verdict.ABORT,
+}
+"""The verdict if a critical plugin fails, by hook; `PASS` means that the failure is only reported."""
 
 
 class Switch(Value):

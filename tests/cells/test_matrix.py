@@ -34,9 +34,8 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.moments import (
     HOOKS,
 )
-from agentrail.hooks.pipeline import WHEN_CRITICAL_BREAKS
 from agentrail.hooks.plugin import MATRIX
-from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Section, Switch, Verdict
+from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Gathered, Pause, Place, Ruling, Section, Switch, Verdict
 from agentrail.values.content import ToolCall
 from agentrail.values.events import (
     AgentEnd,
