@@ -77,11 +77,6 @@ class Talk:
     reply: Callable[[HttpResponse], None]
     """Sends the answer; it may be called once."""
 
-    @property
-    def command(self) -> str:
-        """The command id of the prompt."""
-        return self.exchange.command or self.context.request_id
-
     def speaking(self, session: SessionHandle) -> SessionHandle:
         """Return a handle of *session* whose commands are those of who makes the request."""
         return session.by(self.exchange.who.user, self.context.request_id)
@@ -189,7 +184,8 @@ class TalkCalls:
                     answer.settle(refusal(error, exchange.call.attempt, exchange.who.tenant))
         for found in failed:
             tell(log, found, "a request to `%s` failed", name.internal)
-        answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))  # no-op if there was an answer
+        if not answer.settled:
+            answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))
 
     async def _carry_out(self, talk: Talk, step: Step) -> None:
         files = await self._files.named(talk.exchange, talk.name, talk.body.files)
@@ -219,8 +215,8 @@ class TalkCalls:
         session = await self._session(talk)
         turns = self._turns.of(session)
         with turns.sending(talk.context):
-            form = talk.body.returns or None
-            accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=talk.command)
+            form, command = talk.body.returns or None, talk.exchange.command
+            accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=command)
             turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
         talk.reply(talk.exchange.given(view(AcceptedView, accepted, session.id)))
@@ -286,8 +282,8 @@ class TalkCalls:
         """Prompt the session, so that its reply can be waited for."""
         turns = self._turns.of(session)
         with turns.sending(talk.context):
-            form = talk.body.returns or None
-            sent = await talk.speaking(session).ask_nowait(talk.words, returns=form, command=talk.command)
+            form, command = talk.body.returns or None, talk.exchange.command
+            sent = await talk.speaking(session).ask_nowait(talk.words, returns=form, command=command)
             turns.began(sent.accepted.ref, talk.context)
         return PromptAsked(session, turns, sent)
 

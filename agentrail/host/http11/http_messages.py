@@ -116,12 +116,19 @@ class PeerGone(Exception):  # noqa: N818 - it is no failure of ours
     """The peer has closed the connection, or it is broken: nobody is there to be answered."""
 
 
+SOON: Final = 0.05
+"""Seconds from which an answer takes long: to watch the peer costs half as much as a small request."""
+
+
 async def while_here(request: HttpRequest, answer: Callable[[], Awaitable[HttpResponse]]) -> HttpResponse:
     """Return what *answer* returns; cancel it and raise `PeerGone` if the peer goes before.
 
     To close the sending side alone, as a peer may that has sent its last request, counts as going: the two look alike.
-    So this is for answers that take long, in place of a connection that is kept for nobody.
+    So this is for answers that take long, in place of a connection that is kept for nobody. *answer* is called again if
+    it takes longer than `SOON`.
     """
+    with trio.move_on_after(SOON):
+        return await answer()
     found = list[HttpResponse]()
     async with trio.open_nursery() as nursery:  # noqa: TID251 - the watcher ends with the answer
 
