@@ -11,8 +11,8 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.runtime.inbox.known_commands import digest_of
-from agentrail.values.content import Text
+from agentrail.runtime.inbox.known_commands import LONG_DATA, digest_of
+from agentrail.values.content import File, Image, Text
 from agentrail.values.json import FrozenObject
 from agentrail.values.stream import Partial
 from agentrail.values.tools import ToolSpec
@@ -22,7 +22,11 @@ def seat(revision: int, *hooks: str) -> AttachedPlugin:
     return AttachedPlugin("P", "here:P", 900, False, frozenset(hooks), revision=revision)
 
 
-def test_it_is_the_same_in_every_process() -> None:
+def picture(data: str, media_type: str = "image/png") -> PromptSent:
+    return PromptSent((Text("look"), Image(media_type, data)))
+
+
+def test_without_long_data_it_is_the_same_in_every_process() -> None:
     assert digest_of(PromptSent((Text("hi"),))).hex() == "79f5db3f1e8bf5661ba46908e3762612"
 
 
@@ -30,6 +34,8 @@ def test_a_resend_has_the_digest_of_the_first() -> None:
     partial = Partial("so far")
     same: list[tuple[AnyInput, AnyInput]] = [
         (PromptSent((Text("hi"),)), PromptSent((Text("hi"),))),
+        (picture("A" * LONG_DATA), picture("A" * LONG_DATA)),
+        (picture("A" * (LONG_DATA + 4)), picture("A" * (LONG_DATA + 4))),
         (AbortSent("why"), AbortSent("why", partial=partial, dropped=("a prompt",))),
         (SteerSent("this"), SteerSent("this", partial=partial)),
         (StopSent("bye"), StopSent("bye", partial)),
@@ -52,6 +58,11 @@ def test_another_command_has_another_digest() -> None:
         PromptSent((Text("hi"),)),
         PromptSent((Text("hi"), Text(""))),
         PromptSent((Text("ho"),)),
+        picture("A" * LONG_DATA),
+        picture("A" * (LONG_DATA + 4)),
+        picture("A" * LONG_DATA + "AAAB"),
+        picture("A" * (LONG_DATA + 4), "image/gif"),
+        PromptSent((File("image/png", "A" * (LONG_DATA + 4)),)),
         SteerSent("hi"),
         AbortSent("hi"),
         StopSent("hi"),

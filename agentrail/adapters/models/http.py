@@ -11,7 +11,6 @@ certificates that environment variables name are used.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import ssl
@@ -20,6 +19,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, Protocol, runtime_checkable
 
 import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
+import msgspec
 import trio
 
 from agentrail.adapters.models.decompression import PLAIN, Unpacker
@@ -251,7 +251,7 @@ class HttpExchange:
     def _request(self) -> httpx.Request:
         post = self._post
         try:
-            body = json.dumps(post.body, separators=(",", ":"), ensure_ascii=False).encode()
+            body = msgspec.json.encode(post.body)  # images of 15 MB take 15 ms, and 80 by `json`
             timeout = httpx.Timeout(None, connect=post.patience.connect)
             request = self._client.build_request(
                 "POST", post.url, headers=post.headers, content=body, timeout=timeout, extensions={"trace": Handshake()}

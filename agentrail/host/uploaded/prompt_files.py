@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Final
 
+import trio
 from attrs import frozen
 
 from agentrail.host.plugins.plugin_values import Attachment
@@ -21,6 +22,9 @@ MOST_IMAGE: Final = MAX_IMAGE // 4 * 3
 
 MOST_SHOWN: Final = MAX_IMAGES // 4 * 3
 """The most bytes of all images and PDFs of one message."""
+
+PIECE: Final = 768 * KIB
+"""How many bytes are encoded at once: a multiple of three, so that the pieces can be joined."""
 
 NOT_SHOWN: Final = "[`{name}` ({media}) cannot be shown to you: {why}. It is the file `{path}` of the sandbox.]"
 TOO_LARGE: Final = "it has {size} bytes, and {left} are the most here"
@@ -67,8 +71,17 @@ async def _part(sandbox: Storage, file: StoredFile, left: int) -> Part:
     content = (await sandbox.read(file.path, 0, most)).data
     if len(content) != file.size or shown_media(content[:HEAD]) != media:  # tools of the session can change it
         return _not_shown(file, CHANGED)
-    data = b64encode(content).decode()
+    data = await _in_base64(content)
     return File(media, data, name=file.note.name) if media == PDF else Image(media, data)
+
+
+async def _in_base64(content: bytes) -> str:
+    """Return *content* in base64; after each piece, other tasks may run."""
+    pieces: list[bytes] = []
+    for at in range(0, len(content), PIECE):
+        pieces.append(b64encode(content[at : at + PIECE]))
+        await trio.lowlevel.checkpoint()
+    return b"".join(pieces).decode()
 
 
 def _not_shown(file: StoredFile, why: str) -> Text:

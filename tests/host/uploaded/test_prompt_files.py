@@ -124,6 +124,14 @@ async def test_the_model_sees_a_picture_that_was_uploaded(tmp_path: Path) -> Non
         assert [each["$"] for each in read] == ["Image", "Text"]
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1])
+async def test_a_picture_of_several_pieces_is_seen_whole(more: int) -> None:
+    content = png() + bytes(2 * prompt_files.PIECE + more - len(png()))
+    async with scene() as here:
+        picture = await here.upload(content, "red.png", "image/png")
+        assert await here.seen(picture, message="what colour?") == (as_image(content), Text("what colour?"))
+
+
 @pytest.mark.parametrize(
     ("content", "said", "media"),
     [
