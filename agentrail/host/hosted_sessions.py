@@ -151,12 +151,14 @@ class HostedSessions:
             await handle.stop()
 
     async def forked(
-        self, origin: SessionName, name: SessionName, at: int | None, command: str | None = None
+        self, origin: SessionName, agent: str, name: SessionName, at: int | None, command: str | None = None
     ) -> SessionHandle:
-        """Start a session with the past of *origin*, up to its record *at*, and code that is made for itself."""
+        """Start a session with the past of *origin*, up to its record *at*, and code that is made for itself.
+
+        *agent* is the profile of *origin*.
+        """
         spec = None
         if origin == origin.root:  # the code of a sub-agent is its parent's
-            agent = (await self.stored(origin)).about.spec
             spec = await self._specs.forking(name.internal, origin.internal, agent)
         async with self._room(name.tenant):
             with _set_up():
@@ -182,12 +184,14 @@ class HostedSessions:
             raise FilesNotTaken(NO_SANDBOX if sandbox is None else NO_RECEIVER, GIVE_SANDBOX)
         return storage
 
-    async def storage_to_erase(self, name: SessionName) -> Storage | None:
-        """Return the sandbox of the session *name*, which is not brought back; `None` if it has none with files."""
-        stored = await self.stored(name)
+    async def storage_to_erase(self, name: SessionName, agent: str) -> Storage | None:
+        """Return the sandbox of the session *name* of the profile *agent*; `None` if it has none with files.
+
+        The session is not brought back.
+        """
         failed: list[BaseException] = []
         with Contained(failed.append):
-            return _storage(await self._specs.sandbox(name.internal, stored.about.spec))
+            return _storage(await self._specs.sandbox(name.internal, agent))
         tell(
             log, failed[0], "the uploaded files of `%s`, which is erased, stay: it has no specification", name.internal
         )

@@ -69,11 +69,11 @@ class SessionCalls:
         """Open a new session with the past of another, which belongs to the same user."""
         body = await exchange.body(ForkBody)
         origin = self._sessions.name(exchange.call, exchange.who, exchange.session)
-        await self._sessions.stored(origin)
+        agent = (await self._sessions.stored(origin)).about.spec
         name = _new(exchange, origin.user, body.session)
         taken: SessionExists | SessionStored | None = None
         try:
-            await self._sessions.forked(origin, name, body.at, exchange.command)
+            await self._sessions.forked(origin, agent, name, body.at, exchange.command)
         except (SessionExists, SessionStored) as error:
             taken = error
         if taken is not None:
@@ -140,8 +140,8 @@ class SessionCalls:
                 exchange.call.name, "its `first` or `last`", "says which texts are blotted out: give `redact`"
             )
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
-        await self._sessions.stored(name)
-        sandbox = await self._sessions.storage_to_erase(name)
+        agent = (await self._sessions.stored(name)).about.spec
+        sandbox = await self._sessions.storage_to_erase(name, agent)
         await self._sessions.parted(name)
         records = None
         async with self._files.erased(name, sandbox):  # first: if that fails, the session is still there to be deleted
