@@ -119,10 +119,6 @@ class HttpServer:
         self._drained.set()
         await self._ended.wait()
 
-    async def wait_drained(self) -> None:
-        """Wait until `drain` is called: a streamed answer then says goodbye, and returns."""
-        await self._drained.wait()
-
     # For the connections
 
     def rests(self, connection: HttpConnection) -> None:

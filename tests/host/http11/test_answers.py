@@ -154,19 +154,21 @@ async def test_a_drained_server_cancels_what_does_not_end() -> None:
 
 
 async def test_a_stream_can_say_goodbye_when_the_server_is_drained() -> None:
-    begun = trio.Event()
+    begun, drained = trio.Event(), trio.Event()
 
     async with trio.open_nursery() as nursery:
 
         async def write(send: Send) -> None:
             begun.set()
-            await one.server.wait_drained()
+            await drained.wait()
             await send(b"bye")
 
         async with served(streams(write)) as one, await one.connect() as stream:
             await stream.send_all(request())
             await begun.wait()
             nursery.start_soon(one.server.drain, 20)
+            await trio.testing.wait_all_tasks_blocked()
+            drained.set()
             assert (await everything(stream)).endswith(b"3\r\nbye\r\n0\r\n\r\n")
 
 
