@@ -66,7 +66,8 @@ class FindFiles(Authored, tag_field=TAG):
     """Request for `Ask`: find files and folders by name, on the disk or among what git tracks.
 
     The answer is a list of paths, relative to the working directory: each ends in the first part that has one of the
-    names. It is `Failed` if not all could be looked at, or if more than 100 paths were found.
+    names. A folder that is not there has nothing in it. It is `Failed` if not all could be looked at, or if more than
+    100 paths were found.
     """
 
     names: tuple[str, ...]
@@ -107,7 +108,7 @@ class Answered(Authored, tag_field=TAG):
     """Answer to an `Ask` that succeeded."""
 
     value: Json
-    """The text (or object) of the model, the text of tool or file, the paths found, the service's answer; or `None`."""
+    """Text or object of the model, text of tool or file, paths, the service's answer; `None` for other requests."""
 
 
 class Failed(Authored, tag_field=TAG):
@@ -190,7 +191,7 @@ class Intervene(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
 
 
 class AddContext(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
-    """Add a text to this request alone, after the messages: not to the history. Let the next plugin decide."""
+    """Add a text to this request alone, after its messages; its record has the text, the history never has it."""
 
     kind = "add_context"
 

@@ -25,10 +25,13 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack
 from agentrail.hooks.plugin import AnyPlugin, Attachable
-from agentrail.plugins import EventLogger, SelfVerify
+from agentrail.plugins import EventLogger, Reflection, SelfVerify
+from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.tools import tool
+from agentrail.values.content import Text
 from agentrail.values.events.plugins import AskStarted
+from agentrail.values.stream import ModelRequest, Response
 from tests.benchmarks.rig import InstantModel, Note, listen
 from tests.plugins.built_in import asks, made, shipped
 
@@ -44,7 +47,10 @@ MOST_BYTES: Final = 1_000.0
 MOST_ROUNDS_A_QUESTION: Final = 1.0
 """The most that a question adds, in bare tool rounds."""
 
-ASKING: Final[Mapping[str, Callable[[], AnyPlugin]]] = {"SelfVerify": lambda: SelfVerify("check")}
+ASKING: Final[Mapping[str, Callable[[], AnyPlugin]]] = {
+    "SelfVerify": lambda: SelfVerify("check"),
+    "Reflection": lambda: Reflection(reviewer="model", model="reviewer"),
+}
 """Plugins with options with which they ask once in each turn, by their names."""
 
 
@@ -65,13 +71,29 @@ async def check() -> str:  # noqa: ASYNC124 - it does nothing
     return "fine"
 
 
+class Reviewer:
+    """Passes each answer that it is asked about."""
+
+    name = "scripted:reviewer"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:  # noqa: ARG002 - the port's
+        """Answer at once."""
+        return Response((Text('{"passed": true, "problems": []}'),))
+
+
+def reviewer(_: str) -> Model:
+    """Return the model called `reviewer`."""
+    return Reviewer()
+
+
 def spec_of(plugins: Sequence[Attachable], calls: int) -> SessionSpec:
     """Return the specification of a session with a model that makes so many calls in each turn."""
     return SessionSpec(model=InstantModel(calls), tools=[Note(), check], plugins=plugins, repeat_pattern=1_000_000)
 
 
 async def _cpu(plugins: Sequence[Attachable], calls: int, turns: int) -> float:
-    async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
+    models = {"reviewer": reviewer}
+    async with open_supervisor(models=models) as supervisor, trio.open_nursery() as nursery:
         session = await supervisor.spawn(spec_of(plugins, calls), "measured")
         await nursery.start(listen, session)
         for _ in range(turns // 5):
@@ -103,7 +125,7 @@ def rounds_of(plugins: Sequence[Attachable], turns: int, repeats: int) -> float:
 async def written(plugins: Sequence[Attachable], turns: int) -> tuple[float, float]:
     """Return the bytes of records, and the questions, of one turn with one call."""
     journal = MemoryJournal()
-    async with open_supervisor(journal=journal) as supervisor:
+    async with open_supervisor(journal=journal, models={"reviewer": reviewer}) as supervisor:
         session = await supervisor.spawn(spec_of(plugins, 1), "written")
         for _ in range(2):  # what is said once in a session is none of a turn's
             await session.ask("go on")

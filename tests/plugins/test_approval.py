@@ -206,6 +206,12 @@ def test_several_commands_pass_only_together() -> None:
     assert asked({"command": ["ls", 1]}) is not None
 
 
+def test_it_says_what_it_does() -> None:
+    assert HumanApproval().describe() == (
+        "Hold calls of certain tools until a person approves them; commands that only read pass."
+    )
+
+
 def test_options_say_which_tools_and_which_commands() -> None:
     everything = HumanApproval(tools=("*",), safe_commands=("make test", "git", "./run"), timeout=None)
     held = asked({}, "read_file", everything)

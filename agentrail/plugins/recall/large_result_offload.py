@@ -41,7 +41,7 @@ class LargeResultOffload(Plugin[None]):
     fails or takes too long, it stays, and an event `large_result_kept` says why. Results are counted in characters, of
     text and JSON; images stay beside the preview. The file has the whole text, with lines of more than 1,000 characters
     broken, because `read_file` would cut them. Equal results of a tool share a file. The event `LargeResultOffloaded`
-    names call, tool and path. Nothing removes the files.
+    names call, tool and path. Nothing removes the files, which sessions may share: do so when none needs them.
     """
 
     max_tokens: int = attrs.field(default=20_000, validator=is_count)
