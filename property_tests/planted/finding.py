@@ -15,6 +15,7 @@ from property_tests.planted import (
     messages,
     plugins_filters,
     plugins_guards,
+    plugins_pages,
     plugins_quality,
     plugins_recall,
     plugins_requests,
@@ -48,6 +49,7 @@ READ: Final = (
     *plugins_guards.CHANGES,
     *messages.CHANGES,
     *plugins_recall.CHANGES,
+    *plugins_pages.CHANGES,
 )
 """The bugs that a reader of the design and the code has invented, who had not seen the tests."""
 
@@ -148,5 +150,6 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **plugins_quality.QUALITY_FINDERS,
     **plugins_skills.SEARCHES,
     **plugins_recall.RECALL,
+    **plugins_pages.PAGES,
 }
 """The searches by name: each takes a seed, and returns the rule that is broken, or `None`."""
