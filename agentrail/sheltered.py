@@ -16,8 +16,14 @@ async def sheltered() -> AsyncGenerator[trio.Nursery, None]:
     waiting for open turns, may need the tasks. An exception of that code is raised as it is, not in a group.
     """
     failure: BaseException | None = None
+    scope = trio.CancelScope()
     async with trio.open_nursery() as around:  # noqa: TID251 - it ends with the code in it
-        nursery, scope = await around.start(_held)
+        nursery = await around.start(_held, scope)
+        # Shielded: with the first SIGTERM the whole program is cancelled, and turns are to finish all the same.
+        # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
+        # Not before it has started: a caller that is cancelled while it enters would wait for the task for ever.
+        # tests/test_sheltered.py::test_a_caller_that_is_cancelled_while_it_enters_goes_on
+        scope.shield = True
         try:
             yield nursery
         except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below; the nursery would put it into a group
@@ -27,11 +33,9 @@ async def sheltered() -> AsyncGenerator[trio.Nursery, None]:
         raise failure
 
 
-async def _held(task_status: trio.TaskStatus[tuple[trio.Nursery, trio.CancelScope]]) -> None:
-    """Body of the task in which the nursery is open."""
-    # Shielded: with the first SIGTERM the whole program is cancelled, and turns are to finish all the same.
-    # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
-    with trio.CancelScope(shield=True) as scope:
+async def _held(scope: trio.CancelScope, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """Body of the task in which the nursery is open, until *scope* is cancelled."""
+    with scope:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - as above
-            task_status.started((nursery, scope))
+            task_status.started(nursery)
             await trio.sleep_forever()
