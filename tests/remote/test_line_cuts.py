@@ -1,0 +1,98 @@
+"""A line that is cut at random bytes: nothing durable is lost, doubled or out of order, and prompts are sent once."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+import trio
+
+from agentrail.errors import HostNotReached
+from agentrail.remote.host_frames import EventFrame, GapFrame
+from agentrail.remote.line import Line, open_line
+from agentrail.remote.line_subscription import Told
+from agentrail.values.events.envelope import Cursor
+from tests.profiles import CAMPAIGN
+from tests.remote.played_sessions import DELTAS, PlayedSession, SessionsHost
+from tests.remote.playing_host import KEY, Relay
+
+CUTS: Final = 10_000 if CAMPAIGN else 300
+LINES: Final = 8
+UNCUT: Final = 10**12
+
+
+class Visitor:
+    """A client with one line: it prompts a session, and keeps a log of what it hears."""
+
+    def __init__(self, relay: Relay, name: str) -> None:
+        self.relay = relay
+        self.name = name
+        self.log: list[Told] = []
+        self.sent: list[str] = []
+
+    async def visit(self) -> None:
+        """Prompt while there are cuts to make, then once more, and listen until that is over."""
+        while True:
+            try:
+                async with open_line(self.relay.url, KEY) as line:
+                    return await self.talk(line)
+            except HostNotReached:  # the first handshake was cut
+                continue
+
+    async def talk(self, line: Line) -> None:
+        """Prompt and listen."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.listen, line)
+            while self.relay.cuts < CUTS:
+                await self.prompt(line, f"{self.name} {len(self.sent)}")
+            self.relay.budget = lambda: UNCUT
+            await self.prompt(line, "last")
+
+    async def prompt(self, line: Line, text: str) -> None:
+        """Prompt the session."""
+        self.sent.append(text)
+        await line.call("prompt", session=self.name, body={"message": text})
+
+    async def listen(self, line: Line) -> None:
+        """Keep a log, up to the end of the last prompt."""
+        async with line.listen("events", self.name, since=Cursor(0)) as heard:
+            async for told in heard:
+                self.log.append(told)
+                if isinstance(told, EventFrame) and told.data == {"ended": "last"}:
+                    return
+
+
+def check(visitor: Visitor, session: PlayedSession) -> None:
+    """Compare the log of a client with what the session has said."""
+    events = [told for told in visitor.log if isinstance(told, EventFrame)]
+    cursors = [told.cursor for told in events]
+    assert cursors == sorted(set(cursors))
+    assert [told.data for told in events if told.cursor.n == 0] == session.durable
+    there = {Cursor(seq, n) for seq, count in session.deltas.items() for n in range(1, count + 1)}
+    assert {cursor for cursor in cursors if cursor.n} <= there
+    gaps = [told for told in visitor.log if isinstance(told, GapFrame)]
+    missed = sorted(there - {*cursors})
+    assert [one for one in missed if not any(gap.start < one <= gap.end for gap in gaps)] == []
+    assert [told["prompt"] for told in session.durable if "prompt" in told] == visitor.sent
+    assert set(session.carried_out.values()) == {1}
+    assert len(session.carried_out) == len(visitor.sent)
+
+
+async def test_cuts_at_random_bytes_cost_nothing() -> None:
+    draw = random.Random(0)
+    host = SessionsHost(play=lambda _: [])
+    with host.playing():
+        relay = Relay(host.port, lambda: draw.choice((draw.randint(1, 600), draw.randint(1, 6000))))
+        visitors = [Visitor(relay, f"session-{number}") for number in range(LINES)]
+        with trio.fail_after(1200):
+            async with relay.relaying(), trio.open_nursery() as nursery:
+                for visitor in visitors:
+                    nursery.start_soon(visitor.visit)
+    assert relay.cuts >= CUTS
+    for visitor in visitors:
+        check(visitor, host.sessions[visitor.name])
+    deltas = sum(len(visitor.sent) * DELTAS for visitor in visitors)
+    heard = sum(
+        len([told for told in visitor.log if isinstance(told, EventFrame) and told.cursor.n]) for visitor in visitors
+    )
+    assert 0 < heard < deltas
