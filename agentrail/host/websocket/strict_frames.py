@@ -22,15 +22,14 @@ PONG: Final = 10
 KNOWN: Final = frozenset({CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG})
 
 PROTOCOL: Final = 1002
-UNSUPPORTED: Final = 1003
 NOT_UTF8: Final = 1007
 TOO_LARGE: Final = 1009
 
 MOST_CONTROL: Final = 125
 """The most bytes of a control frame, and the greatest length that stands in the second byte of a frame."""
 
-LEAST_COUNTED: Final = 64
-"""How many bytes of a message each of its fragments counts for at least: an empty one takes memory too."""
+FRAGMENT: Final = 64
+"""For how many bytes that a message may have it may have a fragment: an empty one takes memory too."""
 
 _LEAST_OF_WIDTH: Final[Mapping[int, int]] = MappingProxyType({0: 0, 2: MOST_CONTROL + 1, 8: 1 << 16})
 """The least length that is told in so many bytes."""
@@ -79,9 +78,12 @@ class StrictFrames:
         self._mask = b""
         self._at = 0
         """Place in the content of the next byte, which is masked by it."""
+        self._is_text = False
         self._text = _Decoder()
         self._size: int | None = None
-        """What the fragments of the open message count for; `None` if none is open."""
+        """Bytes of the open message's fragments; `None` if none is open."""
+        self._count = 0
+        """Fragments of the open message."""
         self._close = bytearray()
         self._over = False
         self.broken: BrokenRule | None = None
@@ -143,8 +145,8 @@ class StrictFrames:
         elif (self._opcode == CONTINUATION) == (self._size is None):
             problem = "a fragment continues no message" if self._size is None else "a message begins within another"
             raise _BrokenRuleError(PROTOCOL, problem)
-        elif self._opcode == BINARY:
-            raise _BrokenRuleError(UNSUPPORTED, "messages are texts")
+        elif self._opcode != CONTINUATION:
+            self._is_text = self._opcode == TEXT
 
     def _check_second(self, byte: int) -> None:
         if not byte & 0x80:
@@ -156,16 +158,16 @@ class StrictFrames:
         if length < _LEAST_OF_WIDTH[width] or length >= 1 << 63:
             raise _BrokenRuleError(PROTOCOL, "the length of a frame is told in a wrong way")
         if self._opcode < CLOSE:
-            is_alone = self._fin and self._size is None
-            self._size = (self._size or 0) + (length if is_alone else max(length, LEAST_COUNTED))
-            if self._size > self._most:
-                raise _BrokenRuleError(TOO_LARGE, f"a message has at most {self._most} bytes")
+            self._size = (self._size or 0) + length
+            self._count += 1
+            if self._size > self._most or self._count > self._most // FRAGMENT + 1:
+                raise _BrokenRuleError(TOO_LARGE, f"a message has at most {self._most} bytes, and no tiny fragments")
 
     # The content of a frame, piece by piece
 
     def _content(self, piece: bytes) -> None:
         self._left -= len(piece)
-        if self._opcode in {TEXT, CONTINUATION}:
+        if self._opcode < CLOSE and self._is_text:
             self._decode(self._unmasked(piece))
         elif self._opcode == CLOSE:
             self._close += self._unmasked(piece)
@@ -190,8 +192,9 @@ class StrictFrames:
             self._check_close(bytes(self._close))
             self._over = True
         elif self._opcode < CLOSE and self._fin:
-            self._decode(b"", final=True)
-            self._size = None
+            if self._is_text:
+                self._decode(b"", final=True)
+            self._size, self._count = None, 0
 
     def _check_close(self, content: bytes) -> None:
         if not content:

@@ -90,11 +90,11 @@ class Peers:
 
     async def _talk(self, data: bytes) -> bytes:
         async with await trio.open_tcp_stream("127.0.0.1", self._port) as stream, trio.open_nursery() as nursery:
-            nursery.start_soon(_send_all, stream, data)
+            nursery.start_soon(send_all, stream, data)
             return await everything(stream)
 
 
-async def _send_all(stream: trio.SocketStream, data: bytes) -> None:
+async def send_all(stream: trio.SocketStream, data: bytes) -> None:
     try:
         await stream.send_all(data)
         await stream.send_eof()

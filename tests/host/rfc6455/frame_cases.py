@@ -12,9 +12,12 @@ from tests.host.rfc6455.raw_frames import RESERVED, Opcode, close, frame
 
 NORMAL: Final = 1000
 PROTOCOL: Final = 1002
-UNSUPPORTED: Final = 1003
 NOT_UTF8: Final = 1007
 TOO_LARGE: Final = 1009
+
+
+NO_ID: Final = ""
+"""In place of the id of a message that has none; it is answered with none."""
 
 
 @frozen
@@ -119,7 +122,7 @@ def lengths() -> Iterator[Case]:
 
 
 def bits() -> Iterator[Case]:
-    """Yield cases of reserved bits and opcodes, and of binary messages, which nobody here reads."""
+    """Yield cases of reserved bits and opcodes, and of binary messages, which do not fit."""
     for rsv in range(1, 8):
         sent = frame(Opcode.TEXT, message("a"), reserved=rsv)
         yield bad("5.2", f"reserved bits {rsv:03b} without an extension", PROTOCOL, sent)
@@ -130,9 +133,10 @@ def bits() -> Iterator[Case]:
     for opcode in RESERVED:
         yield bad("5.2", f"opcode {opcode:X}", PROTOCOL, frame(opcode))
         yield bad("5.2", f"opcode {opcode:X} with content", PROTOCOL, frame(opcode, b"abc"))
-    yield bad("5.6", "binary", UNSUPPORTED, frame(Opcode.BINARY, message("a")))
-    yield bad("5.6", "empty binary", UNSUPPORTED, frame(Opcode.BINARY))
-    yield bad("5.6", "binary in fragments", UNSUPPORTED, frame(Opcode.BINARY, b"a", fin=False), more(b"b"))
+    yield good("5.6", "binary", frame(Opcode.BINARY, b"{}"), ids=[NO_ID])
+    yield good("5.6", "binary in fragments", frame(Opcode.BINARY, b"{", fin=False), more(b"}"), ids=[NO_ID])
+    mixed = [frame(Opcode.BINARY, b"{", fin=False), ping(), more(b"}"), text(message("a"))]
+    yield good("5.6", "text after binary", *mixed, ids=[NO_ID, "a"], pongs=[b""])
 
 
 def fragments() -> Iterator[Case]:

@@ -78,7 +78,7 @@ def taken() -> Iterator[Handshake]:
 
 def refused() -> Iterator[Handshake]:
     """Yield handshakes that are wrong."""
-    yield Handshake("4.2.1", "no key", {"Sec-WebSocket-Key": None}, BAD)
+    yield Handshake("4.2.1", "no key", {"Sec-WebSocket-Key": None}, UPGRADE)
     keys = {
         "empty": "",
         "of 15 bytes": _key(15),
@@ -90,9 +90,9 @@ def refused() -> Iterator[Handshake]:
         "and another": f"{KEY}, {KEY}",
     }
     for name, key in keys.items():
-        yield Handshake("4.2.1", f"key {name}", {"Sec-WebSocket-Key": key}, BAD)
-    yield Handshake("11.3.1", "two keys", {}, BAD, more=f"Sec-WebSocket-Key: {KEY}\r\n\r\n".encode())
-    yield Handshake("4.2.1", "no version", {"Sec-WebSocket-Version": None}, BAD)
+        yield Handshake("4.2.1", f"key {name}", {"Sec-WebSocket-Key": key}, UPGRADE)
+    yield Handshake("11.3.1", "two keys", {}, UPGRADE, more=f"Sec-WebSocket-Key: {KEY}\r\n\r\n".encode())
+    yield Handshake("4.2.1", "no version", {"Sec-WebSocket-Version": None}, UPGRADE)
     for version in ("0", "7", "8", "12", "14", "255", "130"):
         told = {"sec-websocket-version": "13"}
         yield Handshake("4.4", f"version {version}", {"Sec-WebSocket-Version": version}, UPGRADE, told)
@@ -108,8 +108,8 @@ def refused() -> Iterator[Handshake]:
         yield Handshake("4.2.1", f"method {method}", {}, METHOD, first=f"{method} {{}} HTTP/1.1")
     yield Handshake("4.1", "HTTP/1.0", {}, UPGRADE, first="GET {} HTTP/1.0")
     yield Handshake("4.1", "HTTP/0.9", {}, 505, first="GET {} HTTP/0.9")
-    yield Handshake("4.1", "a body", {"Content-Length": "5"}, BAD, more=b"\r\nhello")
-    yield Handshake("4.1", "a body in chunks", {"Transfer-Encoding": "chunked"}, BAD, more=b"\r\n0\r\n\r\n")
+    yield Handshake("4.1", "a body", {"Content-Length": "5"}, UPGRADE, more=b"\r\nhello")
+    yield Handshake("4.1", "a body in chunks", {"Transfer-Encoding": "chunked"}, UPGRADE, more=b"\r\n0\r\n\r\n")
     yield Handshake("4.1", "an address with a fragment", {}, BAD, first="GET {}#x HTTP/1.1")
 
 

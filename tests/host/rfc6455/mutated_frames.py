@@ -83,8 +83,13 @@ def frames_of(chance: Random, payload: bytes) -> list[bytes]:
     return found
 
 
-def connection(chance: Random, messages: int) -> list[bytes]:
-    """Return the frames of one connection: those of so many *messages*, the last ones mutated as bytes."""
-    found = [each for _ in range(messages) for each in frames_of(chance, message(chance))]
+def connection(chance: Random, messages: int) -> tuple[list[bytes], bytes]:
+    """Return frames of so many *messages* that are texts, and bytes with frames that are nearly right."""
+    found = [each for _ in range(messages) for each in frames_of(chance, _text(message(chance)))]
     last = b"".join(frames_of(chance, message(chance)))
-    return [*found, mutated_bytes(chance, last, PARTS_OF_FRAMES, found)]
+    return found, mutated_bytes(chance, last, PARTS_OF_FRAMES, found)
+
+
+def _text(payload: bytes) -> bytes:
+    """Return *payload* as UTF-8: what is none ends a connection."""
+    return payload.decode(errors="replace").encode()

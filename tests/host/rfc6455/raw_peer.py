@@ -61,6 +61,7 @@ class Heard:
     """What a server has said on one connection, up to its end."""
 
     texts: list[str] = field(factory=list)
+    pings: list[bytes] = field(factory=list)
     pongs: list[bytes] = field(factory=list)
     closes: list[bytes] = field(factory=list)
     """The content of its close frame, if there was one."""
@@ -80,7 +81,7 @@ class Heard:
 class Peer:
     """An open connection, after its handshake."""
 
-    def __init__(self, stream: trio.SocketStream, answer: Answer, rest: bytes) -> None:
+    def __init__(self, stream: trio.abc.Stream, answer: Answer, rest: bytes) -> None:
         self.stream = stream
         self.answer = answer
         self.heard = Heard()
@@ -100,11 +101,11 @@ class Peer:
         """Send a message."""
         await self.send(frame(Opcode.TEXT, text.encode()))
 
-    async def more(self) -> bool:
+    async def more(self, within: float = SECONDS) -> bool:
         """Read once; return false at the end of the connection."""
-        with trio.fail_after(SECONDS):
+        with trio.fail_after(within):
             try:
-                data = await self.stream.receive_some(65536)
+                data = bytes(await self.stream.receive_some(65536))
             except trio.BrokenResourceError:
                 data = b""
         self._take(data)
@@ -141,16 +142,23 @@ class Peer:
                 self._fragments.clear()
 
     def _control(self, one: Frame) -> None:
-        if one.opcode == Opcode.PONG:
+        if one.opcode == Opcode.PING:
+            self.heard.pings.append(one.payload)
+        elif one.opcode == Opcode.PONG:
             self.heard.pongs.append(one.payload)
         elif one.opcode == Opcode.CLOSE:
             self.heard.closes.append(one.payload)
 
 
-async def shaken(stream: trio.SocketStream, handshake: bytes) -> Peer:
+async def shaken(stream: trio.abc.Stream, handshake: bytes) -> Peer:
     """Send a handshake, and read the head of the answer."""
-    received = b""
     await stream.send_all(handshake)
+    return await read_answer(stream)
+
+
+async def read_answer(stream: trio.abc.Stream) -> Peer:
+    """Read the head of the answer to a handshake."""
+    received = b""
     with trio.fail_after(SECONDS):
         while b"\r\n\r\n" not in received:
             piece = await stream.receive_some(65536)
