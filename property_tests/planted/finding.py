@@ -12,6 +12,7 @@ from agentrail.testing.world.outstanding import InvariantBrokenError
 from property_tests.planted import (
     Bug,
     Planting,
+    lines,
     messages,
     plugins_filters,
     plugins_guards,
@@ -44,6 +45,7 @@ READ: Final = (
     *read_journals.CHANGES,
     *read_seen.CHANGES,
     *read_host.CHANGES,
+    *lines.CHANGES,
     *plugins_filters.CHANGES,
     *plugins_requests.CHANGES,
     *plugins_guards.CHANGES,
@@ -143,6 +145,7 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **PARTS,
     **JOURNALS,
     **HOST,
+    **lines.LINES,
     **plugins_requests.REQUESTS,
     **plugins_filters.FILTERS,
     **plugins_guards.GUARDS,

@@ -104,7 +104,9 @@ def event_at_a_heartbeat_lost(plant: Planting) -> None:
     plant.rewrite(_function(EventFrames.give_each), "if scope.cancel_called:", "if envelope.seq < 0:")
 
 
-def _broken(play: Callable[[int], object], kind: type[AssertionError]) -> Callable[[int], str | None]:
+def broken(play: Callable[[int], object], kind: type[AssertionError]) -> Callable[[int], str | None]:
+    """Return a search that plays a model, and tells the rule of the error of a *kind* that it raises."""
+
     def run(seed: int) -> str | None:
         try:
             play(seed)
@@ -116,8 +118,8 @@ def _broken(play: Callable[[int], object], kind: type[AssertionError]) -> Callab
 
 
 HOST: Final[dict[str, Callable[[int], str | None]]] = {
-    "tenants": _broken(lambda seed: played(seed, 120), ForeignError),
-    "lives": _broken(lambda seed: lived(seed, 12), ModelError),
-    "streams": _broken(streamed, ModelError),
+    "tenants": broken(lambda seed: played(seed, 120), ForeignError),
+    "lives": broken(lambda seed: lived(seed, 12), ModelError),
+    "streams": broken(streamed, ModelError),
 }
 """The searches: models of who owns what, of how requests live, and of what streams have."""
