@@ -18,6 +18,9 @@ from tests.host.model.people import Person
 NAMES: Final = ("s1", "s1x", "s", "trip")
 """Names of sessions, some of which begin as others do."""
 
+CHILDREN: Final = ("ann.s1.c1", "s1.c1")
+"""Ids that sub-agents might have."""
+
 GONE: Final = "gone-for-good"
 """Name that no session has."""
 
@@ -82,10 +85,17 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
     "change_plugins": _plugins,
     "compact": lambda make: {"reason": make.mark},
     "fork": _fork,
+    "ask": lambda make: {"message": make.text()},
+    "stop": lambda make: {"reason": make.mark},
+    "label": lambda make: {"add": ["red"], "title": make.mark},
+    "withdraw": lambda make: {"ref": make.ref()},
+    "message_task": lambda make: {"child": make.draw.choice(CHILDREN), "text": make.text()},
     **dict.fromkeys(
         (
             "list_sessions", "show_session", "delete_session", "events", "messages", "approvals", "tree", "commands",
-            "health", "ready", "metrics", "page", "openapi", "upload",
+            "health", "ready", "metrics", "page", "openapi", "upload", "queued", "offered", "tasks",
+            "suspend", "resume", "cancel_task",
+            "task_result", "wait_tasks", "agents",
         ),
         NO_BODY,
     ),
@@ -98,6 +108,9 @@ QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "events": ("since=0", "since=0", "", "since=2", "types=PromptReceived,AgentEnd&since=0"),
     "messages": ("", "limit=1", "after=1"),
     "approvals": ("", "limit=1"),
+    "cancel_task": ("child=ann.s1.c1",),
+    "task_result": ("child=ann.s1.c1",),
+    "wait_tasks": ("children=ann.s1.c1&milliseconds=10",),
     "upload": ("name=a.txt", "name=..%2Fa.txt"),
 }
 
