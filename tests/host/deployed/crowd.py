@@ -1,0 +1,151 @@
+"""Clients of a host that is deployed again and again, and what must be true of their logs and the journal."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+from subprocess import DEVNULL
+
+import trio
+from attrs import define
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentAbort, PromptReceived
+from agentrail.values.events.tools import ToolUnknown
+from tests.host.commanded import SERVE, Served, commanded
+from tests.host.deployed import desk
+from tests.host.deployed.client import Client
+from tests.host.hosted import KEYS, LINES
+from tests.patience import within
+
+BACKLOG = 4096
+
+REST = within(30.0)
+"""The most seconds in which all turns end once nothing ends the process."""
+
+
+@define
+class Deployment:
+    """The folder and the listening socket of a host, whichever process serves there."""
+
+    folder: Path
+    listener: socket.socket
+
+    @property
+    def port(self) -> int:
+        return int(self.listener.getsockname()[1])
+
+    @asynccontextmanager
+    async def process(self) -> AsyncGenerator[Served]:
+        """Serve by a process; it is killed at the end if it still runs."""
+        number = self.listener.fileno()
+        async with commanded([*SERVE, desk.__file__, "--descriptor", str(number)], self.folder, given=[number]) as one:
+            yield one
+
+    def clients(self, count: int, seed: int, longest: float) -> list[Client]:
+        names = [f"s{number}" for number in range(count)]
+        return [Client(self.port, KEYS["ann"], name, Random(f"{seed} {name}"), longest) for name in names]
+
+    async def kill(self, chance: Random) -> None:
+        """Serve by a process that is killed at some moment: in a quarter of the cases while it starts."""
+        if chance.random() < 0.25:
+            number = self.listener.fileno()
+            command = [*SERVE, desk.__file__, "--descriptor", str(number)]
+            run = partial(trio.run_process, cwd=self.folder, stdout=DEVNULL, stderr=DEVNULL, pass_fds=[number])
+            with trio.move_on_after(chance.uniform(0.2, 1.2)):
+                await run(command, deliver_cancel=_kill)
+        else:
+            async with self.process() as served:
+                await trio.sleep(chance.uniform(0, 0.8))
+                served.process.kill()
+                assert await served.process.wait() == -signal.SIGKILL
+
+    def calls(self, what: str) -> list[tuple[str, float]]:
+        """Return the keys of the calls that have `began`, or `ended`, and when."""
+        file = self.folder / desk.WITNESS
+        lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+        return [(key, float(at)) for which, key, at in lines if which == what]
+
+    def times(self, what: str) -> list[float]:
+        """Return the times at which calls have `began`, or `ended`."""
+        return sorted(at for _, at in self.calls(what))
+
+
+async def _kill(process: trio.Process) -> None:
+    process.kill()
+    await process.wait()
+
+
+@asynccontextmanager
+async def deployment(folder: Path) -> AsyncGenerator[Deployment]:
+    """Keep a socket that listens, whichever process accepts."""
+    folder.mkdir()  # noqa: ASYNC240 - nothing else runs yet
+    (folder / "keys.txt").write_text(LINES, encoding="utf-8")
+    (folder / "keys.txt").chmod(0o600)
+    with socket.create_server(("127.0.0.1", 0), backlog=BACKLOG) as listener:
+        yield Deployment(folder, listener)
+
+
+async def stored(folder: Path) -> dict[str, list[Envelope]]:
+    """Return the durable events of all sessions."""
+    journal = SqliteJournal(folder / "kept.db")
+    try:
+        return {
+            each.session_id.rpartition(".")[2]: [
+                envelope for record in await journal.read(each.session_id, 0, 1_000_000) for envelope in record.events
+            ]
+            for each in await journal.sessions()
+        }
+    finally:
+        await journal.close()
+
+
+async def checked(one: Deployment, clients: Sequence[Client]) -> Counter[str]:
+    """Check that nothing acknowledged is lost, and nothing doubled; return some figures."""
+    figures = Counter[str]()
+    found = await stored(one.folder)
+    began = Counter(key for key, _ in one.calls("began"))
+    assert [key for key, count in began.items() if count > 1] == []
+    for client in clients:
+        events = found[client.session]
+        received = [event.event.ref for event in events if isinstance(event.event, PromptReceived)]
+        assert len(received) == len(set(received))
+        assert set(client.acknowledged.values()) <= set(received)
+        assert len(received) == len(client.acknowledged)  # each was sent until it was acknowledged
+        durable = [each.cursor for each in client.heard if each.cursor[1] == 0]
+        assert durable == [(event.seq, 0) for event in events[: len(durable)]]
+        assert [each.cursor for each in client.heard] == sorted({each.cursor for each in client.heard})
+        texts = [event.event.text for event in events if isinstance(event.event, PromptReceived)]
+        assert texts == list(client.acknowledged)
+        figures["aborted"] += sum(isinstance(event.event, AgentAbort) for event in events)
+        figures["acknowledged"] += len(client.acknowledged)
+        figures["unknown"] += sum(isinstance(event.event, ToolUnknown) for event in events)
+        figures["events"] += len(client.heard)
+        figures["cuts"] += len(client.cuts)
+        figures["refused"] += client.refused
+        figures["told to come again"] += client.statuses[503]
+    return figures
+
+
+async def ended(one: Served) -> float:
+    """End a process by SIGTERM, and return when it had ended."""
+    one.process.send_signal(signal.SIGTERM)
+    assert await one.process.wait() == 0
+    return time.monotonic()
+
+
+async def come_to_rest(clients: Sequence[Client]) -> None:
+    """Have each client take the turn that is under way to its end, and wait for that."""
+    for client in clients:
+        client.over = True
+    with trio.fail_after(REST):
+        for client in clients:
+            await client.rests.wait()
