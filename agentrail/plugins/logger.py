@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import cache
 from typing import cast
 
 from attrs import Attribute, field, frozen
@@ -13,7 +14,7 @@ from agentrail.hooks.context import Context, Log
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import is_count
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.json import Json, freeze_object
+from agentrail.values.json import FrozenObject, Json
 
 HOW_GRAVE = {
     "agent_abort": "warning",
@@ -30,6 +31,7 @@ LEVELS = ("debug", "info", "warning", "error")
 """Names of the log levels."""
 
 
+@cache
 def snake_case(name: str) -> str:
     """Return the class name *name* in snake case, as events are named in logs and stored data."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
@@ -89,4 +91,5 @@ class EventLogger(Plugin[None]):
                 fields[part] = found
             elif isinstance(found, str) and self.texts:
                 fields[part] = found if len(found) <= self.texts else f"{found[: self.texts]}…"
-        return Log(HOW_GRAVE.get(name, self.level), name, freeze_object(fields), None)
+        # an event is JSON already, so its texts and numbers are not looked at again
+        return Log(HOW_GRAVE.get(name, self.level), name, FrozenObject(fields), None)

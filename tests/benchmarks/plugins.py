@@ -4,8 +4,8 @@ CPU is in bare tool rounds: what a call of a tool adds to a turn of a session wi
 that may ask for something are measured with nothing to be judged, and with a question in each turn. New plugins are
 taken from the list of public names. Exits with 1 if a figure is missed.
 
-`EventLogger` is printed, and held to no figure: it has a line to write for each event, and records keep the lines. All
-others have nothing to say.
+`EventLogger` asks nobody either, and is printed beside the sum, held to no figure: it has a line to write for each
+event, and records keep the lines. All others have nothing to say.
 """
 
 from __future__ import annotations
@@ -170,6 +170,7 @@ def main() -> int:
         over = cost.rounds > MOST_ROUNDS or cost.more_bytes > MOST_BYTES or cost.questions > 0
         missed |= over
         print_row(f"all that never ask (≤ {MOST_ROUNDS:.0f})", cost, "  MISSED" if over else "")
+        print_row("they and EventLogger", cost_of([*silent, EventLogger()], turns, repeats))
         for name, make in ASKING.items():
             cost = cost_of((make(),), turns, repeats)
             over = not cost.questions or cost.rounds > MOST_ROUNDS_A_QUESTION * cost.questions
