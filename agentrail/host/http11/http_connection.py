@@ -9,9 +9,17 @@ from typing import Final, Protocol
 import h11
 import trio
 
-from agentrail.errors import BodyTooLarge, OriginRefused
+from agentrail.errors import BadChoice, BodyTooLarge, OriginRefused
 from agentrail.host.http11.access_log import tell_request, told_target
-from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse, PeerGone, Streaming, problem_answer
+from agentrail.host.http11.http_messages import (
+    Handler,
+    HttpRequest,
+    HttpResponse,
+    PeerGone,
+    Streaming,
+    Upgrade,
+    problem_answer,
+)
 from agentrail.host.http11.inbound.received import PIECE, Inbound
 from agentrail.host.http11.inbound.request_body import ConnectionBody
 from agentrail.host.http11.inbound.request_head import RequestHead, read_head
@@ -128,22 +136,34 @@ class HttpConnection:
         head, body = await self._read()
         bare = head.method == "HEAD"
         method = "GET" if bare else head.method
-        request = HttpRequest(method, head.path, head.query, head.headers, self.peer, body, self._gone)
+        request = HttpRequest(
+            method, head.path, head.query, head.headers, self.peer, body, self._gone, upgradable=head.upgrades
+        )
         response = await self._handled(request)
+        content: object = getattr(response, "content", None)  # a handler may return anything
+        if isinstance(content, Upgrade):
+            if head.upgrades:
+                await self._hand_over(content)
+                return False
+            response = self._crashed(BadChoice("content", "Upgrade", "others for a request that asks for no upgrade"))
         unread = not (body.ended or body.take_what_is_there())
         response, first = self._prepared(response, close=unread or self._service.draining)
-        if isinstance(response.content, bytes):
-            await self._outbound.answer(first, response.content, bare=bare)
-        else:
-            if bare:
-                await self._outbound.begin(first)
-            else:
-                await self._stream_by(response.content, first, watching=not unread)
-            await self._outbound.end()
+        await self._send(response, first, bare=bare, watching=not unread)
         body.detach()
         if unread:
             await self._linger()
         return self._machine.our_state is h11.DONE and self._machine.their_state is h11.DONE
+
+    async def _send(self, response: HttpResponse, first: h11.Response, *, bare: bool, watching: bool) -> None:
+        content = response.content
+        if isinstance(content, bytes):
+            await self._outbound.answer(first, content, bare=bare)
+            return
+        if bare or isinstance(content, Upgrade):
+            await self._outbound.begin(first)
+        else:
+            await self._stream_by(content, first, watching=watching)
+        await self._outbound.end()
 
     async def _read(self) -> tuple[RequestHead, ConnectionBody]:
         raw = await self._inbound.head()
@@ -156,6 +176,16 @@ class HttpConnection:
             raise HttpRefusal(NOT_FOR_H11) from error
         limits, say_continue = self._service.limits, self._outbound.say_continue
         return head, ConnectionBody(head, self._inbound, self._machine, limits, say_continue)
+
+    async def _hand_over(self, upgrade: Upgrade) -> None:
+        """Have the connection go on with another protocol, and end after it."""
+        self._outbound.status = SWITCHED
+        failed: list[BaseException] = []
+        with Contained(failed.append):
+            self._outbound.sent = await upgrade.take_over(self._stream, bytes(self._inbound.buffer))
+        if failed:
+            self._crashed(failed[0])
+        await self._linger()
 
     async def _handled(self, request: HttpRequest) -> HttpResponse:
         """Return the answer of the handler, or the problem that an exception of it stands for."""
@@ -250,6 +280,9 @@ class HttpConnection:
                 if not await self._stream.receive_some(PIECE):
                     return
 
+
+SWITCHED: Final = 101
+"""Status of an answer after which the connection speaks another protocol."""
 
 LINGER: Final = 1.0
 """Seconds for which a connection that is closed early goes on reading, so that its peer gets the answer."""

@@ -21,6 +21,18 @@ Streaming: TypeAlias = Callable[[Send], Awaitable[None]]
 """Writes a streamed answer by the `Send` that it is given. It is cancelled when the peer goes away."""
 
 
+TakeOver: TypeAlias = Callable[[trio.abc.Stream, bytes], Awaitable[int]]
+"""Speaks another protocol than HTTP on a stream, of which some bytes have been received already; returns how many bytes
+it has sent. The connection ends with it."""
+
+
+@frozen
+class Upgrade:
+    """Content of an answer that takes the connection over from the end of the head of its request on."""
+
+    take_over: TakeOver
+
+
 class Body(ABC):
     """The body of a request, which is read only if its handler asks for it."""
 
@@ -69,6 +81,8 @@ class HttpRequest:
     body: Body
     gone: Callable[[], Awaitable[None]] = trio.sleep_forever
     """Returns when the peer has closed its side of the connection, or the connection is broken."""
+    upgradable: bool = False
+    """Whether the answer may be an `Upgrade`: a GET of HTTP/1.1 that asks for one, and has no body."""
 
     def header(self, name: str) -> str | None:
         """Return the first header with a *name* (in lower case); `None` if there is none."""
@@ -100,7 +114,7 @@ class HttpResponse:
 
     status: int
     headers: Headers = ()
-    content: bytes | Streaming = b""
+    content: bytes | Streaming | Upgrade = b""
 
 
 PROBLEM: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"))

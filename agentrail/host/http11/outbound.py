@@ -65,6 +65,8 @@ class Outbound:
             headers.append(("content-length", str(len(content))))
         elif not callable(content):
             raise WrongType.of("content", content, "bytes or a function that streams")
+        if status == HTTPStatus.UPGRADE_REQUIRED:
+            headers += [("upgrade", "websocket"), ("connection", "upgrade")]
         if close:
             headers.append(("connection", "close"))
         return h11.Response(status_code=status, headers=headers, reason=_PHRASES.get(status, b""))

@@ -87,6 +87,8 @@ class RequestHead:
     """Bytes of the body; `None` if it comes in chunks."""
     expects: bool
     """Whether the peer waits for `100 Continue` before it sends the body."""
+    upgrades: bool
+    """Whether the connection may go on with another protocol: a GET of HTTP/1.1 that asks for it, and has no body."""
 
 
 def read_head(raw: bytes, limits: HostLimits) -> RequestHead:
@@ -104,7 +106,13 @@ def read_head(raw: bytes, limits: HostLimits) -> RequestHead:
     _refuse_other_expectation(once)
     length = _length(once, method, version)
     expects = "expect" in once and version == "HTTP/1.1" and length != 0
-    return RequestHead(method, target, path, query, headers, length, expects)
+    upgrades = (method, version, length) == ("GET", "HTTP/1.1", 0) and _asks_for_upgrade(headers)
+    return RequestHead(method, target, path, query, headers, length, expects, upgrades)
+
+
+def _asks_for_upgrade(headers: Headers) -> bool:
+    words = [word.strip().lower() for name, value in headers if name == "connection" for word in value.split(",")]
+    return "upgrade" in words and any(name == "upgrade" for name, _ in headers)
 
 
 def refuse_control(raw: bytes | bytearray, start: int = 0, end: int = sys.maxsize) -> None:
