@@ -83,6 +83,15 @@ class BadQuery(UsageError):
         super().__init__(call, at, problem)
 
 
+class UpgradeWanted(UsageError):
+    """The address is for WebSockets alone, and the request is no handshake of one."""
+
+    wording = "the request is no handshake of a WebSocket: {0}; send one as RFC 6455, version 13, has it"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+
+
 class BadFrame(UsageError):
     """A message on a WebSocket is JSON, but none of those that a client may send."""
 

@@ -22,6 +22,7 @@ from agentrail.wire.call_rows.host_call import (
     STORED,
     TALK,
     TURN,
+    WEBSOCKET,
     WITH_BODY,
     WITH_KEY,
     Errors,
@@ -236,6 +237,19 @@ _CALLS: Final = (
     ),
     HostCall("tree", "show the tree", "observe", gives=views.ChildShown),
     HostCall("commands", "list the commands", "talk", gives=views.CommandsView),
+    HostCall(
+        "socket",
+        "open a WebSocket",
+        None,
+        media=WEBSOCKET,
+        status=101,
+        raises=(
+            errors.UpgradeWanted,
+            errors.NotAuthenticated,
+            errors.TooManyRequests,
+            errors.HostClosing,
+        ),
+    ),
     # The host itself
     HostCall("health", "say that the host answers", None, gives=host_views.HealthView),
     HostCall("ready", "say whether the host is ready", None, gives=host_views.ReadyView),

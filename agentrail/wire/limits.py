@@ -55,6 +55,19 @@ class HostLimits(Authored, kw_only=True):
     drain_seconds: float = 30.0
     """How many seconds calls that cannot be repeated have to end at SIGTERM; without a journal, open turns."""
 
+    # Of one WebSocket
+
+    ping_seconds: float = 25.0
+    """After how many seconds the client of a WebSocket is asked whether it is there."""
+    pong_seconds: float = 20.0
+    """Within how many seconds it has to answer."""
+    socket_calls: int = 64
+    """The most calls of one WebSocket that are carried out at once; further ones wait unread."""
+    socket_mistakes: int = 20
+    """The most messages of one WebSocket that do not fit; with one more, it is closed."""
+    unsent_bytes: int = 256 * 1024
+    """The most bytes that wait to be sent on one WebSocket; one message may have more, if it waits alone."""
+
     # Of one tenant
 
     sessions: int = 100

@@ -90,6 +90,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     # What is not there
     errors.UnknownRoute: Row(404),
     errors.MethodRefused: Row(405),
+    errors.UpgradeWanted: Row(426),
     errors.UnknownSession: _NO_SESSION,
     errors.SessionNotStored: _NO_SESSION,
     errors.SessionForgotten: _NO_SESSION,

@@ -15,7 +15,15 @@ from typing import Final, cast
 
 import msgspec
 
-from agentrail.errors import AgentrailError, HostFailed, MethodRefused, ModelError, NotAuthenticated, TurnAborted
+from agentrail.errors import (
+    AgentrailError,
+    HostFailed,
+    MethodRefused,
+    ModelError,
+    NotAuthenticated,
+    TurnAborted,
+    UpgradeWanted,
+)
 from agentrail.values.json import Json
 from agentrail.values.value import Value
 from agentrail.wire.bodies import GREATEST
@@ -145,6 +153,8 @@ def _shortened(text: str) -> str:
 def _headers(error: AgentrailError, row: Row) -> tuple[tuple[str, str], ...]:
     if isinstance(error, MethodRefused):
         return (("allow", error.allowed),)
+    if isinstance(error, UpgradeWanted):
+        return (("sec-websocket-version", "13"),)
     if isinstance(error, NotAuthenticated):
         return (("www-authenticate", "Bearer"),)
     asked: object = getattr(error, "retry_after", None)

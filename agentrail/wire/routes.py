@@ -82,6 +82,7 @@ ROUTES: Final = tuple(
         ("GET", "/v1/approvals", "approvals"),
         ("GET", "/v1/tree", "tree"),
         ("GET", "/v1/commands", "commands"),
+        ("GET", "/v1/ws", "socket"),
         ("GET", "/healthz", "health"),
         ("GET", "/readyz", "ready"),
         ("GET", "/metrics", "metrics"),
@@ -90,6 +91,10 @@ ROUTES: Final = tuple(
     )
 )
 """All routes of a host, each call once."""
+
+
+ABOUT_SESSION: Final = frozenset(route.call.name for route in ROUTES if route.about_session)
+"""Names of the calls that are about one session."""
 
 
 def _by_path() -> Mapping[tuple[str, ...], Mapping[str, HostRoute]]:

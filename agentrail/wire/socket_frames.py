@@ -25,7 +25,7 @@ from agentrail.wire.bodies import Filled, Name, Names
 from agentrail.wire.call_rows.host_call import JSON
 from agentrail.wire.calls import CALLS
 from agentrail.wire.limits import DEFAULTS
-from agentrail.wire.problems import Problem
+from agentrail.wire.routes import ABOUT_SESSION
 from agentrail.wire.strict_reading import strict_json
 
 SUBPROTOCOL: Final = "agentrail.v1"
@@ -50,10 +50,11 @@ SOCKET_CALLS: Final = frozenset(
 )
 """Names of the calls that go over a WebSocket: those that take and give JSON, for clients with a key."""
 
-Close: TypeAlias = Literal[1000, 1001, 1007, 1008, 1009, 1011, 1012, 1013]
+Close: TypeAlias = Literal[1007, 1008, 1009, 1011, 1012, 1013]
 """Codes with which the host closes: https://www.iana.org/assignments/websocket."""
 
 BROKEN_RULE: Final[Close] = 1008
+TOO_LARGE: Final[Close] = 1009
 FAULT: Final[Close] = 1011
 RESTARTS: Final[Close] = 1012
 TOO_SLOW: Final[Close] = 1013
@@ -137,7 +138,11 @@ KINDS: Final[Mapping[str, type[SentFrame]]] = {
 ONLY_EVENTS: Final = ("session", "since", "types", "policy")
 """Fields of a `ListenFrame` that a view does not take."""
 
+IT: Final = "it"
+BODY: Final = "its `body`"
 CALL: Final = "its `call`"
+SESSION: Final = "its `session`"
+NO_SESSION: Final = "lacks `session`"
 NO_CALL: Final = "names no call that goes over a WebSocket"
 
 
@@ -151,7 +156,7 @@ def read_object(content: str | bytes, depth: int = DEFAULTS.json_depth) -> Mappi
     """
     found = strict_json(content.encode(errors="surrogatepass") if isinstance(content, str) else content, depth + 1)
     if not isinstance(found, dict):
-        raise BadFrame("it", "is no object")
+        raise BadFrame(IT, "is no object")
     return found
 
 
@@ -166,7 +171,7 @@ def read_frame(found: Mapping[str, Json]) -> SentFrame:
     kinds = [kind for kind in KINDS if kind in found]
     if len(kinds) != 1:
         said = "`, `".join(kinds)
-        raise BadFrame("it", f"has `{said}`, of which only one may be there" if kinds else "has none of these")
+        raise BadFrame(IT, f"has `{said}`, of which only one may be there" if kinds else "has none of these")
     try:
         frame = decode(KINDS[kinds[0]], found)
     except BadData as bad:
@@ -179,6 +184,16 @@ def read_frame(found: Mapping[str, Json]) -> SentFrame:
     return frame
 
 
+def check_place(frame: CallFrame) -> None:
+    """Raise `BadFrame` if a call lacks its session, or has one or a body although it takes none."""
+    if frame.call not in ABOUT_SESSION and frame.session is not None:
+        raise BadFrame(SESSION, f"does not go with `{frame.call}`, which is about none")
+    if frame.call in ABOUT_SESSION and frame.session is None:
+        raise BadFrame(IT, NO_SESSION)
+    if CALLS[frame.call].body is None and frame.body:
+        raise BadFrame(BODY, f"does not go with `{frame.call}`, which takes none")
+
+
 def _check_listened(frame: ListenFrame) -> None:
     if is_view(frame.listen):
         for name in ONLY_EVENTS:
@@ -186,7 +201,7 @@ def _check_listened(frame: ListenFrame) -> None:
                 at = f"its `{name}`"
                 raise BadFrame(at, f"does not go with `{frame.listen}`")
     elif frame.session is None:
-        raise BadFrame("it", "lacks `session`")
+        raise BadFrame(IT, NO_SESSION)
 
 
 def is_view(listened: Listened) -> TypeGuard[View]:
@@ -205,15 +220,15 @@ def answer(name: str, status: int, content: bytes) -> bytes:
     return b'{"id":%s,"status":%d%s}' % (_encode(name), status, body)
 
 
-def refused(name: str, problem: Problem) -> bytes:
-    """Return the answer that tells of a problem of the call *name*."""
-    return b'{"id":%s,"status":%d,"problem":%s}' % (_encode(name), problem.status, problem.content)
+def refused(name: str, status: int, problem: bytes) -> bytes:
+    """Return the answer that tells of a problem of the call *name*, by its document."""
+    return b'{"id":%s,"status":%d,"problem":%s}' % (_encode(name), status, problem)
 
 
-def unread(name: str | None, problem: Problem) -> bytes:
+def unread(name: str | None, problem: bytes) -> bytes:
     """Return what is said about a message that was not understood; *name* is its id, if that could be read."""
     head = b"" if name is None else b'"id":%s,' % _encode(name)
-    return b'{%s"problem":%s}' % (head, problem.content)
+    return b'{%s"problem":%s}' % (head, problem)
 
 
 def begun(name: str, cursor: Cursor) -> bytes:
@@ -236,7 +251,7 @@ def view(name: str, data: bytes) -> bytes:
     return b'{"id":%s,"data":%s}' % (_encode(name), data)
 
 
-def ended(name: str, problem: Problem | None = None) -> bytes:
-    """Return the end of the subscription *name*; *problem* says why, unless it came to its end."""
-    why = b"" if problem is None else b',"problem":%s' % problem.content
+def ended(name: str, problem: bytes = b"") -> bytes:
+    """Return the end of the subscription *name*; the document *problem* says why, unless it came to its end."""
+    why = b',"problem":%s' % problem if problem else b""
     return b'{"id":%s,"end":true%s}' % (_encode(name), why)

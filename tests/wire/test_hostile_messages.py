@@ -89,7 +89,7 @@ def read(said: object) -> object:
 
 
 def problem(error: AgentrailError) -> dict[str, object]:
-    found: dict[str, object] = json.loads(unread(None, problem_of(error, "read the message")))["problem"]
+    found: dict[str, object] = json.loads(unread(None, problem_of(error, "read the message").content))["problem"]
     return found
 
 

@@ -24,7 +24,7 @@ FACT = 7_171_717
 """A fact of an error, which is in no other word."""
 
 BRANCHES = (
-    (UsageError, USAGE, {400, 404, 405, 409, 413, 415, 422, 500}),
+    (UsageError, USAGE, {400, 404, 405, 409, 413, 415, 422, 426, 500}),
     (RefusedError, REFUSED, {401, 403, 409, 429}),
     (OutsideError, OUTSIDE, {502, 503, 507}),
     (InfrastructureError, INFRASTRUCTURE, {503, 507}),

@@ -133,6 +133,7 @@ def test_the_routes_are_those_that_were_agreed() -> None:
     assert {f"{route.method} {route.path}" for route in ROUTES} == {
         "POST /v1/chat",
         "POST /v1/stream",
+        "GET /v1/ws",
         "POST /v1/sessions",
         "GET /v1/sessions",
         "GET /v1/sessions/{id}",

@@ -59,7 +59,7 @@ def test_what_is_written_is_read_as_it_was(frame: SentFrame) -> None:
 
 
 def test_calls_that_go_over_a_socket_take_and_give_json_for_clients_with_a_key() -> None:
-    left_out = {"upload", "stream", "events", "metrics", "page", "openapi", "health", "ready"}
+    left_out = {"upload", "stream", "events", "metrics", "page", "openapi", "health", "ready", "socket"}
     assert set(CALLS) - left_out == SOCKET_CALLS
 
 
@@ -164,6 +164,20 @@ def test_what_cannot_stand_in_an_address_is_refused(value: object) -> None:
     assert caught.value.args == ("its `query.limit`", "is no text, no whole number, and no yes or no")
 
 
+@pytest.mark.parametrize(
+    ("frame", "problem"),
+    [
+        (CallFrame("1", "tree", session="s"), "its `session` does not go with `tree`, which is about none"),
+        (CallFrame("1", "prompt"), "it lacks `session`"),
+        (CallFrame("1", "messages", "s", body={"a": 1}), "its `body` does not go with `messages`, which takes none"),
+    ],
+)
+def test_a_call_has_the_session_and_the_body_that_it_needs(frame: CallFrame, problem: str) -> None:
+    with pytest.raises(BadFrame) as caught:
+        frames.check_place(frame)
+    assert " ".join(map(str, caught.value.args)) == problem
+
+
 def test_views_are_told_from_events() -> None:
     assert not is_view("events")
     assert [is_view(each) for each in frames.VIEWS] == [True, True]
@@ -172,20 +186,21 @@ def test_views_are_told_from_events() -> None:
 def test_what_the_host_sends_has_the_id_that_it_answers() -> None:
     problem, gone = problem_of(QueueFull(8), "prompt the session"), problem_of(UnknownSession("a"), "listen")
     told, lost = json.loads(problem.content), json.loads(gone.content)
+    assert problem.status == 429
     assert told["retry_after"] == 5
     name = 'x"\\ü'
     sent = [
         frames.answer(name, 202, b'{"ref":"p1"}'),
         frames.answer(name, 204, b""),
-        frames.refused(name, problem),
-        frames.unread(name, problem),
-        frames.unread(None, problem),
+        frames.refused(name, 429, problem.content),
+        frames.unread(name, problem.content),
+        frames.unread(None, problem.content),
         frames.begun(name, Cursor(12, 2)),
         frames.event(name, "TextDelta", b'{"delta":"a"}', Cursor(12, 3)),
         frames.gap(name, b'{"from":"1.0","to":"2.0"}'),
         frames.view(name, b"[]"),
         frames.ended(name),
-        frames.ended(name, gone),
+        frames.ended(name, gone.content),
     ]
     assert [json.loads(each) for each in sent] == [
         {"id": name, "status": 202, "body": {"ref": "p1"}},

@@ -22,6 +22,8 @@ JSON: Final = "application/json"
 HTML: Final = "text/html; charset=utf-8"
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 BYTES: Final = "*/*"
+WEBSOCKET: Final = "websocket"
+"""Stands in place of the media type of what comes back: the connection goes on as a WebSocket."""
 
 
 class HostCall(Value, gc=True):

@@ -17,7 +17,7 @@ from agentrail.values.messages import Message
 from agentrail.version import __version__
 from agentrail.wire import problems, sse_frames
 from agentrail.wire.bodies import CURSOR, SESSION_ID, Query
-from agentrail.wire.call_rows.host_call import JSON, SCOPES, HostCall
+from agentrail.wire.call_rows.host_call import JSON, SCOPES, WEBSOCKET, HostCall
 from agentrail.wire.calls import CALLS, errors_of
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.routes import ROUTES, SESSION, HostRoute
@@ -63,6 +63,12 @@ _FRAMES: Final = (
     f"Frames of server-sent events. `id` is a cursor, `event` the name of the event (the `$` in the data), `data` an "
     f"`Envelope`. A frame `{sse_frames.GAP}` says that events are missing up to the cursor `to`; "
     f"`{sse_frames.REPLY}` and `{sse_frames.PROBLEM}` end a stream."
+)
+
+
+_SOCKET: Final = (
+    "The connection goes on as a WebSocket, whose messages are in the reference of the host. A client that cannot set "
+    "the header `Authorization` sends its key as the first message."
 )
 
 
@@ -127,6 +133,8 @@ def _operation(route: HostRoute, schemas: Mapping[str, Document]) -> Document:
     if call.scope is not None:
         made["security"] = [{"key": []}]
         made["description"] = _scopes(call)
+    elif call.media == WEBSOCKET:
+        made["security"] = [{"key": []}, {}]
     return made
 
 
@@ -171,7 +179,9 @@ def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Do
         content[JSON] = {"schema": schemas[repr(call.gives)]}
     well: Document = {"description": "It went well.", **({"content": content} if content else {})}
     found: dict[str, Document] = {str(call.status): well}
-    if call.media != JSON:
+    if call.media == WEBSOCKET:
+        found[str(call.status)] = {"description": _SOCKET}
+    elif call.media != JSON:
         about = _FRAMES if call.media == sse_frames.MEDIA_TYPE else "It went well."
         found[str(call.status)] = {"description": about, "content": {call.media: {"schema": _TEXT}}}
     elif call.status == CREATED and call.gives is OpenedView:
