@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
-from agentrail.host.access.identity import Authenticator, Identity
+from agentrail.host.access.identity import NOBODY, Authenticator
 from agentrail.host.access.request_rates import Rates
 from agentrail.host.answering.call_request import CallRequest, CarryOut
 from agentrail.host.host_drain import HostDrain
@@ -16,7 +16,6 @@ from agentrail.host.told_refusals import refusal
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.routes import match
 
-NOBODY: Final = Identity("", "")
 ATTEMPT: Final = "answer the request"
 
 
@@ -27,13 +26,14 @@ class Application:
         self,
         functions: Mapping[str, CarryOut],
         authenticator: Authenticator,
+        rates: Rates,
         limits: HostLimits,
         drain: HostDrain,
     ) -> None:
         self._functions = functions
         self._authenticator = authenticator
         self._limits = limits
-        self._rates = Rates(limits)
+        self._rates = rates
         self._drain = drain
 
     async def answer(self, request: HttpRequest) -> HttpResponse:

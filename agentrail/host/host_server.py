@@ -16,6 +16,7 @@ from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice
 from agentrail.host.access.identity import Authenticator
 from agentrail.host.access.local_token import LocalToken
+from agentrail.host.access.request_rates import Rates
 from agentrail.host.answering.by_programs.subagent_calls import SubagentCalls
 from agentrail.host.answering.by_programs.upkeep_calls import UpkeepCalls
 from agentrail.host.answering.by_programs.upkeep_functions import upkeep_functions
@@ -45,6 +46,8 @@ from agentrail.host.plugins.host_plugin import HostPlugin, name_of
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable
 from agentrail.host.uploaded.session_files import SessionFiles
+from agentrail.host.websocket.socket_parts import SocketParts
+from agentrail.host.websocket.sockets import Sockets
 from agentrail.ports.journal import Journal
 from agentrail.runtime.shared.clock import Clock
 from agentrail.sheltered import sheltered
@@ -267,7 +270,9 @@ class Host:
             "openapi": about.openapi,
         }
         self._rows.carry_out = PluginCalls(functions, limits).carry_out
-        return Application(functions, authenticator, limits, drain)
+        rates = Rates(limits)
+        sockets = Sockets(SocketParts(functions, authenticator, rates, drain, limits))
+        return Application({**functions, "socket": sockets.open}, authenticator, rates, limits, drain)
 
     def _tell(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])

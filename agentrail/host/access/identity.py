@@ -24,6 +24,10 @@ class Identity(Authored):
     """What the user may do: `talk`, `decide`, `observe`, `admin`."""
 
 
+NOBODY: Final = Identity("", "")
+"""Who makes a request that needs no key, or of which it is not known yet."""
+
+
 class Authenticator(Protocol):
     """Finds out who makes a request."""
 

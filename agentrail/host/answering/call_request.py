@@ -37,6 +37,8 @@ class CallRequest:
     session: str
     """The id of the session in the path, as it was sent; empty if the path has none."""
     limits: HostLimits
+    on_socket: bool = False
+    """Whether it came on a WebSocket, and not as a request of its own."""
     watch: JournalWatch = field(factory=JournalWatch, init=False)
     """Ends the wait for the answer if the journal cannot write for the session of the request."""
 
@@ -70,7 +72,8 @@ class CallRequest:
         return new_id() if command is None else f"s-{command[2:34]}"
 
     def context(self, kind: RequestKind, session: str = "", agent: str | None = None) -> RequestContext:
-        """Return the context that host plugins get of a request that goes to an agent."""
+        """Return the context that host plugins get of a request to an agent; on a WebSocket, its kind is `ws`."""
+        kind = "ws" if self.on_socket else kind
         request = f"{kind}-{secrets.token_hex(16)}"  # its kind is known by it after a restart
         return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
 

@@ -107,7 +107,7 @@ class ClientStreams:
         async def send_if_known(data: bytes) -> None:
             nonlocal checked
             if trio.current_time() - checked >= exchange.limits.heartbeat_seconds:
-                _check_same(exchange.who, await self._authenticator.identify(exchange.request.headers))
+                check_same(exchange.who, await self._authenticator.identify(exchange.request.headers))
                 checked = trio.current_time()
             await stream.send(send, data)
 
@@ -134,7 +134,7 @@ class ClientStreams:
                 del self._of_tenant[tenant]
 
 
-def _check_same(began: Identity, now: Identity) -> None:
+def check_same(began: Identity, now: Identity) -> None:
     """Raise `NotAuthenticated` if the key is no longer that of who *began* the stream, or allows less."""
     if (began.tenant, began.user) != (now.tenant, now.user) or not began.scopes <= now.scopes:
         raise NotAuthenticated(CHANGED)

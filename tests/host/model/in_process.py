@@ -13,7 +13,7 @@ from attrs import frozen
 from agentrail.host.access.identity import Authenticator
 from agentrail.host.application import Application
 from agentrail.host.host_server import Host, Opened
-from agentrail.host.http11.http_messages import Body, Headers, HttpRequest
+from agentrail.host.http11.http_messages import Body, Headers, HttpRequest, Upgrade
 
 E = TypeVar("E", bound=BaseException)
 
@@ -77,6 +77,7 @@ async def ask(application: Application, asked: Asked, hear: Hear) -> Answer:
         await trio.lowlevel.checkpoint()
         hear(piece)
 
+    assert not isinstance(response.content, Upgrade)
     await response.content(send)
     return Answer(response.status, response.headers, b"")
 

@@ -95,7 +95,7 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
             "list_sessions", "show_session", "delete_session", "events", "messages", "approvals", "tree", "commands",
             "health", "ready", "metrics", "page", "openapi", "upload", "queued", "offered", "tasks",
             "suspend", "resume", "cancel_task",
-            "task_result", "wait_tasks", "agents",
+            "task_result", "wait_tasks", "agents", "socket",
         ),
         NO_BODY,
     ),

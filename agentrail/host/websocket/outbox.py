@@ -1,0 +1,63 @@
+"""`Outbox`: the messages that wait to be sent on one WebSocket, within a bound."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import trio
+
+
+class Outbox:
+    """Messages that wait to be sent, in order; whoever adds one waits while there are too many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: deque[bytes] = deque()
+        self.unsent = 0
+        """How many bytes wait, those of the message that is being sent among them."""
+        self._turn = trio.StrictFIFOLock()  # whoever waits for room has the place before all who come later
+        self._changed = trio.lowlevel.ParkingLot()
+        self._is_over = False
+
+    def put_now(self, message: bytes) -> None:
+        """Add a message, whether there is room or not; no-op if the outbox is closed."""
+        if not self._is_over:
+            self._waiting.append(message)
+            self.unsent += len(message)
+            self._changed.unpark_all()
+
+    async def put(self, message: bytes) -> None:
+        """Add a message; wait for room if it does not fit beside those that wait. Alone, each fits."""
+        if self._turn.locked() or not self._has_room(message):
+            async with self._turn:
+                while not self._has_room(message):
+                    await self._changed.park()
+                self.put_now(message)
+        else:
+            self.put_now(message)
+
+    async def first(self) -> bytes:
+        """Wait for a message, and return the first; it counts until it is told to be `sent`."""
+        while not self._waiting:
+            await self._changed.park()
+        return self._waiting[0]
+
+    def sent(self) -> None:
+        """Note that the first message has been sent."""
+        self.unsent -= len(self._waiting.popleft())
+        self._changed.unpark_all()
+
+    async def emptied(self) -> None:
+        """Wait until all messages have been sent."""
+        while self._waiting:
+            await self._changed.park()
+
+    def close(self) -> None:
+        """Take and keep no more messages: none can be sent."""
+        self._is_over = True
+        self._waiting.clear()
+        self.unsent = 0
+        self._changed.unpark_all()
+
+    def _has_room(self, message: bytes) -> bool:
+        return self._is_over or not self._waiting or self.unsent + len(message) <= self._most

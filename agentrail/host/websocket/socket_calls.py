@@ -1,0 +1,87 @@
+"""`SocketCalls`: carries out the calls of one WebSocket as if each were a request of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from agentrail.errors import AgentrailError, BadChoice, HostClosing, NotAuthenticated
+from agentrail.host.access.identity import NOBODY
+from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.answering.plugin_calls import COMMAND, GivenBody
+from agentrail.host.hosted_sessions import check_scope
+from agentrail.host.http11.access_log import tell_request
+from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, PeerGone, problem_answer
+from agentrail.host.told_refusals import refusal
+from agentrail.host.websocket.socket_parts import SocketParts
+from agentrail.host.websocket.socket_user import SocketUser
+from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.values.json import thaw
+from agentrail.wire import socket_frames
+from agentrail.wire.call_rows.host_call import JSON
+from agentrail.wire.calls import CALLS
+from agentrail.wire.problems import INTERNAL, MEDIA_TYPE
+from agentrail.wire.socket_frames import CallFrame, check_place
+from agentrail.wire.views import to_json
+
+PATH: Final = "/v1/ws"
+METHOD: Final = "WS"
+"""Stands in the log in place of the method of a request."""
+
+log = logging.getLogger("agentrail.host")
+
+
+class SocketCalls:
+    """Carries out the calls of one WebSocket."""
+
+    def __init__(self, parts: SocketParts, user: SocketUser, peer: str, refused: Callable[[], None]) -> None:
+        self._parts = parts
+        self._user = user
+        self._peer = peer
+        self._refused = refused
+
+    async def answer(self, frame: CallFrame, gone: Callable[[], Awaitable[None]]) -> bytes | None:
+        """Return the answer to a call; `None` if the client has *gone*, or waits no longer, before there is one."""
+        began = trio.current_time()
+        failed: list[BaseException] = []
+        with Contained(failed.append):
+            return _told(frame, await self._carried_out(frame, gone), self._peer, began)
+        if isinstance(failed[0], PeerGone):
+            return None
+        tell(log, failed[0], "the call `%s` on a WebSocket failed", frame.call, words=False)
+        return _told(frame, problem_answer(INTERNAL), self._peer, began)
+
+    async def _carried_out(self, frame: CallFrame, gone: Callable[[], Awaitable[None]]) -> HttpResponse:
+        call, who, limits = CALLS[frame.call], NOBODY, self._parts.limits
+        try:
+            if self._parts.drain.has_begun:
+                raise HostClosing
+            who = await self._user.identity()
+            self._parts.rates.take(who.tenant)
+            check_place(frame)
+            check_scope(call, who)
+            headers = (*self._user.headers, ("content-type", JSON))
+            headers += () if frame.command is None else ((COMMAND, frame.command),)
+            body = GivenBody(to_json(thaw(frame.body)))
+            request = HttpRequest("POST", PATH, frame.query_text, headers, self._peer, body, gone)
+            exchange = CallRequest(request, call, who, frame.session or "", limits, on_socket=True)
+            return await exchange.answered(self._parts.functions[frame.call])
+        except NotAuthenticated as error:
+            self._refused()
+            return refusal(error, call.attempt, who.tenant)
+        except AgentrailError as error:
+            return refusal(error, call.attempt, who.tenant)
+
+
+def _told(frame: CallFrame, answer: HttpResponse, peer: str, began: float) -> bytes:
+    """Return an answer as a message, and log it as that of a request."""
+    content = answer.content
+    if not isinstance(content, bytes):
+        raise BadChoice("content", "a stream", "bytes: a call on a WebSocket is answered by one message")
+    tell_request(peer, (METHOD, f"{PATH}/{frame.call}"), answer.status, len(content), trio.current_time() - began)
+    if dict(answer.headers).get("content-type") == MEDIA_TYPE:
+        return socket_frames.refused(frame.id, answer.status, content)
+    return socket_frames.answer(frame.id, answer.status, content)

@@ -1,0 +1,266 @@
+"""`SocketConnection`: one WebSocket, from its handshake to its close."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeVar
+
+import trio
+
+from agentrail.errors import AgentrailError, BadFrame, BadText, NotAuthenticated
+from agentrail.host.access.identity import Identity
+from agentrail.host.http11.http_messages import HttpRequest
+from agentrail.host.told_refusals import told_problem
+from agentrail.host.websocket.outbox import Outbox
+from agentrail.host.websocket.socket_calls import SocketCalls
+from agentrail.host.websocket.socket_parts import SocketParts
+from agentrail.host.websocket.socket_stream import SocketStream
+from agentrail.host.websocket.socket_user import SocketUser
+from agentrail.host.websocket.web_socket import SocketClosed, WebSocket, accepted
+from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.wire import socket_frames
+from agentrail.wire.socket_frames import (
+    BROKEN_RULE,
+    FAULT,
+    RESTARTS,
+    TOO_LARGE,
+    TOO_SLOW,
+    CallFrame,
+    Close,
+    EndFrame,
+    KeyFrame,
+    ListenFrame,
+    SentFrame,
+    id_in,
+    read_frame,
+    read_object,
+)
+
+T = TypeVar("T")
+
+log = logging.getLogger("agentrail.host")
+
+READ: Final = "read the message"
+"""What the host attempts, in the problem of a message that does not fit."""
+
+CLOSING: Final = 1.0
+"""Seconds that the client has to answer a close, and the last messages to be sent."""
+
+IT: Final = "it"
+ID: Final = "its `id`"
+IN_USE: Final = "is that of a call or a subscription that has not ended"
+LATE_KEY: Final = "has a key, and the host knows one already"
+BINARY: Final = "is binary, and not text"
+NO_KEY: Final = "the handshake has no header `Authorization`, and the first message no `key`"
+
+WITHDRAWN: Final = "the key is not valid"
+MISTAKES: Final = "too many messages that do not fit"
+SILENT: Final = "no pong came in time"
+RECONNECT: Final = "the host restarts; reconnect, and continue from your last cursor"
+FAILED: Final = "a fault of the host"
+LARGE: Final = "the message is too large"
+
+
+class SocketConnection:
+    """Serves one WebSocket: reads messages, carries out calls, and closes with a code that says why."""
+
+    def __init__(self, parts: SocketParts, request: HttpRequest) -> None:
+        self._limits = parts.limits
+        self._most = parts.limits.body_bytes + parts.limits.header_bytes
+        self.user = SocketUser(parts.authenticator, request.headers)
+        self._calls = SocketCalls(parts, self.user, request.peer, self._key_refused)
+        self._outbox = Outbox(parts.limits.unsent_bytes)
+        self._uses: dict[str, Callable[[], None]] = {}  # by id: ends the call or the subscription
+        self._running = 0
+        self._changed = trio.lowlevel.ParkingLot()
+        self._mistakes = 0
+        self._was_held = False  # whether messages were left unread since the last ping
+        self._reading = trio.CancelScope()
+        self._ending: tuple[Close, str] | None = None
+
+    def __repr__(self) -> str:
+        return f"<SocketConnection {self._running} calls, {self._outbox.unsent} bytes unsent>"
+
+    # The life of the connection
+
+    def drain(self) -> None:
+        """Read no more; when no call is under way, close so that the client connects again."""
+        self._end(RESTARTS, RECONNECT)
+
+    async def serve(self, stream: SocketStream) -> None:
+        """Serve the WebSocket until either side ends it. Calls that have begun come to their end all the same."""
+        async with trio.open_nursery() as calls:  # noqa: TID251 - the calls end with the connection, or after it
+            async with accepted(stream, self._most) as socket, trio.open_nursery() as tasks:  # noqa: TID251 - as above
+                try:
+                    with Contained(self._failed):
+                        await self._converse(socket, tasks, calls)
+                finally:
+                    await self._close(socket)  # noqa: ASYNC102 - it is shielded, and bounds its own time
+                tasks.cancel_scope.cancel()
+            self._outbox.close()
+            for end in tuple(self._uses.values()):
+                end()
+
+    async def _converse(self, socket: WebSocket, tasks: trio.Nursery, calls: trio.Nursery) -> None:
+        """Read messages until either side ends the WebSocket."""
+        tasks.start_soon(self._guarded, self._write, socket)
+        with self._reading, suppress(SocketClosed):
+            who = await self._read_key(socket)
+            tasks.start_soon(self._guarded, self._keep_alive, socket)
+            tasks.start_soon(self._guarded, self._watch_key, who)
+            while True:
+                await self._wait_for_room()
+                self._take(await socket.receive(), calls)
+
+    async def _close(self, socket: WebSocket) -> None:
+        """Close as `_end` has said; no-op if the client has closed, or the connection is broken."""
+        code, reason = self._ending or (RESTARTS, RECONNECT)  # if nobody has ended an open one, the server cancels it
+        try:
+            while self._ending is not None and code == RESTARTS and self._running:
+                await self._changed.park()
+        finally:
+            # Shielded: a client whose calls take longer than the host may wait is told to connect again, too.
+            # tests/host/websocket/test_drain.py
+            with trio.move_on_after(CLOSING, shield=True):
+                if self._ending is not None and code != TOO_SLOW:
+                    await self._outbox.emptied()
+                await socket.close(code, reason)
+
+    def _end(self, code: Close, reason: str) -> None:
+        """Read no more, and close with *code*, unless the connection ends for another reason already."""
+        if self._ending is None:
+            self._ending = code, reason
+            self._reading.cancel()
+
+    def _failed(self, error: BaseException) -> None:
+        tell(log, error, "a WebSocket failed", words=False)
+        self._end(FAULT, FAILED)
+
+    def _key_refused(self) -> None:
+        self._end(BROKEN_RULE, WITHDRAWN)
+
+    # Tasks
+
+    async def _guarded(self, task: Callable[[T], Awaitable[None]], given: T) -> None:
+        """Body of each task: an exception of it ends the connection, and a close ends the task."""
+        with Contained(self._failed), suppress(SocketClosed):
+            await task(given)
+
+    async def _write(self, socket: WebSocket) -> None:
+        while True:
+            await socket.send(await self._outbox.first())
+            self._outbox.sent()
+
+    async def _keep_alive(self, socket: WebSocket) -> None:
+        """Ask now and then whether the client is there."""
+        while True:
+            await trio.sleep(self._limits.ping_seconds)
+            self._was_held = self._is_full
+            with trio.move_on_after(self._limits.pong_seconds) as waited:
+                await socket.ping()
+            if waited.cancelled_caught and not self._was_held:  # what is left unread may be the pong
+                self._end(BROKEN_RULE, SILENT)
+
+    async def _watch_key(self, began: Identity) -> None:
+        """Ask now and then whether the key is still valid."""
+        while True:
+            await trio.sleep(self._limits.heartbeat_seconds)
+            try:
+                await self.user.check_same(began)
+            except NotAuthenticated:
+                self._key_refused()
+
+    # Messages
+
+    async def _read_key(self, socket: WebSocket) -> Identity:
+        """Return who the client is, by its first message if its handshake had no key."""
+        try:
+            if not self.user.has_key:
+                self.user.take_key(await self._first_key(socket))
+            return await self.user.identity()
+        except NotAuthenticated as error:
+            self._mistaken(None, error)
+            self._key_refused()
+            raise SocketClosed from error
+
+    async def _first_key(self, socket: WebSocket) -> str:
+        frame = None
+        with trio.move_on_after(self._limits.header_seconds):
+            frame = self._understood(await socket.receive())
+        if isinstance(frame, KeyFrame):
+            return frame.key
+        raise NotAuthenticated(NO_KEY)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether as many calls are carried out as may be at once."""
+        return self._running >= self._limits.socket_calls
+
+    async def _wait_for_room(self) -> None:
+        """Wait until one more call may be carried out; what the client sends meanwhile is left unread."""
+        while self._is_full:
+            self._was_held = True
+            await self._changed.park()
+
+    def _understood(self, message: str | bytes) -> SentFrame | None:
+        """Return what a message says; `None` if it does not fit, which the client is told."""
+        if isinstance(message, bytes):
+            self._mistaken(None, BadFrame(IT, BINARY))
+            return None
+        content = message.encode(errors="surrogatepass")
+        if len(content) > self._most:
+            self._end(TOO_LARGE, LARGE)
+            return None
+        name: str | None = None
+        try:
+            found = read_object(content, self._limits.json_depth)
+            name = id_in(found)
+            return read_frame(found)
+        except (BadFrame, BadText) as error:
+            self._mistaken(name, error)
+            return None
+
+    def _take(self, message: str | bytes, calls: trio.Nursery) -> None:
+        """Begin what a message asks for, or end it."""
+        match self._understood(message):
+            case None:
+                return
+            case EndFrame(id=name):
+                if name in self._uses:
+                    self._uses[name]()
+            case (CallFrame() | ListenFrame()) as frame if frame.id in self._uses:
+                self._mistaken(frame.id, BadFrame(ID, IN_USE))
+            case CallFrame() as frame:
+                gone = trio.Event()
+                self._uses[frame.id] = partial(self._give_up, frame.id, gone)
+                self._running += 1
+                calls.start_soon(self._call, frame, gone)
+            case _:
+                self._mistaken(None, BadFrame(IT, LATE_KEY))
+
+    def _mistaken(self, name: str | None, error: AgentrailError) -> None:
+        """Tell the client of a message that does not fit; too many of them end the connection."""
+        self._mistakes += 1
+        self._outbox.put_now(socket_frames.unread(name, told_problem(error, READ, "").content))
+        if self._mistakes > self._limits.socket_mistakes:
+            self._end(BROKEN_RULE, MISTAKES)
+
+    # Calls
+
+    def _give_up(self, name: str, gone: trio.Event) -> None:
+        """End the wait for the answer to a call: its id is free."""
+        del self._uses[name]
+        gone.set()
+
+    async def _call(self, frame: CallFrame, gone: trio.Event) -> None:
+        """Body of the task of one call."""
+        answer = await self._calls.answer(frame, gone.wait)
+        if answer is not None and not gone.is_set():
+            await self._outbox.put(answer)
+        if not gone.is_set():
+            del self._uses[frame.id]
+        self._running -= 1
+        self._changed.unpark_all()

@@ -1,0 +1,25 @@
+"""`SocketParts`: what all WebSockets of a host share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from agentrail.host.access.identity import Authenticator
+from agentrail.host.access.request_rates import Rates
+from agentrail.host.answering.call_request import CarryOut
+from agentrail.host.host_drain import HostDrain
+from agentrail.wire.limits import HostLimits
+
+
+@frozen
+class SocketParts:
+    """What all WebSockets of a host share."""
+
+    functions: Mapping[str, CarryOut]
+    """The functions of the calls, by name."""
+    authenticator: Authenticator
+    rates: Rates
+    drain: HostDrain
+    limits: HostLimits

@@ -1,0 +1,80 @@
+"""`SocketStream`: the stream of a connection that has become a WebSocket."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import trio
+
+from agentrail.host.http11.inbound.received import PIECE
+from agentrail.wire.limits import HostLimits
+
+GOODBYE: Final = 0x88
+"""First byte of a frame that closes a WebSocket: the last one of its message, and its opcode is 8."""
+
+MOST_REASON: Final = 123
+"""The most bytes of the reason in such a frame."""
+
+
+class SocketStream(trio.abc.Stream):
+    """Gives a head, then what was received after it, then what comes; each piece that is sent has a deadline.
+
+    Whoever serves the connection closes the stream below it.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, head: bytes, received: bytes, limits: HostLimits) -> None:
+        self._stream = stream
+        self._head = head
+        self._received = received
+        self._answered = trio.Event()
+        self._limits = limits
+        self._midway = False
+        self.said_goodbye = False
+        """Whether a frame that closes the WebSocket was sent."""
+        self.sent = 0
+        """How many bytes were sent."""
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Return some bytes; none at the end."""
+        if self._head:
+            await trio.lowlevel.checkpoint()
+            head, self._head = self._head, b""
+            return head
+        # With the head, trio-websocket would leave what follows it until more comes.
+        # tests/host/websocket/test_handshake.py::test_messages_that_come_with_the_handshake_are_read
+        await self._answered.wait()
+        if not self._received:
+            return bytes(await self._stream.receive_some(max_bytes))
+        most = PIECE if max_bytes is None else max_bytes
+        piece, self._received = self._received[:most], self._received[most:]
+        return piece
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send one frame. Raise `BrokenResourceError` if the peer takes nothing for too long, and ever after."""
+        if self._midway:
+            raise trio.BrokenResourceError
+        self._answered.set()
+        self._midway = True  # until all is sent: after a part of a frame, nothing may follow
+        for at in range(0, len(data), PIECE):
+            with trio.move_on_after(self._limits.write_seconds) as scope:
+                await self._stream.send_all(data if len(data) <= PIECE else data[at : at + PIECE])
+            if scope.cancelled_caught:
+                raise trio.BrokenResourceError
+        self._midway = False
+        self.sent += len(data)
+        self.said_goodbye = self.said_goodbye or data[:1] == bytes([GOODBYE])
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until the stream below takes something."""
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """No-op: the stream below is closed by whoever serves the connection, after a goodbye."""
+        await trio.lowlevel.checkpoint()
+
+    async def say_goodbye(self, code: int, reason: str) -> None:
+        """Send a frame that closes the WebSocket; no-op if one was sent, or if none can be sent any more."""
+        if not (self.said_goodbye or self._midway):
+            words = reason.encode()[:MOST_REASON]
+            await self.send_all(struct.pack("!BBH", GOODBYE, len(words) + 2, code) + words)

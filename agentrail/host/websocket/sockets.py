@@ -1,0 +1,51 @@
+"""`Sockets`: carries out the call that opens a WebSocket, and ends all that are open when the host ends."""
+
+from __future__ import annotations
+
+import trio
+
+from agentrail.errors import HostClosing
+from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.http11.http_messages import HttpResponse, Upgrade
+from agentrail.host.websocket.handshake import handshake_head
+from agentrail.host.websocket.socket_connection import SocketConnection
+from agentrail.host.websocket.socket_parts import SocketParts
+from agentrail.host.websocket.socket_stream import SocketStream
+from agentrail.wire.strict_reading import read_query
+
+SWITCHING = 101
+
+
+class Sockets:
+    """The WebSockets of a host."""
+
+    def __init__(self, parts: SocketParts) -> None:
+        self._parts = parts
+        self._open: set[SocketConnection] = set()
+        parts.drain.when_over.append(self._end)
+
+    def _end(self) -> None:
+        """Close each WebSocket as soon as none of its calls is under way."""
+        for each in tuple(self._open):
+            each.drain()
+
+    async def open(self, exchange: CallRequest) -> HttpResponse:
+        """Open a WebSocket, if the request is its handshake; a key that comes with it has to be valid."""
+        read_query(exchange.call, exchange.request.query)
+        head = handshake_head(exchange.request)
+        if self._parts.drain.has_begun:
+            raise HostClosing
+        connection = SocketConnection(self._parts, exchange.request)
+        if connection.user.has_key:
+            self._parts.rates.take((await connection.user.identity()).tenant)
+
+        async def take_over(stream: trio.abc.Stream, received: bytes) -> int:
+            wire = SocketStream(stream, head, received, self._parts.limits)
+            self._open.add(connection)
+            try:
+                await connection.serve(wire)
+            finally:
+                self._open.remove(connection)
+            return wire.sent
+
+        return HttpResponse(SWITCHING, (), Upgrade(take_over))

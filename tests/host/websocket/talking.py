@@ -1,0 +1,112 @@
+"""A client of `WS /v1/ws`, by trio-websocket, for a host on a real port."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final, TypeAlias
+
+import httpx
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
+
+from tests.host.hosted import CERTIFICATES, KEYS, Desk
+
+Said: TypeAlias = dict[str, object]
+
+SECONDS: Final = 60
+"""How long a host may take for what a client waits for, however busy the machine is."""
+
+
+class Talker:
+    """One WebSocket."""
+
+    def __init__(self, socket: WebSocketConnection) -> None:
+        self.socket = socket
+
+    async def say(self, **said: object) -> None:
+        """Send a message."""
+        await self.socket.send_message(json.dumps(said))
+
+    async def heard(self) -> Said:
+        """Return the next message."""
+        with trio.fail_after(SECONDS):
+            return told(await self.socket.get_message())
+
+    async def ask(self, call: str, **said: object) -> Said:
+        """Make a call, and return the next message, which has to be its answer."""
+        await self.say(id=call, call=call, **said)
+        answer = await self.heard()
+        assert answer.pop("id") == call
+        return answer
+
+    async def until(self, is_it: Callable[[Said], bool]) -> list[Said]:
+        """Return messages up to one that *is_it*."""
+        found: list[Said] = []
+        while not (found and is_it(found[-1])):
+            found.append(await self.heard())
+        return found
+
+    async def closed(self) -> tuple[int, str | None]:
+        """Read up to the close, and return its code and reason."""
+        with trio.fail_after(SECONDS), suppress(ConnectionClosed):
+            while True:
+                await self.socket.get_message()
+        reason = self.socket.closed
+        assert reason is not None
+        return reason.code, reason.reason
+
+
+def told(message: str | bytes) -> Said:
+    found = json.loads(message)
+    assert isinstance(found, dict)
+    return found
+
+
+def problem(said: Said) -> str:
+    """Return the kind of the problem in a message."""
+    found = said["problem"]
+    assert isinstance(found, dict)
+    return str(found["type"]).removeprefix("urn:agentrail:problem:")
+
+
+def found_of(said: Said) -> str:
+    """Return what was found, as the problem in a message says."""
+    found = said["problem"]
+    assert isinstance(found, dict)
+    return str(found["found"])
+
+
+@asynccontextmanager
+async def talking(desk: Desk, user: str | None = "ann", *headers: tuple[str, str]) -> AsyncGenerator[Talker]:
+    """Open a WebSocket of a user; `None`: without a key."""
+    host, _, port = desk.serving.url.removeprefix("http://").partition(":")
+    # trio-websocket leaves a stream open that the server has closed.
+    async with await trio.open_tcp_stream(host, int(port)) as stream, trio.open_nursery() as nursery:
+        socket = await wrap_client_stream(
+            nursery,
+            stream,
+            f"{host}:{port}",
+            "/v1/ws",
+            subprotocols=["agentrail.v1"],
+            extra_headers=_headers(user, headers),
+        )
+        yield Talker(socket)
+        await socket.aclose()
+        nursery.cancel_scope.cancel()
+
+
+def _headers(user: str | None, headers: Sequence[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    given = [(name.encode(), value.encode()) for name, value in headers]
+    return given if user is None else [*given, (b"authorization", f"Bearer {KEYS[user]}".encode())]
+
+
+async def refusal(desk: Desk, user: str | None, *headers: tuple[str, str], query: str = "") -> tuple[int, str]:
+    """Return status and kind of the problem with which a handshake is refused."""
+    given = {name.decode(): value.decode() for name, value in _headers(user, headers)}
+    given |= {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+    given |= {"sec-websocket-key": "c2l4dGVlbiBieXRlcyBvaw=="}
+    async with httpx.AsyncClient(trust_env=False, verify=CERTIFICATES) as client:
+        found = await client.get(f"{desk.serving.url}/v1/ws{query}", headers=given)
+        return found.status_code, str(found.json()["type"]).removeprefix("urn:agentrail:problem:")

@@ -1,0 +1,118 @@
+"""A WebSocket is closed with a code that says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail.host.access.api_keys import ApiKeys
+from agentrail.wire.limits import HostLimits
+from tests.host.hosted import KEYS, MADE, Desk, open_desk, scripted
+from tests.host.rfc6455.raw_frames import Opcode, frame
+from tests.host.rfc6455.raw_peer import Heard, connected
+from tests.host.test_streams import write_keys
+from tests.host.websocket.talking import found_of, problem, talking, told
+from tests.host.websocket.test_handshake import WS, port
+
+
+async def answered(desk: Desk, *sent: bytes) -> Heard:
+    """Send frames, and return what is heard up to the end of the connection."""
+    async with connected(port(desk.serving.url), WS, [f"Authorization: Bearer {KEYS['ann']}"]) as peer:
+        await peer.send(*sent)
+        return await peer.rest()
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        (frame(Opcode.TEXT, b"\xff\xfe"), 1007),
+        (frame(Opcode.CLOSE, b"\x03\xe8bye"), 1000),
+        (frame(Opcode.CLOSE, b""), None),
+        (b"\xf1\x80\x00\x00\x00\x00", 1002),
+    ],
+    ids=["utf-8", "close", "bare close", "reserved"],
+)
+async def test_what_breaks_the_rules_of_the_protocol_is_answered_by_a_close(sent: bytes, code: int | None) -> None:
+    async with open_desk(scripted("one")) as desk:
+        heard = await answered(desk, sent)
+        assert (heard.code, len(heard.closes)) == (code, 1)
+
+
+LIMITS = HostLimits(body_bytes=1000, header_bytes=1000, drain_seconds=0.5)
+
+
+def padded(size: int, filler: str) -> bytes:
+    """Return a message of so many bytes."""
+    bare = json.dumps({"id": "1", "call": "messages", "session": ""}).encode()
+    more = size - len(bare)
+    wide = len(filler.encode())
+    name = filler * (more // wide) + "x" * (more % wide)  # too long for a name, but it is read
+    return json.dumps({"id": "1", "call": "messages", "session": name}, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("filler", ["x", "€"])
+@pytest.mark.parametrize(("size", "code"), [(1999, None), (2000, None), (2001, 1009), (5000, 1009)])
+async def test_a_message_has_so_many_bytes_and_no_more(size: int, code: int | None, filler: str) -> None:
+    async with open_desk(scripted("one"), limits=LIMITS) as desk:
+        message = padded(size, filler)
+        assert len(message) == size
+        async with connected(port(desk.serving.url), WS, [f"Authorization: Bearer {KEYS['ann']}"]) as peer:
+            await peer.send(frame(Opcode.TEXT, message))
+            if code is None:
+                assert problem(told(await peer.next_text())) == "bad-frame"
+            else:
+                assert (await peer.rest()).code == code
+
+
+@pytest.mark.parametrize("most", [1, 3])
+async def test_so_many_messages_may_be_wrong_and_no_more(most: int) -> None:
+    limits = HostLimits(socket_mistakes=most, drain_seconds=0.5)
+    async with open_desk(scripted("one"), limits=limits) as desk, talking(desk) as talker:
+        for number in range(most):
+            await talker.say(id=f"{number}", call="none")
+            said = await talker.heard()
+            assert (said["id"], problem(said)) == (f"{number}", "bad-frame")
+        assert (await talker.ask("commands"))["status"] == 200
+        await talker.socket.send_message(b"binary")
+        assert found_of(await talker.heard()) == "the message does not fit: it is binary, and not text"
+        assert await talker.closed() == (1008, "too many messages that do not fit")
+
+
+async def test_a_key_that_is_withdrawn_ends_the_socket(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    rows = {name: row for name, (row, _) in MADE.items()}
+    write_keys(file, rows)
+    limits = HostLimits(heartbeat_seconds=0.05, drain_seconds=0.5)
+    opened = open_desk(scripted("one"), limits=limits, keys=ApiKeys(file))
+    async with opened as desk, talking(desk) as talker, talking(desk, "bob") as bob:
+        assert (await talker.ask("commands"))["status"] == 200
+        write_keys(file, {name: row for name, row in rows.items() if name != "ann"})
+        assert await talker.closed() == (1008, "the key is not valid")
+        assert (await bob.ask("commands"))["status"] == 200
+
+
+async def test_a_call_with_a_key_that_is_withdrawn_is_refused_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    rows = {name: row for name, (row, _) in MADE.items()}
+    write_keys(file, rows)
+    async with open_desk(scripted("one"), keys=ApiKeys(file)) as desk, talking(desk) as talker:
+        assert (await talker.ask("commands"))["status"] == 200
+        write_keys(file, {name: row for name, row in rows.items() if name != "ann"})
+        while (said := await talker.ask("commands"))["status"] == 200:  # noqa: ASYNC110 - by its socket
+            await trio.sleep(0.1)
+        assert (said["status"], problem(said)) == (401, "not-authenticated")
+        assert await talker.closed() == (1008, "the key is not valid")
+
+
+async def test_a_client_that_is_not_there_is_let_go() -> None:
+    limits = HostLimits(ping_seconds=0.05, pong_seconds=0.1, drain_seconds=0.5)
+    async with open_desk(scripted("one"), limits=limits) as desk:
+        heard = await answered(desk)  # it answers no ping
+        assert (heard.code, heard.reason) == (1008, "no pong came in time")
+        async with talking(desk) as talker:  # it does
+            with trio.move_on_after(0.5):
+                await talker.socket.get_message()
+            assert (await talker.ask("commands"))["status"] == 200
