@@ -935,6 +935,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.supervision.returning.AT_ONCE",
         "runtime.supervision.returning.PAGE",
         "runtime.inbox.dozing.AT_ONCE",
+        "runtime.inbox.known_commands.LONG_DATA",
         "runtime.inbox.replies.FIRST_PAGE",
         "runtime.inbox.replies.PAGE",
         "runtime.work.file_finding.AT_ONCE",
