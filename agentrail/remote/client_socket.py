@@ -14,6 +14,7 @@ from typing import Final, cast
 
 import trio
 from wsproto import ConnectionType, WSConnection, events
+from wsproto.connection import ConnectionState
 from wsproto.utilities import ProtocolError
 
 from agentrail.remote.host_address import HostAddress
@@ -164,6 +165,8 @@ class WebSocket:
             case events.BytesMessage():
                 raise CutError(problem="it sent a message that is no text")
             case events.CloseConnection(code=code, reason=reason):
+                if self._protocol.state is ConnectionState.OPEN:  # wsproto's advice, and no word of the host
+                    raise CutError(problem=f"it broke a rule of WebSocket: {reason}")
                 raise CutError(problem=f"it closed the connection ({code}{f': {reason}' if reason else ''})", code=code)
             case events.Ping() | events.Pong():
                 return event
