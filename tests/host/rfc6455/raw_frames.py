@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from itertools import cycle
 from typing import Final
 
 from attrs import frozen
@@ -66,7 +65,8 @@ def frame(
 
 def masked(payload: bytes, mask: bytes) -> bytes:
     """Return *payload* with each byte masked; twice gives the payload again."""
-    return bytes(byte ^ key for byte, key in zip(payload, cycle(mask), strict=False))
+    key = (mask * (len(payload) // 4 + 1))[: len(payload)]
+    return (int.from_bytes(payload, "big") ^ int.from_bytes(key, "big")).to_bytes(len(payload), "big")
 
 
 def close(code: int | None = None, reason: bytes = b"") -> bytes:
