@@ -8,6 +8,7 @@ from typing import Final
 import trio
 
 from agentrail.host.http11.inbound.received import PIECE
+from agentrail.host.websocket.strict_frames import BrokenRule, StrictFrames
 from agentrail.wire.limits import HostLimits
 
 GOODBYE: Final = 0x88
@@ -26,7 +27,8 @@ class SocketStream(trio.abc.Stream):
     def __init__(self, stream: trio.abc.Stream, head: bytes, received: bytes, limits: HostLimits) -> None:
         self._stream = stream
         self._head = head
-        self._received = received
+        self._frames = StrictFrames(limits.body_bytes + limits.header_bytes)
+        self._received = self._frames.read(received)
         self._answered = trio.Event()
         self._limits = limits
         self._midway = False
@@ -44,8 +46,11 @@ class SocketStream(trio.abc.Stream):
         # With the head, trio-websocket would leave what follows it until more comes.
         # tests/host/websocket/test_handshake.py::test_messages_that_come_with_the_handshake_are_read
         await self._answered.wait()
-        if not self._received:
-            return bytes(await self._stream.receive_some(max_bytes))
+        while not self._received:
+            data = b"" if self._frames.broken else bytes(await self._stream.receive_some(max_bytes))
+            if not data:
+                return b""
+            self._received = self._frames.read(data)
         most = PIECE if max_bytes is None else max_bytes
         piece, self._received = self._received[:most], self._received[most:]
         return piece
@@ -64,6 +69,11 @@ class SocketStream(trio.abc.Stream):
         self._midway = False
         self.sent += len(data)
         self.said_goodbye = self.said_goodbye or data[:1] == bytes([GOODBYE])
+
+    @property
+    def broken(self) -> BrokenRule | None:
+        """The rule of RFC 6455 that the client has broken; `None` if none."""
+        return self._frames.broken
 
     async def wait_send_all_might_not_block(self) -> None:
         """Wait until the stream below takes something."""

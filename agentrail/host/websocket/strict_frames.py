@@ -50,12 +50,6 @@ class BrokenRule:
     code: int
     reason: str
 
-    @property
-    def frame(self) -> bytes:
-        """The close frame."""
-        content = self.code.to_bytes(2, "big") + self.reason.encode()
-        return bytes((0x80 | CLOSE, len(content))) + content
-
 
 class _BrokenRuleError(Exception):
     """Tells `read` of a `BrokenRule`."""

@@ -12,9 +12,6 @@ from agentrail.host.http11.inbound.received import PIECE
 from agentrail.host.websocket.socket_stream import SocketStream
 from agentrail.wire.socket_frames import SUBPROTOCOL
 
-NO_STATUS = 1005
-ABNORMAL = 1006
-
 
 class SocketClosed(Exception):  # noqa: N818 - it is no failure of ours
     """The WebSocket is closed, by either side, or the connection is broken."""
@@ -50,14 +47,14 @@ class WebSocket:
 
     async def close(self, code: int, reason: str) -> None:
         """Close the WebSocket, and wait until the client has done so; no-op if it is closed."""
-        broken = self._connection.closed
-        if broken is None:
+        broken = self._stream.broken
+        if self._connection.closed is None:
             await self._connection.aclose(code, reason)
-        elif broken.code not in {NO_STATUS, ABNORMAL}:
-            # What the client sent is no WebSocket: trio-websocket closes then without saying so.
-            # tests/host/websocket/test_closing.py
+        elif broken is not None:
+            # For trio-websocket, what comes ends before the frame that breaks a rule.
+            # tests/host/rfc6455/test_host_frames.py
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await self._stream.say_goodbye(broken.code, broken.reason or "")
+                await self._stream.say_goodbye(broken.code, broken.reason)
 
 
 @asynccontextmanager

@@ -54,10 +54,6 @@ def test_a_close_frame_is_the_last_that_is_read_on() -> None:
     assert [frames.read(close + b"\xff"), frames.read(b"\xff"), frames.broken] == [close, b"", None]
 
 
-def test_a_close_frame_of_ours_is_short_and_has_no_mask() -> None:
-    assert BrokenRule(1002, "why").frame == b"\x88\x05\x03\xeawhy"
-
-
 @pytest.mark.parametrize(("count", "code"), [(9, None), (10, None), (11, 1009)])
 def test_empty_fragments_count(count: int, code: int | None) -> None:
     frames = StrictFrames(9 * FRAGMENT)
