@@ -271,7 +271,7 @@ class Host:
         }
         self._rows.carry_out = PluginCalls(functions, limits).carry_out
         rates = Rates(limits)
-        sockets = Sockets(SocketParts(functions, authenticator, rates, drain, limits))
+        sockets = Sockets(SocketParts(functions, authenticator, rates, drain, limits, looking, frames, streams))
         return Application({**functions, "socket": sockets.open}, authenticator, rates, limits, drain)
 
     def _tell(self, url: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
 from agentrail.errors import JournalFull, JournalUnavailable, WaitsForJournal, WaitsForSpace
-from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.runtime.handle import SessionHandle
+
+T = TypeVar("T")
 
 PATIENCE: Final = 5.0
 """Seconds for which a request waits while the journal fails; without space in it, no request waits."""
@@ -33,7 +34,7 @@ class JournalWatch:
         if not self._is_over:
             self._ends.append(session.monitor().when_stuck(self._failed))
 
-    async def answered(self, answer: Callable[[], Awaitable[HttpResponse]]) -> HttpResponse:
+    async def answered(self, answer: Callable[[], Awaitable[T]]) -> T:
         """Return what *answer* returns; cancel it and raise an error if it waits for the journal for too long.
 
         The error is `WaitsForSpace` or `WaitsForJournal`. A session that has taken a command carries it out all the

@@ -46,6 +46,7 @@ WITH_SESSION: Final[Mapping[type[Event], tuple[str, ...]]] = MappingProxyType(
 MAX_DIGITS: Final = 18
 """The most digits of each number of a cursor."""
 
+_DATA: Final = b"\ndata: "
 _CURSOR: Final = re.compile(
     rf"(0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})(?:\.(0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}}))?", re.ASCII
 )
@@ -70,6 +71,11 @@ def frame(name: str, data: bytes, cursor: Cursor | None = None) -> bytes:
     """Return a frame with *data*, JSON text without line breaks; *cursor* is what the client continues from."""
     head = b"" if cursor is None else b"id: %d.%d\n" % cursor
     return b"%sevent: %s\ndata: %s\n\n" % (head, name.encode(), data)
+
+
+def data_of(made: bytes) -> bytes:
+    """Return the data of a frame that `frame` has made."""
+    return made[made.index(_DATA) + len(_DATA) : -2]
 
 
 def as_seen(envelope: Envelope) -> Envelope:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, cast, get_args, get_type_hints
 from urllib.parse import parse_qsl
@@ -186,7 +186,11 @@ def types_of(call: HostCall, query: EventsQuery) -> tuple[type[Event], ...] | No
     """Return the classes of events that are wanted; `None`: all."""
     if query.types is None:
         return None
-    names = query.types.split(",")
+    return classes_of(call, query.types.split(","))
+
+
+def classes_of(call: HostCall, names: Sequence[str]) -> tuple[type[Event], ...]:
+    """Return the classes of events with these *names*."""
     for name in names:
         if name not in _EVENTS:
             raise BadQuery(call.name, "its `types`", f"names no event: {_unknown(name)}")

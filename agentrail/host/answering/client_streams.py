@@ -112,14 +112,14 @@ class ClientStreams:
             await stream.send(send, data)
 
         try:
-            with self._counted(exchange.who.tenant), stream.scope:
+            with self.counted(exchange.who.tenant), stream.scope:
                 await stream.send(send, HEARTBEAT)  # the head goes out with the first bytes
                 await write(send_if_known)
         except AgentrailError as error:
             await send(frame(PROBLEM, told_problem(error, exchange.call.attempt, exchange.who.tenant).content))
 
     @contextmanager
-    def _counted(self, tenant: str) -> Generator[None]:
+    def counted(self, tenant: str) -> Generator[None]:
         """Count a stream of *tenant* as long as it is open.
 
         Raise `TooManyStreams` if others were opened since `check`: the heads of their answers were still under way.

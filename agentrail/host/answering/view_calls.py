@@ -10,7 +10,8 @@ from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse, Send
 from agentrail.runtime.events.subscription import Subscription
-from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.policies import POLICIES, Policy
 from agentrail.wire.bodies import EventsQuery, MessagesQuery
 from agentrail.wire.sse_frames import HEARTBEAT
 from agentrail.wire.strict_reading import start_of, types_of
@@ -28,13 +29,23 @@ class ViewCalls:
     async def events(self, exchange: CallRequest) -> HttpResponse:
         """Stream the events of a session, from a cursor on or live, until the client goes or the session ends."""
         query = exchange.query(EventsQuery)
-        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         since = start_of(exchange.call, query, exchange.request.header("last-event-id") or "")
         types = types_of(exchange.call, query)
         self._streams.check(exchange.who.tenant)
-        session = await self._sessions.running(name, exchange.watch)
-        subscription = session.subscribe(since=since, types=types)
+        subscription = await self.subscribed(exchange, since, types)
         return self._streams.session(exchange, partial(self._send_events, subscription))
+
+    async def subscribed(
+        self,
+        exchange: CallRequest,
+        since: Cursor | None,
+        types: tuple[type[Event], ...] | None,
+        policy: Policy = POLICIES[0],
+    ) -> Subscription:
+        """Return a subscription to the events of the session that *exchange* is about."""
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        session = await self._sessions.running(name, exchange.watch)
+        return session.subscribe(since=since, types=types, policy=policy)
 
     async def _send_events(self, subscription: Subscription, send: Send) -> None:
         async def give(envelope: Envelope | None) -> bool:

@@ -16,6 +16,7 @@ from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.host.told_refusals import told_problem
 from agentrail.host.websocket.outbox import Outbox
 from agentrail.host.websocket.socket_calls import SocketCalls
+from agentrail.host.websocket.socket_listening import SocketListening
 from agentrail.host.websocket.socket_parts import SocketParts
 from agentrail.host.websocket.socket_stream import SocketStream
 from agentrail.host.websocket.socket_user import SocketUser
@@ -73,6 +74,7 @@ class SocketConnection:
         self.user = SocketUser(parts.authenticator, request.headers)
         self._calls = SocketCalls(parts, self.user, request.peer, self._key_refused)
         self._outbox = Outbox(parts.limits.unsent_bytes)
+        self._listening = SocketListening(parts, self.user, request.peer, self._outbox)
         self._uses: dict[str, Callable[[], None]] = {}  # by id: ends the call or the subscription
         self._running = 0
         self._changed = trio.lowlevel.ParkingLot()
@@ -113,7 +115,7 @@ class SocketConnection:
             tasks.start_soon(self._guarded, self._watch_key, who)
             while True:
                 await self._wait_for_room()
-                self._take(await socket.receive(), calls)
+                self._take(await socket.receive(), calls, tasks)
 
     async def _close(self, socket: WebSocket) -> None:
         """Close as `_end` has said; no-op if the client has closed, or the connection is broken."""
@@ -223,7 +225,7 @@ class SocketConnection:
             self._mistaken(name, error)
             return None
 
-    def _take(self, message: str | bytes, calls: trio.Nursery) -> None:
+    def _take(self, message: str | bytes, calls: trio.Nursery, tasks: trio.Nursery) -> None:
         """Begin what a message asks for, or end it."""
         match self._understood(message):
             case None:
@@ -238,6 +240,10 @@ class SocketConnection:
                 self._uses[frame.id] = partial(self._give_up, frame.id, gone)
                 self._running += 1
                 calls.start_soon(self._call, frame, gone)
+            case ListenFrame() as frame:
+                scope = trio.CancelScope()
+                self._uses[frame.id] = scope.cancel
+                tasks.start_soon(self._listen, frame, scope)
             case _:
                 self._mistaken(None, BadFrame(IT, LATE_KEY))
 
@@ -248,7 +254,15 @@ class SocketConnection:
         if self._mistakes > self._limits.socket_mistakes:
             self._end(BROKEN_RULE, MISTAKES)
 
-    # Calls
+    # Calls and subscriptions
+
+    async def _listen(self, frame: ListenFrame, scope: trio.CancelScope) -> None:
+        """Body of the task of one subscription."""
+        problem = b""
+        with scope:
+            problem = await self._listening.listen(frame)
+        await self._outbox.put(socket_frames.ended(frame.id, problem))
+        del self._uses[frame.id]
 
     def _give_up(self, name: str, gone: trio.Event) -> None:
         """End the wait for the answer to a call: its id is free."""

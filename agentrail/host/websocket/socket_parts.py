@@ -9,6 +9,9 @@ from attrs import frozen
 from agentrail.host.access.identity import Authenticator
 from agentrail.host.access.request_rates import Rates
 from agentrail.host.answering.call_request import CarryOut
+from agentrail.host.answering.client_streams import ClientStreams
+from agentrail.host.answering.event_frames import EventFrames
+from agentrail.host.answering.view_calls import ViewCalls
 from agentrail.host.host_drain import HostDrain
 from agentrail.wire.limits import HostLimits
 
@@ -23,3 +26,7 @@ class SocketParts:
     rates: Rates
     drain: HostDrain
     limits: HostLimits
+    looking: ViewCalls
+    """Opens subscriptions to events."""
+    frames: EventFrames
+    streams: ClientStreams

@@ -293,7 +293,7 @@ class Subscription:
                 if (envelope := self._taken()) is not None:
                     return envelope
                 if self._is_too_slow:
-                    raise SubscriberTooSlow(self._position.seq, self._position.n)
+                    raise SubscriberTooSlow(self.position.seq, self.position.n)
                 if self._lost_to is not None:
                     gap = self._catch_up(self._lost_to)
                     if gap is not None:
@@ -329,7 +329,7 @@ class Subscription:
         return envelope
 
     @property
-    def _position(self) -> Cursor:
+    def position(self) -> Cursor:
         """Position after the last event that the subscriber got."""
         return self._start if self._last_out is None else max(self._start, self._last_out.cursor)
 
@@ -337,7 +337,7 @@ class Subscription:
         """Called when the queue is empty: plan to read what was left out, or return the `Gap` that marks it."""
         self._lost_to = None
         self._room = self._capacity if self._types is None else 0
-        position = self._position
+        position = self.position
         if self._policy == "coalesce":
             self._go_back(position)
             return None

@@ -24,6 +24,8 @@ class Talker:
 
     def __init__(self, socket: WebSocketConnection) -> None:
         self.socket = socket
+        self.kept: list[Said] = []
+        """What came before the answers to calls beside others."""
 
     async def say(self, **said: object) -> None:
         """Send a message."""
@@ -39,6 +41,13 @@ class Talker:
         await self.say(id=call, call=call, **said)
         answer = await self.heard()
         assert answer.pop("id") == call
+        return answer
+
+    async def ask_beside(self, call: str, **said: object) -> Said:
+        """Make a call, and return its answer; what comes before is kept."""
+        await self.say(id=call, call=call, **said)
+        while (answer := await self.heard())["id"] != call:
+            self.kept.append(answer)
         return answer
 
     async def until(self, is_it: Callable[[Said], bool]) -> list[Said]:

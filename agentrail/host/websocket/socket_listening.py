@@ -1,0 +1,108 @@
+"""`SocketListening`: the subscriptions of one WebSocket: to the events of sessions, and to views."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+import trio
+
+from agentrail.errors import AgentrailError, HostClosing
+from agentrail.host.access.identity import NOBODY
+from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.answering.plugin_calls import GivenBody
+from agentrail.host.hosted_sessions import check_scope
+from agentrail.host.http11.http_messages import HttpRequest
+from agentrail.host.told_refusals import told_problem
+from agentrail.host.websocket.outbox import Outbox
+from agentrail.host.websocket.socket_calls import PATH
+from agentrail.host.websocket.socket_parts import SocketParts
+from agentrail.host.websocket.socket_user import SocketUser
+from agentrail.runtime.events.subscription import Subscription
+from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.plugins import Gap
+from agentrail.values.events.policies import POLICIES
+from agentrail.wire import socket_frames
+from agentrail.wire.bodies import EventsQuery
+from agentrail.wire.calls import CALLS
+from agentrail.wire.problems import INTERNAL
+from agentrail.wire.socket_frames import ListenFrame, is_view
+from agentrail.wire.sse_frames import data_of
+from agentrail.wire.strict_reading import classes_of, start_of
+
+log = logging.getLogger("agentrail.host")
+
+
+class SocketListening:
+    """Sends what the subscriptions of one WebSocket are about.
+
+    While too much waits to be sent, nothing is taken from a subscription: its policy says what happens to its events.
+    """
+
+    def __init__(self, parts: SocketParts, user: SocketUser, peer: str, outbox: Outbox) -> None:
+        self._parts = parts
+        self._user = user
+        self._peer = peer
+        self._outbox = outbox
+
+    async def listen(self, frame: ListenFrame) -> bytes:
+        """Send what *frame* asks for until that ends; return the problem document that says why, or none."""
+        failed: list[BaseException] = []
+        with Contained(failed.append):
+            return await self._sent(frame)
+        tell(log, failed[0], "a subscription to `%s` failed", frame.listen, words=False)
+        return INTERNAL.content
+
+    async def _sent(self, frame: ListenFrame) -> bytes:
+        call, who, parts = CALLS[frame.listen], NOBODY, self._parts
+        try:
+            if parts.drain.has_begun:
+                raise HostClosing
+            who = await self._user.identity()
+            parts.rates.take(who.tenant)
+            check_scope(call, who)
+            query = f"limit={parts.limits.most_page}" if frame.listen == "approvals" else ""
+            request = HttpRequest("GET", PATH, query, self._user.headers, self._peer, GivenBody(b""))
+            exchange = CallRequest(request, call, who, frame.session or "", parts.limits, on_socket=True)
+            with parts.streams.counted(who.tenant):
+                if is_view(frame.listen):
+                    await self._send_view(frame.id, exchange)
+                else:
+                    await self._send_events(frame, exchange)
+        except AgentrailError as error:
+            return told_problem(error, call.attempt, who.tenant).content
+        return b""
+
+    async def _send_events(self, frame: ListenFrame, exchange: CallRequest) -> None:
+        since = start_of(exchange.call, EventsQuery(since=frame.since), "")
+        types = None if frame.types is None else classes_of(exchange.call, frame.types)
+        policy = frame.policy or POLICIES[0]
+        opening = partial(self._parts.looking.subscribed, exchange, since, types, policy)
+        subscription: Subscription = await exchange.watch.answered(opening)
+
+        async def give(envelope: Envelope | None) -> bool:
+            if envelope is not None:
+                await self._outbox.put(self._message(frame.id, envelope))
+            return True
+
+        async with subscription as events:
+            await self._outbox.put(socket_frames.begun(frame.id, events.position))
+            await self._parts.frames.give_each(events, give)
+
+    def _message(self, name: str, envelope: Envelope) -> bytes:
+        """Return the message with an event, whose JSON is made once for all who listen."""
+        data = data_of(self._parts.frames.frame(envelope))
+        if isinstance(envelope.event, Gap):
+            return socket_frames.gap(name, data)
+        return socket_frames.event(name, type(envelope.event).__name__, data, envelope.cursor)
+
+    async def _send_view(self, name: str, exchange: CallRequest) -> None:
+        """Send a view, and again each time it has changed. What is not sent in time is left out: the newest counts."""
+        carry_out, last = self._parts.functions[exchange.call.name], b""
+        while True:
+            found = (await carry_out(exchange)).content
+            if isinstance(found, bytes) and found != last:
+                last = found
+                await self._outbox.put(socket_frames.view(name, found))
+            await trio.sleep(self._parts.limits.view_seconds)

@@ -1,0 +1,142 @@
+"""Subscriptions on a WebSocket: events of several sessions, the tree and what waits for a person."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentrail import SessionSpec
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.wire.limits import HostLimits
+from tests.host.hosted import frames, listening, open_desk, scripted
+from tests.host.websocket.talking import Said, Talker, problem, talking
+from tests.runtime.tools import quick
+
+
+async def opened(talker: Talker, *names: str) -> None:
+    for name in names:
+        await talker.ask("open_session", body={"session": name})
+
+
+def is_end(said: Said) -> bool:
+    return said.get("event") == "AgentEnd"
+
+
+async def test_events_are_those_of_the_stream_over_http_and_go_on_from_a_cursor() -> None:
+    async with open_desk(scripted("well said", "again")) as desk, talking(desk) as talker:
+        await opened(talker, "trip")
+        await talker.say(id="e", listen="events", session="trip", since="0")
+        await talker.ask_beside("chat", body={"message": "hi", "session": "trip"})
+        heard = [said for said in talker.kept if said["id"] == "e"]
+        assert heard[0] == {"id": "e", "cursor": "0.0"}
+        async with listening(desk, "GET", "/v1/sessions/trip/events", since="0") as listener:
+            text = await listener.until(lambda text: "AgentEnd" in text)
+        durable = [said for said in heard[1:] if str(said["cursor"]).endswith(".0")]
+        over_http = [each for each in frames(text) if each.get("id", "").endswith(".0")]
+        assert [(said["cursor"], said["event"], said["data"]) for said in durable] == [
+            (each["id"], each["event"], json.loads(each["data"])) for each in over_http
+        ]
+        last = str(durable[-3]["cursor"])
+        async with talking(desk) as again:
+            await again.say(id="1", listen="events", session="trip", since=last, types=["AgentEnd"])
+            assert await again.heard() == {"id": "1", "cursor": last}
+            assert await again.heard() == {**durable[-1], "id": "1"}
+
+
+async def test_one_socket_listens_to_several_sessions_and_an_end_ends_one() -> None:
+    async with open_desk(scripted("one", "two")) as desk, talking(desk) as talker:
+        await opened(talker, "a", "b")
+        for name in ("a", "b"):
+            await talker.say(id=name, listen="events", session=name, types=["AgentEnd"])
+            begun = await talker.heard()
+            assert (begun["id"], set(begun)) == (name, {"id", "cursor"})
+        await talker.say(id="a", end=True)
+        assert await talker.heard() == {"id": "a", "end": True}
+        for name in ("a", "b"):
+            await desk.ann.post("/v1/chat", json={"message": "hi", "session": name})
+        said = await talker.heard()
+        assert (said["id"], said["event"]) == ("b", "AgentEnd")
+        assert problem(await talker.ask("show_session", session="none")) == "unknown-session"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"session": "none"}, "unknown-session"),
+        ({"session": "trip", "since": "x"}, "bad-query"),
+        ({"session": "trip", "since": "900"}, "unknown-cursor"),
+        ({"session": "trip", "types": ["None"]}, "bad-query"),
+    ],
+)
+async def test_a_subscription_that_cannot_be_ends_with_the_problem(said: dict[str, object], kind: str) -> None:
+    async with open_desk(scripted("one")) as desk, talking(desk) as talker:
+        await opened(talker, "trip")
+        await talker.say(id="1", listen="events", **said)
+        answer = await talker.heard()
+        assert (answer["id"], answer["end"], problem(answer)) == ("1", True, kind)
+        await talker.say(id="1", listen="events", session="trip")  # its id is free
+        assert "cursor" in await talker.heard()
+
+
+async def test_the_end_of_a_session_ends_its_subscription() -> None:
+    async with open_desk(scripted("one")) as desk, talking(desk) as talker:
+        await opened(talker, "trip")
+        await talker.say(id="1", listen="events", session="trip")
+        await talker.heard()
+        assert (await desk.clients["boss"].delete("/v1/sessions/ann.trip")).status_code == 200
+        (*_, last) = await talker.until(lambda said: "end" in said)
+        assert last == {"id": "1", "end": True}
+
+
+async def test_who_may_not_observe_or_decide_gets_no_view() -> None:
+    async with open_desk(scripted("one")) as desk, talking(desk, "bob") as bob:
+        for view in ("tree", "approvals"):
+            await bob.say(id="1", listen=view)
+            answer = await bob.heard()
+            assert (answer["end"], problem(answer)) == (True, "scope-missing")
+
+
+LIMITS = HostLimits(view_seconds=0.02, drain_seconds=0.5)
+
+
+async def test_a_view_is_sent_whole_at_first_and_when_it_has_changed() -> None:
+    model = ScriptedModel([say(calls=[call("quick", {})]), "done"])
+    spec = SessionSpec(model=model, tools=[quick], plugins=[HumanApproval(tools=("quick",))])
+    async with open_desk(spec, limits=LIMITS) as desk, talking(desk) as talker, talking(desk, "boss") as boss:
+        await talker.say(id="a", listen="approvals")
+        assert await talker.heard() == {"id": "a", "data": {"items": [], "next": None}}
+        await boss.say(id="t", listen="tree")
+        assert names(await boss.heard()) == set()
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        waiting = await talker.heard()
+        over_http = (await desk.ann.get("/v1/approvals")).json()
+        assert waiting == {"id": "a", "data": over_http}
+        assert len(over_http["items"]) == 1
+        await boss.until(lambda said: names(said) == {"ann.trip"})
+        await desk.ann.post("/v1/sessions/trip/approve", json={"approval": over_http["items"][0]["id"]})
+        assert await talker.heard() == {"id": "a", "data": {"items": [], "next": None}}
+
+
+def names(said: Said) -> set[str]:
+    data = said["data"]
+    assert isinstance(data, dict)
+    return {str(each["name"]) for each in data["children"]}
+
+
+@pytest.mark.parametrize("most", [1, 3])
+async def test_a_subscription_is_one_of_the_streams_that_a_tenant_may_have(most: int) -> None:
+    limits = HostLimits(streams=most, drain_seconds=0.5)
+    async with open_desk(scripted("one"), limits=limits) as desk, talking(desk) as talker:
+        await opened(talker, "trip")
+        for number in range(most):
+            await talker.say(id=f"{number}", listen="events", session="trip")
+            assert "cursor" in await talker.heard()
+        await talker.say(id="more", listen="events", session="trip")
+        assert problem(await talker.heard()) == "too-many-streams"
+        assert (await desk.ann.get("/v1/sessions/trip/events")).status_code == 429
+        await talker.say(id="0", end=True)
+        assert await talker.heard() == {"id": "0", "end": True}
+        await talker.say(id="more", listen="events", session="trip")
+        assert "cursor" in await talker.heard()
