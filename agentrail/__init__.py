@@ -42,12 +42,18 @@ if TYPE_CHECKING:
     from agentrail.hooks.plugin import Plugin as Plugin
     from agentrail.hooks.plugin import Priority as Priority
     from agentrail.ports.agents import Task as Task
+    from agentrail.ports.handles.protocols import AnySession as AnySession
+    from agentrail.ports.handles.protocols import AnySupervisor as AnySupervisor
+    from agentrail.ports.handles.protocols import awaited as awaited
     from agentrail.ports.handles.session_values import ChildView as ChildView
     from agentrail.ports.handles.session_values import HeldCall as HeldCall
     from agentrail.ports.handles.session_values import Reply as Reply
     from agentrail.ports.handles.session_values import SessionDown as SessionDown
     from agentrail.ports.handles.session_values import Status as Status
     from agentrail.ports.tool import Service as Service
+    from agentrail.remote.remote_session import RemoteSession as RemoteSession
+    from agentrail.remote.remote_supervisor import RemoteSupervisor as RemoteSupervisor
+    from agentrail.remote.remote_supervisor import connect as connect
     from agentrail.runtime.diagnosis.crash_reports import CrashReport as CrashReport
     from agentrail.runtime.events.subscription import Subscription as Subscription
     from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
@@ -61,10 +67,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Abort": "agentrail.hooks.actions",
-    "AddContext": "agentrail.hooks.actions",
     "Accepted": "agentrail.core.vocabulary.commands",
     "Action": "agentrail.hooks.actions",
     "ActorTrace": "agentrail.runtime.events.tracing",
+    "AddContext": "agentrail.hooks.actions",
+    "AnySession": "agentrail.ports.handles.protocols",
+    "AnySupervisor": "agentrail.ports.handles.protocols",
     "Ask": "agentrail.hooks.actions",
     "AskedPrompt": "agentrail.runtime.inbox.replies",
     "BlockTool": "agentrail.hooks.actions",
@@ -81,6 +89,8 @@ _HOMES = {
     "Plugin": "agentrail.hooks.plugin",
     "Priority": "agentrail.hooks.plugin",
     "Prompt": "agentrail.core.vocabulary.state",
+    "RemoteSession": "agentrail.remote.remote_session",
+    "RemoteSupervisor": "agentrail.remote.remote_supervisor",
     "ReplaceMessages": "agentrail.hooks.actions",
     "ReplacePrompt": "agentrail.hooks.actions",
     "ReplaceResponse": "agentrail.hooks.actions",
@@ -104,7 +114,9 @@ _HOMES = {
     "Task": "agentrail.ports.agents",
     "TracedStep": "agentrail.runtime.events.tracing",
     "__version__": "agentrail.version",
+    "awaited": "agentrail.ports.handles.protocols",
     "blueprint": "agentrail.app.preparing.blueprint",
+    "connect": "agentrail.remote.remote_supervisor",
     "open_supervisor": "agentrail.app.supervisor",
     "run": "agentrail.app.process",
     "tool": "agentrail.tools",

@@ -69,6 +69,8 @@ MADE_FOR_USERS: Final = frozenset(
         "OrderMatters",
         "Partial",
         "Prompt",
+        "RemoteSession",
+        "RemoteSupervisor",
         "Reply",
         "SessionDown",
         "SessionHandle",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Final, cast
 
@@ -40,6 +40,8 @@ from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.judge import ReadAnswer
 from agentrail.hooks.live import why_refused
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.ports.handles.handle_arguments import cursor_of, kinds_of
+from agentrail.ports.handles.handle_arguments import key_of as key_of
 from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.ports.model import Model, why_untaken
@@ -61,15 +63,12 @@ from agentrail.runtime.shared.sanitize import kept_text
 from agentrail.runtime.status import Monitor as Monitor
 from agentrail.runtime.status import status_of as status_of
 from agentrail.values.content import Data, File, Image, Part, Text, in_words
-from agentrail.values.events.envelope import Cursor, Event
+from agentrail.values.events.envelope import Event
 from agentrail.values.events.policies import POLICIES
 from agentrail.values.foreign import described as described
 from agentrail.values.foreign import number, shown
 from agentrail.values.json import INT_MAX, Json, JsonObject, freeze, freeze_object, weight
 from agentrail.values.value import Value
-
-CURSOR_WANTED = "the `cursor` of an envelope: a pair of whole numbers from 0 on, or the first of them"
-TYPES_WANTED = "a list of classes of events, such as `[AgentEnd]`"
 
 STOPPING = (AbortSent, StopSent)
 """Commands that are accepted even while the journal is full."""
@@ -85,8 +84,6 @@ class _PlainFields(dict[type[Value], tuple[tuple[str, str], ...]]):
 
 
 _PLAIN_FIELDS = _PlainFields()
-
-PLUGIN_WANTED = "its class, or the key that it was given"
 
 LONGEST_NAME: Final = 200
 """The most characters of a tenant, an owner, a title or a label."""
@@ -257,34 +254,13 @@ def counted(name: str, found: object) -> int:
     return plain
 
 
-def cursor_of(since: object) -> Cursor | None:
-    """Return *since* as a cursor; `None` if it is `None`. Raise `WrongType` unless it is one number or two."""
-    if since is None:
-        return None
-    is_pair = type(since) in (tuple, list, Cursor)
-    parts = cast("Sequence[object]", since) if is_pair else (since,)
-    numbers = [plain for plain in map(number, parts) if type(plain) is int and plain >= 0]
-    if not 1 <= len(parts) == len(numbers) <= len(Cursor._fields):
-        raise WrongType("since", shown(since), CURSOR_WANTED)
-    return Cursor(*numbers)
-
-
-def _kinds(types: object) -> tuple[type[Event], ...]:
-    """Return *types* as a tuple; raise `WrongType` if they are no iterable of classes of events."""
-    is_many = isinstance(types, Iterable)
-    found = tuple(cast("Iterable[object]", types)) if is_many else (None,)
-    if not all(isinstance(kind, type) and issubclass(kind, Event) for kind in found):
-        raise WrongType.of("types", types, TYPES_WANTED)
-    return cast("tuple[type[Event], ...]", found)
-
-
 def subscription(
     bus: Bus, since: object, types: Iterable[type[Event]] | None, policy: str, capacity: int | None
 ) -> Subscription:
     """Return a subscription to the events of *bus*."""
     if policy not in POLICIES:
         raise BadChoice.among("policy", policy, POLICIES)
-    kinds = None if types is None else _kinds(types)
+    kinds = None if types is None else kinds_of(types)
     start = cursor_of(since)
     if start is not None and start.seq > bus.cursor.seq:
         raise UnknownCursor(bus.session_id, start.seq, bus.cursor.seq)
@@ -300,15 +276,6 @@ def subscription(
 def trace(traces: Traces, begin: Callable[[], Awaitable[None]], capacity: int | None) -> ActorTrace:
     """Return a reader of the steps that *traces* shows."""
     return ActorTrace(traces, begin, tracing.CAPACITY if capacity is None else counted("capacity", capacity))
-
-
-def key_of(plugin: object) -> str:
-    """Return the key of a plugin given by its key or its class; raise `WrongType` for anything else."""
-    if isinstance(plugin, str):
-        return plugin
-    if isinstance(plugin, type):
-        return plugin.__name__
-    raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
 
 
 def attached_as(state: State, key: str) -> AttachedPlugin:

@@ -20,6 +20,7 @@ from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
+from agentrail.values.spelling import checked
 from agentrail.values.tools import Err, Ok
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ Look: TypeAlias = T | Awaitable[T]
 """What a look at a session gives: at once, or when the host has answered."""
 
 
+@checked
 async def awaited(look: Look[T]) -> T:
     """Return what a look at a session gives, of a local handle as of a remote one."""
     return await cast("Awaitable[T]", look) if isinstance(look, Awaitable) else look

@@ -1,0 +1,147 @@
+"""`RemoteSupervisor`: starts and finds the sessions of a host; `connect` makes it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final, cast
+
+from agentrail.errors import SessionExists, SessionStored, WrongType
+from agentrail.ports.handles.session_values import ChildView
+from agentrail.ports.journal import StoredSession
+from agentrail.remote.line import PATIENCE, Line, open_line
+from agentrail.remote.read_values import answer_of, stored_of, value_of
+from agentrail.remote.remote_session import RemoteSession
+from agentrail.reprs import in_brackets
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.secrets import Secret
+from agentrail.values.spelling import checked
+from agentrail.wire.call_rows.handle_views import AgentsView
+from agentrail.wire.views import ChildShown, ErasedView, OpenedView, SessionsView
+
+PROFILES: Final = "the name of a profile of the host: "
+
+
+class RemoteSupervisor:
+    """Starts sessions at a host, of its profiles, and finds those that are there."""
+
+    __slots__ = ("_line",)
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return repr(str(self._line.address))
+
+    async def spawn(
+        self,
+        spec: str,
+        id: str | None = None,  # noqa: A002 - what users call it
+        *,
+        title: str = "",
+        labels: Iterable[str] = (),
+        command: str | None = None,
+    ) -> RemoteSession:
+        """Start a session of the profile called *spec* and return its handle; raise an error if it cannot start."""
+        if not isinstance(cast("object", spec), str):
+            known = answer_of(AgentsView, await self._line.call("agents")).items
+            raise WrongType.of("spec", spec, PROFILES + (", ".join([f"`{name}`" for name in known]) or "it knows them"))
+        body = _given(agent=spec, session=id, title=title, labels=list(labels))
+        return self._opened(await self._line.call("open_session", session=None, body=body, command=command))
+
+    async def open(
+        self,
+        id: str,  # noqa: A002 - what users call it
+        spec: str,
+        *,
+        title: str = "",
+        labels: Iterable[str] = (),
+    ) -> RemoteSession:
+        """Return the session of this id: the one that there is, else a new one as by `spawn`."""
+        try:
+            return await self.spawn(spec, id, title=title, labels=labels)
+        except (SessionExists, SessionStored):
+            return self.session(id)
+
+    async def fork(
+        self,
+        origin: str,
+        *,
+        at: int | None = None,
+        id: str | None = None,  # noqa: A002 - what users call it
+        command: str | None = None,
+    ) -> RemoteSession:
+        """Start a new session with the history of a stored one, up to record *at* or to its last record."""
+        found = await self._line.call("fork", session=origin, body=_given(at=at, session=id), command=command)
+        return self._opened(found)
+
+    def _opened(self, found: Json) -> RemoteSession:
+        return RemoteSession(self._line, answer_of(OpenedView, found).session)
+
+    async def stored(
+        self, *, owner: str | None = None, label: str | None = None, ended: bool | None = None
+    ) -> tuple[StoredSession, ...]:
+        """Return summaries of the user's sessions, or of those of another *owner* (`*`: of all), sorted by id."""
+        wanted = _given(owner=owner, label=label, ended=ended)
+        found: list[StoredSession] = []
+        after: str | None = None
+        while True:
+            page = answer_of(
+                SessionsView, await self._line.call("list_sessions", query={**wanted, **_given(after=after)})
+            )
+            found += map(stored_of, page.items)
+            after = page.next
+            if after is None:
+                return tuple(found)
+
+    async def delete(self, id: str) -> None:  # noqa: A002 - what users call it
+        """Delete a session for good, with its sub-agents and files; if it runs, it is ended first."""
+        await self._line.call("delete_session", session=id)
+
+    async def redact(self, id: str, first: int = 1, last: int | None = None) -> int:  # noqa: A002 - what users call it
+        """Replace the texts in records *first* to *last* of a session by a mark; return how many were changed.
+
+        If it runs, it is ended first. Its uploaded files are erased. The records say that this user did it.
+        """
+        query = _given(redact=True, first=first, last=last)
+        return answer_of(ErasedView, await self._line.call("delete_session", session=id, query=query)).records or 0
+
+    def session(self, id: str) -> RemoteSession:  # noqa: A002 - what users call it
+        """Return the handle of the session *id*; whether there is one, its calls tell."""
+        return RemoteSession(self._line, id)
+
+    async def sessions(self) -> tuple[RemoteSession, ...]:
+        """Return the handles of the user's sessions that have not ended; calls bring back those that do not run."""
+        return tuple([self.session(each.session_id) for each in await self.stored(ended=False)])
+
+    async def tree(self) -> ChildView:
+        """Return a view of the sessions of the tenant that run, with their sub-agents."""
+        return value_of(ChildView, answer_of(ChildShown, await self._line.call("tree")))
+
+
+def _given(**fields: Json) -> JsonObject:
+    """Return those of *fields* that are given."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+@checked
+def connect(
+    url: str, key: str | Secret, *, tls: ssl.SSLContext | None = None, patience: float = PATIENCE
+) -> AbstractAsyncContextManager[RemoteSupervisor]:
+    """Connect to the host at *url*, for the time of the `async with`.
+
+    *url* begins with `https`, `http`, `wss` or `ws`, or is `unix:` and the path of a socket. *key* is the key itself,
+    or a `Secret` that names the environment variable with it. *tls* says which certificates are trusted; `None`: those
+    that the system trusts. After a cut the connection is made again; calls wait for it for *patience* seconds.
+    """
+    return _connected(url, key, tls, patience)
+
+
+@asynccontextmanager
+async def _connected(
+    url: str, key: str | Secret, tls: ssl.SSLContext | None, patience: float
+) -> AsyncGenerator[RemoteSupervisor, None]:
+    async with open_line(url, key, tls=tls, patience=patience) as line:
+        yield RemoteSupervisor(line)

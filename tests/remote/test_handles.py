@@ -1,0 +1,414 @@
+"""What handles promise: the same of a session here and of one at a host, with the same errors."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
+
+import attrs
+import pytest
+import trio
+
+from agentrail import SessionSpec, tool
+from agentrail.errors import (
+    AgentrailError,
+    BadChoice,
+    BadReturns,
+    CommandConflict,
+    NoAnswer,
+    SessionNotAlive,
+    TooManyLabels,
+    TurnAborted,
+    UnknownApproval,
+    UnknownCursor,
+    UnknownPrompt,
+    UnknownTask,
+    UnknownTool,
+    WrongDecision,
+    WrongType,
+)
+from agentrail.events import AgentEnd, AgentStart, BeforeCompact, MessageDelta, PromptReceived
+from agentrail.plugins import HumanApproval
+from agentrail.ports.handles.protocols import AnySession, awaited
+from agentrail.testing import ScriptedModel
+from agentrail.testing.scripted import Element, call, fail, say
+from agentrail.tools import builtin
+from agentrail.values.content import Text
+from agentrail.values.json import Json
+from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
+from tests.remote.places import EACH_PLACE, Open
+
+
+@attrs.frozen
+class City:
+    """A city."""
+
+    name: str
+    people: int
+
+
+@tool
+async def pay(to: str) -> str:
+    """Pay."""
+    return f"paid {to}"
+
+
+def scripted(*script: Element) -> SessionSpec:
+    return SessionSpec(model=ScriptedModel(list(script)))
+
+
+def waits(*script: Element) -> tuple[SessionSpec, trio.Event]:
+    """Return a specification whose first turn calls a tool, and the event that ends the call."""
+    going = trio.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        await going.wait()
+        return "waited"
+
+    return SessionSpec(model=ScriptedModel([say(calls=[call("wait")]), *script]), tools=[wait]), going
+
+
+def holds(*script: Element) -> SessionSpec:
+    """Return a specification whose first turn waits for the approval of a call."""
+    model = ScriptedModel([say(calls=[call("pay", {"to": "ann"})]), *script])
+    return SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])])
+
+
+async def said(session: AnySession) -> list[str]:
+    return [message.text for message in await awaited(session.messages())]
+
+
+async def raised(doing: Awaitable[object]) -> AgentrailError:
+    with pytest.raises(AgentrailError) as caught:
+        await doing
+    return caught.value
+
+
+# Talking
+
+
+@EACH_PLACE
+async def test_a_prompt_is_accepted_and_those_after_it_are_queued(opened: Open) -> None:
+    spec, going = waits("done", "two", "three")
+    async with opened(spec) as place:
+        session = place.session
+        first, second, third = [await session.prompt(text) for text in ("one", "two", "three")]
+        assert [(each.status, each.position) for each in (first, second, third)] == [
+            ("started", 0),
+            ("queued", 1),
+            ("queued", 2),
+        ]
+        assert [(each.ref, each.text) for each in await awaited(session.queued())] == [
+            (second.ref, "two"),
+            (third.ref, "three"),
+        ]
+        await session.withdraw(second.ref)
+        assert await raised(session.withdraw(second.ref)) == UnknownPrompt(second.ref)
+        going.set()
+        assert (await session.ask("four")).text == "three"
+        assert (await awaited(session.status())).turn == 3
+
+
+@EACH_PLACE
+async def test_a_reply_has_the_messages_of_its_turn(opened: Open) -> None:
+    async with opened(scripted("hello")) as place:
+        reply = await place.session.ask([Text("hi"), Text("there")])
+        assert (reply.ref, reply.stop_reason, reply.text, reply.held, reply.fits) == ("p1", "end", "hello", (), False)
+        assert [type(message) for message in reply.messages] == [UserMessage, AssistantMessage]
+        assert reply.messages == await awaited(place.session.messages())
+        assert reply.usage == (await awaited(place.session.status())).usage
+
+
+@EACH_PLACE
+async def test_an_answer_is_an_object_of_the_class_that_was_asked_for(opened: Open) -> None:
+    async with opened(scripted("Paris", '{"name": "Paris", "people": 2}', '{"x": 1}')) as place:
+        assert await place.session.ask("where?", returns=City) == City("Paris", 2)
+        assert await place.session.ask("and?", returns={"type": "object", "required": ["x"]}) == {"x": 1}
+        assert type(await raised(place.session.ask("hi", returns={"type": "nothing"}))) is BadReturns
+
+
+@EACH_PLACE
+async def test_a_turn_that_waits_for_a_person_has_no_answer_yet(opened: Open) -> None:
+    async with opened(holds('{"x": 1}')) as place:
+        form = {"type": "object", "required": ["x"]}
+        assert await raised(place.session.ask("pay", returns=form, command="k1")) == NoAnswer("p1", "held")
+        (held,) = (await awaited(place.session.status())).held
+        await place.session.approve(held.id)
+        assert await place.session.ask("pay", returns=form, command="k1") == {"x": 1}
+
+
+@EACH_PLACE
+async def test_steering_is_in_the_next_request(opened: Open) -> None:
+    spec, going = waits("done", "more")
+    async with opened(spec) as place:
+        async with place.session.subscribe() as events:
+            await place.session.prompt("go")
+            while (await awaited(place.session.status())).phase != "executing_tools":
+                await anext(aiter(events))
+        steered = await place.session.steer("be brief")
+        assert steered.status == "queued"
+        going.set()
+        assert (await place.session.ask("go on")).text == "more"
+        assert "be brief" in await said(place.session)
+        bad = await raised(place.session.steer("x", when="soon"))  # type: ignore[arg-type]  # it is wrong
+        assert bad == BadChoice("when", "soon", "`gap`, `now`")
+
+
+@EACH_PLACE
+async def test_an_abort_ends_the_turn_and_tells_who_waits(opened: Open) -> None:
+    spec, _ = waits("done", "again")
+    async with opened(spec) as place:
+        found: list[AgentrailError] = []
+
+        async def wait(text: str) -> None:
+            found.append(await raised(place.session.ask(text)))
+
+        async with trio.open_nursery() as nursery:
+            async with place.session.subscribe(types=[AgentStart]) as events:
+                nursery.start_soon(wait, "one")
+                await anext(aiter(events))
+            queued = await place.session.prompt("two")
+            await place.session.abort("enough", clear_queue=True)
+        assert found == [TurnAborted("p1", "user", "enough")]
+        assert queued.status == "queued"
+        assert await awaited(place.session.queued()) == ()
+
+
+@EACH_PLACE
+async def test_a_turn_whose_model_fails_is_aborted(opened: Open) -> None:
+    async with opened(scripted(fail(ValueError("broken")))) as place:
+        error = await raised(place.session.ask("hi"))
+        assert (type(error), error.args[:2]) == (TurnAborted, ("p1", "provider_error"))
+
+
+# Deciding
+
+
+@EACH_PLACE
+async def test_a_held_call_is_approved_with_other_arguments(opened: Open) -> None:
+    async with opened(holds("done")) as place:
+        reply = await place.session.ask("pay", command="k")
+        assert reply.stop_reason == "held"
+        (held,) = reply.held
+        assert (held.kind, held.tool, held.args, held.path) == ("approval", "pay", {"to": "ann"}, ())
+        assert (await awaited(place.session.status())).held == reply.held
+        assert await raised(place.session.respond(held.id, "yes")) == WrongDecision(
+            held.id, "respond to", "a held call", "`session.approve` or `session.reject`"
+        )
+        await place.session.approve(held.id, {"to": "bob"})
+        assert (await place.session.ask("pay", command="k")).text == "done"
+        results = [each for each in await awaited(place.session.messages()) if isinstance(each, ToolMessage)]
+        assert [each.text for each in results] == ["paid bob"]
+        assert type(await raised(place.session.approve(held.id))) is UnknownApproval
+
+
+@EACH_PLACE
+async def test_a_held_call_is_rejected_with_a_reason(opened: Open) -> None:
+    async with opened(holds("done")) as place:
+        (held,) = (await place.session.ask("pay", command="k")).held
+        await place.session.reject(held.id, "too much", auto_resume=True)
+        assert (await place.session.ask("pay", command="k")).text == "done"
+        assert any("too much" in text for text in await said(place.session))
+
+
+@EACH_PLACE
+async def test_a_question_is_answered(opened: Open) -> None:
+    asks = say(calls=[call("ask_user", {"question": "which?"})])
+    spec = SessionSpec(model=ScriptedModel([asks, "thanks"]), tools=[builtin.ask_user])
+    async with opened(spec) as place:
+        (held,) = (await place.session.ask("hi", command="k")).held
+        assert (held.kind, held.hint) == ("question", "which?")
+        await place.session.respond(held.id, "the red one")
+        assert (await place.session.ask("hi", command="k")).text == "thanks"
+        assert any("the red one" in text for text in await said(place.session))
+
+
+# Changing
+
+
+@EACH_PLACE
+async def test_a_session_is_compacted_when_it_is_told_to(opened: Open) -> None:
+    async with opened(scripted("hello", "summary")) as place:
+        await place.session.ask("hi")
+        async with place.session.subscribe(types=[BeforeCompact]) as events:
+            await place.session.compact("to see")
+            assert cast("BeforeCompact", (await anext(aiter(events))).event).reason == "to see"
+
+
+@EACH_PLACE
+async def test_a_fork_has_the_past_of_its_origin(opened: Open) -> None:
+    async with opened(scripted("one", "two", "three")) as place:
+        await place.session.ask("first")
+        fork = await place.session.fork(id="copy")
+        assert fork.id == f"{place.seen}copy"
+        assert await said(fork) == ["first", "one"]
+        await fork.ask("second")
+        assert await said(place.session) == ["first", "one"]
+        assert type(await raised(place.session.fork(id="copy"))).__name__ == "SessionExists"
+
+
+@EACH_PLACE
+async def test_labels_and_title_are_changed_and_found(opened: Open) -> None:
+    async with opened(scripted("one")) as place:
+        await place.session.label(["work", "old"], title="A trip")
+        await place.session.label((), ["old"])
+        (stored,) = await place.supervisor.stored()
+        assert (stored.about.title, stored.about.labels, stored.ended) == ("A trip", ("work",), False)
+        assert (stored.session_id, stored.about.spec) == (place.session.id, stored.about.spec)
+        many = await raised(place.session.label([str(each) for each in range(70)]))
+        assert many == TooManyLabels(71, 64)
+
+
+@EACH_PLACE
+async def test_tools_and_plugins_are_taken_away_by_name(opened: Open) -> None:
+    async with opened(holds("done", "two")) as place:
+        await place.session.detach_plugin("HumanApproval")
+        await place.session.detach_tools("pay")
+        assert await raised(place.session.detach_tools("pay")) == UnknownTool("pay", "none")
+
+
+@EACH_PLACE
+async def test_a_session_that_is_suspended_waits(opened: Open) -> None:
+    async with opened(scripted("one")) as place:
+        await place.session.suspend()
+        (seen,) = (await awaited(place.supervisor.tree())).children
+        assert (seen.name, seen.suspended) == (place.session.id, True)
+        await place.session.resume()
+        assert (await place.session.ask("hi")).text == "one"
+
+
+@EACH_PLACE
+async def test_a_monitor_tells_of_the_end(opened: Open) -> None:
+    async with opened(scripted("one")) as place:
+        await place.session.ask("hi")
+        async with place.session.monitor() as monitor:
+            await place.session.stop("enough")
+            down = await monitor.wait()
+        assert (down.session_id, down.reason) == (place.session.id, "enough")
+        assert await raised(place.session.prompt("hi")) == SessionNotAlive(place.session.id, "enough")
+
+
+# Commands that are sent twice
+
+
+@EACH_PLACE
+async def test_a_command_that_is_sent_twice_is_carried_out_once(opened: Open) -> None:
+    async with opened(scripted("one", "two")) as place:
+        first = await place.session.ask("hi", command="k")
+        assert await place.session.ask("hi", command="k") == first
+        assert await said(place.session) == ["hi", "one"]
+        conflict = await raised(place.session.prompt("other", command="k"))
+        assert type(conflict) is CommandConflict
+
+
+# Events
+
+
+@EACH_PLACE
+async def test_events_are_replayed_from_a_cursor_and_go_on_live(opened: Open) -> None:
+    async with opened(scripted("one", "two")) as place:
+        await place.session.ask("first")
+        seen = []
+        async with place.session.subscribe(since=0) as events:
+            async for envelope in events:
+                seen.append(envelope)
+                if isinstance(envelope.event, AgentEnd):
+                    break
+        assert {envelope.session_id for envelope in seen} == {place.session.id}
+        durable = [envelope.seq for envelope in seen if envelope.event.durable]
+        assert durable == [*range(1, durable[-1] + 1)]
+        async with place.session.subscribe(since=seen[-1].cursor, types=[PromptReceived, AgentEnd]) as events:
+            second = await place.session.ask("second")
+            later = [await anext(aiter(events)), await anext(aiter(events))]
+        assert [type(envelope.event) for envelope in later] == [PromptReceived, AgentEnd]
+        assert later[0].seq > seen[-1].seq
+        assert cast("AgentEnd", later[1].event).ref == second.ref
+
+
+@EACH_PLACE
+async def test_deltas_come_with_a_place_of_their_own(opened: Open) -> None:
+    async with opened(scripted(say("one two three", chunks=3))) as place:
+        async with place.session.subscribe(types=[MessageDelta, AgentEnd], policy="disconnect") as events:
+            await place.session.prompt("hi")
+            texts = []
+            async for envelope in events:
+                if isinstance(envelope.event, AgentEnd):
+                    break
+                assert envelope.n > 0
+                texts.append(cast("MessageDelta", envelope.event).delta)
+        assert "".join(texts) == "one two three"
+
+
+WRONG: Final[dict[str, tuple[Callable[[AnySession], object], type[AgentrailError]]]] = {
+    "since": (lambda session: session.subscribe(since=cast("int", "now")), WrongType),
+    "types": (lambda session: session.subscribe(types=cast("list[type[AgentEnd]]", [1])), WrongType),
+    "policy": (lambda session: session.subscribe(policy="x"), BadChoice),  # type: ignore[arg-type]  # wrong
+}
+
+
+@EACH_PLACE
+@pytest.mark.parametrize("argument", WRONG)
+async def test_a_subscription_with_a_wrong_argument_is_refused_at_once(opened: Open, argument: str) -> None:
+    subscribe, wanted = WRONG[argument]
+    async with opened(scripted()) as place:
+        with pytest.raises(wanted):
+            subscribe(place.session)
+
+
+@EACH_PLACE
+async def test_a_cursor_of_another_session_is_refused(opened: Open) -> None:
+    async with opened(scripted()) as place:
+        with pytest.raises(UnknownCursor) as caught:
+            async with place.session.subscribe(since=1000):
+                pass
+        assert caught.value.args[:2] == (place.session.id, 1000)
+
+
+# Sub-agents
+
+
+@EACH_PLACE
+async def test_sub_agents_are_listed_awaited_written_to_and_stopped(opened: Open) -> None:
+    slow, _ = waits()
+    background: dict[str, Json] = {"description": "look", "prompt": "go", "background": True}
+    both = [call("task", {"agent": name, **background}) for name in ("quick", "slow")]
+    agents = {"quick": scripted("found it").but(description="Finds."), "slow": slow.but(description="Waits.")}
+    async with opened(SessionSpec(model=ScriptedModel([say(calls=both), "started"]), agents=agents)) as place:
+        session = place.session
+        await session.ask("go")
+        quick, working = sorted(await awaited(session.tasks()), key=lambda task: task.agent)
+        assert [(task.agent, task.background) for task in (quick, working)] == [("quick", True), ("slow", True)]
+        answer = await session.task_result(quick.child)
+        assert answer.content == (Text("found it"),)
+        assert await session.wait_tasks(quick.child, working.child, every=False) == {quick.child: answer}
+        assert await session.wait_tasks(working.child, seconds=0) == {}
+        await session.message_task(working.child, "hurry")
+        await session.cancel_task(working.child)
+        unknown = await raised(session.task_result(f"{session.id}.none"))
+        assert (type(unknown), unknown.args[0]) == (UnknownTask, f"{session.id}.none")
+
+
+# Supervisors
+
+
+@EACH_PLACE
+async def test_a_session_is_blotted_out_and_deleted(opened: Open) -> None:
+    async with opened(scripted("one", "two")) as place:
+        await place.session.ask("first")
+        await place.session.stop()
+        (stored,) = await place.supervisor.stored()
+        assert await place.redact(place.session.id) > 0
+        await place.supervisor.delete(place.session.id)
+        assert await place.supervisor.stored() == ()
+        assert stored.ended
+
+
+@EACH_PLACE
+async def test_the_tree_has_the_session(opened: Open) -> None:
+    async with opened(scripted("one")) as place:
+        (seen,) = (await awaited(place.supervisor.tree())).children
+        assert (seen.name, seen.kind, seen.state, seen.phase) == (place.session.id, "session", "running", "idle")
+        assert [each.id for each in await awaited(place.supervisor.sessions())] == [place.session.id]
+        assert place.supervisor.session(place.session.id).id == place.session.id
