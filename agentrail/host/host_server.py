@@ -217,6 +217,7 @@ class Host:
                 figures = supervisor.figures(self.limits.metric_tenants)
                 specs.serve(supervisor)
                 frames, metrics, drain = EventFrames(self.limits, figures), MetricCalls(figures), HostDrain()
+                nursery.start_soon(frames.shed)
                 readiness = Readiness(journal, figures, self._rows, self._checks, self.limits, nursery)
                 application = self._application(specs, turns, nursery, authenticator, frames, metrics, readiness, drain)
                 yield Opened(application, supervisor, turns, frames, metrics, drain)

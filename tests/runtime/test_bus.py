@@ -1,5 +1,6 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import pytest
 import trio
@@ -160,6 +161,37 @@ async def test_deltas_that_are_gone_are_one_gap() -> None:
         gap, *rest = await drain(events)
     assert gap == Envelope(gap.session_id, 1, 0, 0, 0, 0, Gap(1, 0, 1, 3)), "it has no time, turn or round"
     assert cursors(rest) == [(1, 4), (1, 5)]
+
+
+async def test_what_waits_can_be_let_go_and_is_read_again() -> None:
+    session = Session()
+    async with session.subscribe() as events:
+        session.publish(start())
+        session.whisper(MessageDelta("a"))
+        assert cursors([await anext(events)]) == [(1, 0)]
+        events.let_go()
+        session.publish(start("q"))
+        session.whisper(MessageDelta("b"))
+        session.publish(end())
+        events.let_go()
+        session.whisper(MessageDelta("c"))
+        assert (events.waiting, events.dropped) == (0, 5)
+        gap, *rest = await drain(events)
+        assert (gap.event, cursors(rest)) == (Gap(1, 0, 2, 1), [(2, 0), (3, 0), (3, 1)])
+        session.publish(end())
+        assert await drain(events) == session.log[-1:]
+        events.let_go()
+        assert await drain(events) == []
+
+
+@pytest.mark.parametrize("policy", ["drop", "disconnect"])
+async def test_what_was_let_go_is_lost_by_other_policies(policy: str) -> None:
+    session = Session()
+    async with session.subscribe(policy=policy) as events:
+        session.publish(start(), end())
+        events.let_go()
+        with pytest.raises(SubscriberTooSlow) if policy == "disconnect" else nullcontext():
+            assert [envelope.event for envelope in await drain(events)] == [Gap(0, 0, 2, 0)]
 
 
 async def test_each_delta_is_heard_as_soon_as_it_comes() -> None:

@@ -18,6 +18,9 @@ from agentrail.wire.sse_frames import event_frame
 KEPT: Final = 1024
 """Frames that are kept for others who listen; one is asked for at once by all, or never again."""
 
+STALLED: Final = 0.5
+"""Seconds without taking an event after which a client counts as one that has stopped reading."""
+
 KEPT_BYTES: Final = 4 * 1024 * 1024
 """The most bytes of all frames that are kept: the last ones."""
 
@@ -32,6 +35,7 @@ class EventFrames:
         self.bytes = 0
         """How many bytes all frames have that are kept."""
         self.encoded = 0
+        self._given: dict[Subscription, float] = {}  # since when a client has not taken an event; infinity if it has
 
     def frame(self, envelope: Envelope) -> bytes:
         """Return the frame of an event."""
@@ -63,7 +67,25 @@ class EventFrames:
 
         It is given `None` when none has come for as long as heartbeats are apart.
         """
-        apart, goes_on = self._limits.heartbeat_seconds, True
+        try:
+            await self._give_each(events, give)
+        finally:
+            self._given.pop(events, None)
+
+    async def shed(self) -> None:
+        """Body of the task that lets go, for each client that has stopped reading, of the events that wait for it.
+
+        They are read again from the journal if it goes on.
+        """
+        while True:
+            await trio.sleep(STALLED)
+            before = trio.current_time() - STALLED
+            for events, since in self._given.items():
+                if since <= before:
+                    events.let_go()
+
+    async def _give_each(self, events: Subscription, give: Callable[[Envelope | None], Awaitable[bool]]) -> None:
+        apart, goes_on, given = self._limits.heartbeat_seconds, True, self._given
         while goes_on:
             late: Envelope | None = None
             # One scope for many events: one for each took a tenth of what an event costs.
@@ -75,8 +97,10 @@ class EventFrames:
                     if scope.cancel_called:  # at the same time: in this scope it could not be sent
                         late = envelope
                         break
+                    given[events] = trio.current_time()
                     if not await give(envelope):
                         return
+                    given[events] = math.inf
                     scope.deadline = trio.current_time() + apart
                 else:
                     return

@@ -59,7 +59,7 @@ log = logging.getLogger("agentrail.host")
 HELD: Final = 202
 """Status of the answer to a request whose turn waits for a person."""
 
-WAITING: Final = 64
+WAITING: Final = 4
 """Frames that may wait for a client before its request waits for it."""
 
 

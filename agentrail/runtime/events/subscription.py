@@ -261,6 +261,18 @@ class Subscription:
         self._queue[-1] = envelope.but(event=event.but(delta=last.event.delta + event.delta))
         return True
 
+    def let_go(self) -> None:
+        """Forget the live events that wait, as if there had been no room for them; the policy says what comes of them.
+
+        No-op if none waits.
+        """
+        if self.waiting:
+            self.dropped += self.waiting
+            self._queue.clear()
+            self._runs = self._folded = self._room = 0
+            self._next, self.room_to = self._bus.tail[1] + 1, -1
+            self._lost_to = self._bus.cursor
+
     def end(self) -> None:
         """Called by the bus: no more events come."""
         self.keep(self._bus.tail[1])

@@ -1,0 +1,111 @@
+"""Clients that stop reading their streams: they cost their connection, a little memory, and nobody else's time."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import tracemalloc
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+import trio
+
+from agentrail import SessionSpec
+from agentrail.runtime.events.subscription import Subscription
+from agentrail.testing import ScriptedModel, say
+from agentrail.wire.limits import DEFAULTS, HostLimits
+from tests.host.hosted import KEYS, Desk, frames, listening, open_desk
+
+MOST_HELD = 256 * 1024
+LONG = say(chunks=["so much text in each of them " * 80] * 200)
+LIMITS = HostLimits(write_seconds=1.0, drain_seconds=0.5)
+
+
+def spec() -> SessionSpec:
+    return SessionSpec(model=ScriptedModel([LONG], repeat_last=True))
+
+
+@asynccontextmanager
+async def stalled(desk: Desk, path: str) -> AsyncGenerator[trio.SocketStream]:
+    """Ask for a stream, and never read it; the system keeps little for this client."""
+    host, _, port = desk.serving.url.removeprefix("http://").partition(":")
+    made = trio.socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    await made.connect((host, int(port)))
+    async with trio.SocketStream(made) as stream:
+        head = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEYS['ann']}\r\n\r\n"
+        await stream.send_all(head.encode())
+        yield stream
+
+
+async def connections(desk: Desk) -> int:
+    """Return how many connections the host has, without the one that asks."""
+    text = (await desk.clients["root"].get("/metrics", headers={"connection": "close"})).text
+    (line,) = [line for line in text.splitlines() if line.startswith("agentrail_connections ")]
+    return int(float(line.split()[1])) - 1
+
+
+async def talk(desk: Desk, turns: int) -> None:
+    for _ in range(turns):
+        answer = await desk.ann.post("/v1/chat", json={"message": "go", "session": "trip"})
+        assert answer.json()["stop_reason"] == "end"
+
+
+def test_a_connection_is_closed_after_ten_seconds() -> None:
+    assert DEFAULTS.write_seconds == 10
+
+
+async def test_who_stops_reading_is_cut_and_goes_on_from_its_cursor() -> None:
+    async with open_desk(spec(), limits=LIMITS) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        path = "/v1/sessions/trip/events"
+        async with listening(desk, "GET", path) as reader:
+            await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "go"})
+            text = await reader.until(lambda text: "event: AgentStart" in text)
+            before = await connections(desk)
+            await talk(desk, 3)
+            with trio.fail_after(20):
+                while await connections(desk) >= before:  # noqa: ASYNC110 - the host sees it
+                    await trio.sleep(0.05)
+        heard = [each["id"] for each in frames(text)]
+        async with listening(desk, "GET", path, since=heard[-1]) as reader:
+            rest = frames(await reader.until(lambda text: text.count("event: AgentEnd") == 4))
+        heard += [each["id"] for each in rest if "id" in each]
+        durable = [int(each.partition(".")[0]) for each in heard if each.endswith(".0")]
+        assert durable == list(range(durable[0], durable[0] + len(durable)))
+
+
+@pytest.mark.parametrize("readers", [1, 20])
+async def test_what_is_held_for_each_is_a_cursor_and_little_more(readers: int) -> None:
+    limits = HostLimits(write_seconds=1_000, drain_seconds=0.5)
+    async with open_desk(spec(), limits=limits) as desk, AsyncExitStack() as stack:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        await talk(desk, 1)
+        for _ in range(readers):
+            await stack.enter_async_context(stalled(desk, "/v1/sessions/trip/events"))
+        tracemalloc.start()
+        try:
+            await talk(desk, 10)
+            with trio.fail_after(20):
+                while waiting():  # noqa: ASYNC110 - the host lets go of it in its own time
+                    await trio.sleep(0.05)
+            held = memory()
+            await stack.aclose()
+            with trio.fail_after(20):
+                while await connections(desk) > 1:  # noqa: ASYNC110 - the host sees it
+                    await trio.sleep(0.05)
+            held -= memory()
+        finally:
+            tracemalloc.stop()
+        assert held / readers <= MOST_HELD
+
+
+def waiting() -> int:
+    """Return how many events wait for subscribers."""
+    return sum(one.waiting for one in gc.get_objects() if isinstance(one, Subscription))
+
+
+def memory() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
