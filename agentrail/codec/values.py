@@ -11,7 +11,7 @@ from functools import cache, partial
 from itertools import zip_longest
 from operator import is_
 from types import MappingProxyType
-from typing import Final, NoReturn, TypeVar, Union, cast, get_args, overload
+from typing import Final, NoReturn, TypeAlias, TypeVar, Union, cast, get_args, overload
 
 import msgspec
 
@@ -29,7 +29,7 @@ from agentrail.hooks.ruling import Gathered, Ruling
 from agentrail.values.events import AnyEvent
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.tools import SubAgentEvent
-from agentrail.values.json import MAX_DEPTH, FrozenObject
+from agentrail.values.json import MAX_DEPTH, FrozenObject, Json
 from agentrail.values.messages import History, Message
 from agentrail.values.value import Value, learned
 
@@ -154,12 +154,17 @@ def _names_holder(hint: object) -> bool:
     return any(hint is cls for cls in _HOLDERS) or any(map(_names_holder, get_args(hint)))
 
 
-def _with_states_as_json(value: V) -> V:
+Known: TypeAlias = dict[int, dict[str, Json]]
+"""What plugin states were made to in one value, by their ids: a record has a state that changes twice."""
+
+
+def _with_states_as_json(value: V, known: Known | None = None) -> V:
     """Return *value* with the JSON that stores them in place of plugin states, which may be of any class.
 
     They are in a state, a ruling or a change, or in these as fields of a record.
     """
     kind, name = type(value), ""
+    known = {} if known is None else known
     changes: dict[str, object] = {}
     try:
         for name in _holding(kind):
@@ -167,9 +172,9 @@ def _with_states_as_json(value: V) -> V:
             if found is NO_CHANGE or not found:
                 continue
             if type(found) in _HOLDERS:
-                changes[name] = _with_states_as_json(cast("Value", found))
+                changes[name] = _with_states_as_json(cast("Value", found), known)
             elif type(found) is tuple:
-                changes[name] = _each_as_json(kind, cast("tuple[object, ...]", found))
+                changes[name] = _each_as_json(kind, cast("tuple[object, ...]", found), known)
     except MisfitError as misfit:
         misfit.under(f".{name}")
         raise
@@ -179,22 +184,30 @@ def _with_states_as_json(value: V) -> V:
     return value.but(**changes) if changes else value
 
 
-def _each_as_json(kind: type[object], items: tuple[object, ...]) -> tuple[object, ...]:
+def _each_as_json(kind: type[object], items: tuple[object, ...], known: Known) -> tuple[object, ...]:
     """Return *items* of a value of class *kind* with the JSON that stores them in place of plugin states."""
     made: list[object] = []
     try:
         for item in items:
             if kind is State:
-                made.append(kept(item))
+                made.append(_kept(item, known))
             elif kind in _HOLDERS:
                 seat, state = cast("tuple[int, object]", item)
-                made.append((seat, kept(state)))
+                made.append((seat, _kept(state, known)))
             else:
-                made.append(_with_states_as_json(item) if isinstance(item, Ruling) else item)
+                made.append(_with_states_as_json(item, known) if isinstance(item, Ruling) else item)
     except MisfitError as misfit:
         misfit.under(f"[{len(made)}][1]" if kind in (Ruling, ChangedStates) else f"[{len(made)}]")
         raise
     return items if all(map(is_, made, items)) else tuple(made)
+
+
+def _kept(state: object, known: Known) -> dict[str, Json]:
+    """Return the JSON object that stores *state*, made once."""
+    made = known.get(id(state))
+    if made is None:
+        made = known[id(state)] = kept(state)
+    return made
 
 
 def _dictionary(found: object) -> dict[object, object] | None:

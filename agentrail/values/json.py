@@ -84,7 +84,15 @@ def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Js
         return cast("FrozenObject", found)
     if kind is dict or issubclass(kind, Mapping):
         pairs = _pairs(cast("Mapping[object, object]", found), at, room)
-        return FrozenObject({_key(key, at): freeze(item, f"{at}.{key}", depth, room) for key, item in pairs})
+        return FrozenObject(
+            {
+                # text in ASCII is the usual case, and has no call of its own for speed
+                _key(key, at): item
+                if type(item) is str and item.isascii()
+                else freeze(item, f"{at}.{key}", depth, room)
+                for key, item in pairs
+            }
+        )
     if issubclass(kind, list | tuple):
         items = tuple(items_of(cast("list[object] | tuple[object, ...]", found)))
         _take_room(len(items), at, room)
