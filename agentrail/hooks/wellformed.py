@@ -49,7 +49,7 @@ from agentrail.values.events.plugins import PluginEvent
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.fitting import fit_message, fit_result
 from agentrail.values.foreign import seconds, shown
-from agentrail.values.json import freeze, freeze_object
+from agentrail.values.json import FrozenObject, freeze, freeze_object
 from agentrail.values.messages import (
     AssistantMessage,
     History,
@@ -156,7 +156,7 @@ def frozen_request(request: AskRequest) -> AskRequest:
             return request.but(messages=tuple(map(fit_message, messages)), returns=freeze_object(returns))
         case RunTool(name=name, args=args):
             return RunTool(name, freeze_object(args))
-        case CallService(name=name, payload=payload):
+        case CallService(name=name, payload=payload) if type(payload) is not FrozenObject:
             return CallService(name, freeze(payload))
         case _:
             return request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
 
@@ -30,7 +30,7 @@ from agentrail.host.plugins.hook_answers import result_of, ruling_of
 from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, name_of
 from agentrail.host.plugins.plugin_values import AfterToolCall, BeforeToolCall, Deny, RequestContext
 from agentrail.host.plugins.rows import HookFault, HostPluginRow
-from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object, is_same, thaw
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze, freeze_object, is_same, thaw
 from agentrail.values.tools import Err, Ok, err
 
 TOOL_SERVICE: Final = "agentrail.host.tools"
@@ -82,7 +82,7 @@ class HostTools(Plugin):
         if self.before is None:
             return Continue()
         if hook.answer is None:
-            return _ask(BEFORE, self.before, _told(hook, hook.args, ctx))
+            return _ask(BEFORE, self.before, hook, ctx)
         if _is_told(hook):
             return BlockTool(REFUSED) if self.guards_before else Continue()
         if isinstance(hook.answer, Answered):
@@ -103,8 +103,8 @@ class HostTools(Plugin):
         if self.after is None:
             return Continue()
         if hook.answer is None:
-            more = {"result": from_own_text(write(hook.result)), "duration_ms": hook.duration_ms}
-            return _ask(AFTER, self.after, {**_told(hook, hook.args, ctx), **more})
+            result = freeze(from_own_text(write(hook.result)))
+            return _ask(AFTER, self.after, hook, ctx, result=result, duration_ms=hook.duration_ms)
         if _is_told(hook):
             return ReplaceToolResult(err(WITHHELD)) if self.guards_after else Continue()
         if isinstance(hook.answer, Answered):
@@ -113,13 +113,10 @@ class HostTools(Plugin):
         return _tell_broken(AFTER, hook.answer)
 
 
-def _told(hook: BeforeTool | AfterTool, args: JsonObject, ctx: Context) -> dict[str, Json]:
+def _ask(what: str, seconds: float, hook: BeforeTool | AfterTool, ctx: Context, **more: Json) -> Ask:
     path = (*ctx.path, ctx.session_id)
-    return {"tool": hook.name, "arguments": args, "call_id": hook.call_id, "path": path}
-
-
-def _ask(what: str, seconds: float, told: Mapping[str, Json]) -> Ask:
-    return Ask(CallService(TOOL_SERVICE, freeze_object({"hook": what, **told})), deadline=seconds + ON_THE_WAY)
+    told = {"hook": what, "tool": hook.name, "arguments": hook.args, "call_id": hook.call_id, "path": path, **more}
+    return Ask(CallService(TOOL_SERVICE, FrozenObject(told)), deadline=seconds + ON_THE_WAY)
 
 
 def _tell_broken(what: str, answer: Failed | TimedOut) -> Ask:

@@ -37,7 +37,7 @@ from agentrail.runtime.work.tool_call import execute
 from agentrail.values.content import Text, text_of
 from agentrail.values.fitting import MAX_TEXT, fit_text
 from agentrail.values.foreign import described
-from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object, thaw
+from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.messages import UserMessage
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, Ok, result_text
@@ -173,7 +173,7 @@ async def _answer(
             if service is None:
                 known = ", ".join(sorted(world.services)) or "none"
                 return Failed(f"there is no service `{request.name}` (there are: {known})")
-            return Answered(freeze(await service(freeze(thaw(request.payload)))))
+            return Answered(freeze(await service(request.payload)))
 
 
 async def _text_of_file(sandbox: Sandbox, path: str) -> str:
