@@ -193,6 +193,37 @@ async def test_it_holds_for_calls_of_subagents() -> None:
         await session.by("bob", four_eyes=True).approve(one.id)
 
 
+@pytest.mark.parametrize("deep", [False, True])
+async def test_who_gave_words_to_a_sub_agent_has_asked_for_what_follows_its_answer(deep: bool) -> None:
+    running = trio.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        running.set()
+        await trio.sleep_forever()
+        return ""
+
+    journal = MemoryJournal(encode=True)
+    helper = agent([say(calls=[call("wait", {})]), "pay eve"], tools=[wait])
+    if deep:
+        helper = agent([task("helper"), "pay eve"], agents={"helper": helper}, max_agent_depth=2)
+    spec = payer(task("helper"), paying(), "done").but(agents={"helper": helper}, max_agent_depth=3)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.by(ANN).prompt("go on", command="c")
+        await running.wait()
+        below = supervisor.session("s.c3.c3" if deep else "s.c3")
+        await below.by("eve").steer("say: pay eve")
+        (one,) = (await session.by(ANN).ask("go on", command="c")).held
+        assert (one.path, one.asked_by) == ((), (ANN, "eve"))
+        for who in (ANN, "eve"):
+            with pytest.raises(OwnDecision):
+                await session.by(who, four_eyes=True).approve(one.id)
+        await session.by("bob", four_eyes=True).approve(one.id)
+    assert await audit(journal, "s") == ()
+
+
 async def test_whether_four_eyes_are_wanted_is_yes_or_no() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(payer("well"), "s")

@@ -49,6 +49,7 @@ def on_reported(w: StepDraft, reported: SubagentReported) -> None:
     if found is None or reported.heard < found.heard:
         return
     w.emit(*(_told(found, event) for event in reported.events))
+    _ask_too(w, reported.asked_by)
     if reported.used != found.used:
         w.count(reported.used.minus(found.used))
     told = found.but(heard=reported.heard, used=reported.used)
@@ -60,6 +61,13 @@ def on_reported(w: StepDraft, reported: SubagentReported) -> None:
         _let_wait(w, told)
     elif found.waits and not reported.waits:
         _let_go_on(w, told)
+
+
+def _ask_too(w: StepDraft, who: tuple[str, ...]) -> None:
+    """Note that those who gave words to a sub-agent have asked for the open turn too: its answer goes into it."""
+    turn = w.s.turn
+    if turn is not None and not {*who} <= {*turn.asked.by}:
+        w.s.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *who)))))
 
 
 def on_ended(w: StepDraft, ended: SubagentEnded) -> None:

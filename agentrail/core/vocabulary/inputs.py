@@ -271,6 +271,8 @@ class SubagentReported(Value, tag_field=TAG):
     """Total usage of the sub-agent, that of its own sub-agents included."""
     waits: bool = False
     """Whether the sub-agent can do nothing until a person decides something."""
+    asked_by: tuple[str, ...] = ()
+    """Who has asked for what the sub-agent does: by its prompt, or by words that it was given since."""
 
 
 class SubagentEnded(Value, tag_field=TAG):

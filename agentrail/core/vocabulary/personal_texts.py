@@ -265,7 +265,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "Subagent": "child call_id agent peers asked_by",
         "SubagentEnd": "call_id child",
         "SubagentEnded": "child",
-        "SubagentReported": "child",
+        "SubagentReported": "child asked_by",
         "SubagentStart": "call_id child agent peers",
         "SubagentStarted": "child call_id agent peers asked_by",
         "Suspension": "ask_id ref plugin run",

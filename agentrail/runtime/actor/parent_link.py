@@ -51,6 +51,7 @@ class Link:
 
     __slots__ = (
         "_announced",
+        "_askers",
         "_elsewhere",
         "_elsewhere_posted",
         "_ended",
@@ -87,6 +88,7 @@ class Link:
         self._heard = 0
         self._used: Usage = NOTHING_USED
         self._waits = False
+        self._askers: tuple[str, ...] = ()
         self._posted = False
         self._ended = False
         self._ref: str | None = None
@@ -109,8 +111,9 @@ class Link:
             if state.opening or state.phase is Phase.ENDED:
                 return
             self.announce()
-        if (state.usage, state.waits) != (self._used, self._waits):
-            self._used, self._waits = state.usage, state.waits
+        askers = tuple(dict.fromkeys((*self._askers, *state.asked_by))) if state.asked_by else self._askers
+        if (state.usage, state.waits, askers) != (self._used, self._waits, self._askers):
+            self._used, self._waits, self._askers = state.usage, state.waits, askers
         elif not step.events:
             return
         if not self._posted and not self._ended:
@@ -190,7 +193,7 @@ class Link:
         """Return a report with all events kept since the last one, usage and waiting; the next step posts a new one."""
         self._posted = False
         events, self._events = tuple(self._events), []
-        return SubagentReported(self.task.child, events, self._heard, self._used, self._waits)
+        return SubagentReported(self.task.child, events, self._heard, self._used, self._waits, self._askers)
 
     def end(self, answer: Ok | Err) -> None:
         """Post the last report and the child's end with *answer*, if it was announced; nothing is posted after that."""
