@@ -54,7 +54,6 @@ Close: TypeAlias = Literal[1007, 1008, 1009, 1011, 1012, 1013]
 """Codes with which the host closes: https://www.iana.org/assignments/websocket."""
 
 BROKEN_RULE: Final[Close] = 1008
-TOO_LARGE: Final[Close] = 1009
 FAULT: Final[Close] = 1011
 RESTARTS: Final[Close] = 1012
 TOO_SLOW: Final[Close] = 1013

@@ -27,8 +27,6 @@ from agentrail.wire.socket_frames import (
     BROKEN_RULE,
     FAULT,
     RESTARTS,
-    TOO_LARGE,
-    TOO_SLOW,
     CallFrame,
     Close,
     EndFrame,
@@ -62,7 +60,6 @@ MISTAKES: Final = "too many messages that do not fit"
 SILENT: Final = "no pong came in time"
 RECONNECT: Final = "the host restarts; reconnect, and continue from your last cursor"
 FAILED: Final = "a fault of the host"
-LARGE: Final = "the message is too large"
 
 
 class SocketConnection:
@@ -127,7 +124,7 @@ class SocketConnection:
             # Shielded: a client whose calls take longer than the host may wait is told to connect again, too.
             # tests/host/websocket/test_drain.py
             with trio.move_on_after(CLOSING, shield=True):
-                if self._ending is not None and code != TOO_SLOW:
+                if self._ending is not None:
                     await self._outbox.emptied()
                 await socket.close(code, reason)
 
@@ -212,13 +209,9 @@ class SocketConnection:
         if isinstance(message, bytes):
             self._mistaken(None, BadFrame(IT, BINARY))
             return None
-        content = message.encode(errors="surrogatepass")
-        if len(content) > self._most:
-            self._end(TOO_LARGE, LARGE)
-            return None
         name: str | None = None
         try:
-            found = read_object(content, self._limits.json_depth)
+            found = read_object(message, self._limits.json_depth)
             name = id_in(found)
             return read_frame(found)
         except (BadFrame, BadText) as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import struct
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -10,6 +12,7 @@ import trio
 from agentrail.host.http11.inbound.received import PIECE
 from agentrail.host.websocket.strict_frames import BrokenRule, StrictFrames
 from agentrail.wire.limits import HostLimits
+from agentrail.wire.socket_frames import SLOW_READER, TOO_SLOW
 
 GOODBYE: Final = 0x88
 """First byte of a frame that closes a WebSocket: the last one of its message, and its opcode is 8."""
@@ -17,9 +20,20 @@ GOODBYE: Final = 0x88
 MOST_REASON: Final = 123
 """The most bytes of the reason in such a frame."""
 
+LAST_WORDS: Final = 0.1
+"""Seconds that the system has to take the goodbye to a client that is too slow."""
+
+
+def _goodbye(code: int, reason: str) -> bytes:
+    """Return a frame that closes a WebSocket."""
+    words = reason.encode()[:MOST_REASON]
+    return struct.pack("!BBH", GOODBYE, len(words) + 2, code) + words
+
 
 class SocketStream(trio.abc.Stream):
-    """Gives a head, then what was received after it, then what comes; each piece that is sent has a deadline.
+    """Gives a head, then what was received after it, then what comes; what is sent has a deadline.
+
+    A client that takes nothing for so long is told, and can read that when it reads again.
 
     Whoever serves the connection closes the stream below it.
     """
@@ -30,7 +44,7 @@ class SocketStream(trio.abc.Stream):
         self._frames = StrictFrames(limits.body_bytes + limits.header_bytes)
         self._received = self._frames.read(received)
         self._answered = trio.Event()
-        self._limits = limits
+        self._seconds = limits.write_seconds
         self._midway = False
         self.said_goodbye = False
         """Whether a frame that closes the WebSocket was sent."""
@@ -61,14 +75,44 @@ class SocketStream(trio.abc.Stream):
             raise trio.BrokenResourceError
         self._answered.set()
         self._midway = True  # until all is sent: after a part of a frame, nothing may follow
-        for at in range(0, len(data), PIECE):
-            with trio.move_on_after(self._limits.write_seconds) as scope:
-                await self._stream.send_all(data if len(data) <= PIECE else data[at : at + PIECE])
-            if scope.cancelled_caught:
-                raise trio.BrokenResourceError
+        if isinstance(self._stream, trio.SocketStream):
+            await self._send_plain(self._stream.socket, data)
+        else:
+            await self._send_pieces(data)
         self._midway = False
         self.sent += len(data)
         self.said_goodbye = self.said_goodbye or data[:1] == bytes([GOODBYE])
+
+    async def _send_plain(self, below: trio.socket.SocketType, data: bytes | bytearray | memoryview) -> None:
+        rest = memoryview(data)
+        while rest:
+            with trio.move_on_after(self._seconds) as scope:
+                try:
+                    rest = rest[await below.send(rest) :]
+                except OSError as error:
+                    raise trio.BrokenResourceError from error
+            if scope.cancelled_caught:
+                await self._say_too_slow(below, rest)
+                raise trio.BrokenResourceError
+
+    async def _send_pieces(self, data: bytes | bytearray | memoryview) -> None:
+        for at in range(0, len(data), PIECE):
+            with trio.move_on_after(self._seconds) as scope:
+                await self._stream.send_all(data[at : at + PIECE])
+            if scope.cancelled_caught:
+                raise trio.BrokenResourceError
+
+    async def _say_too_slow(self, below: trio.socket.SocketType, rest: memoryview) -> None:
+        """Leave the *rest* of a frame and a goodbye to the system, which sends them if the client reads again."""
+        if below.family != socket.AF_UNIX:
+            # Trio has the system take little in advance; now it is to take all that it has room for.
+            with suppress(OSError):
+                below.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2**31 - 1)
+        last = memoryview(bytes(rest) + _goodbye(TOO_SLOW, SLOW_READER))
+        with trio.move_on_after(LAST_WORDS), suppress(OSError):
+            while last:
+                last = last[await below.send(last) :]
+            self.said_goodbye = True
 
     @property
     def broken(self) -> BrokenRule | None:
@@ -86,5 +130,4 @@ class SocketStream(trio.abc.Stream):
     async def say_goodbye(self, code: int, reason: str) -> None:
         """Send a frame that closes the WebSocket; no-op if one was sent, or if none can be sent any more."""
         if not (self.said_goodbye or self._midway):
-            words = reason.encode()[:MOST_REASON]
-            await self.send_all(struct.pack("!BBH", GOODBYE, len(words) + 2, code) + words)
+            await self.send_all(_goodbye(code, reason))

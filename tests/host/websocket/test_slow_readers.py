@@ -1,0 +1,90 @@
+"""A client that does not read keeps little waiting, holds nobody up, and is told to continue from its last cursor."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+import trio
+
+from agentrail.host.websocket.outbox import Outbox
+from agentrail.testing import say
+from agentrail.wire.limits import HostLimits
+from tests.host.hosted import KEYS, Desk, open_desk, scripted
+from tests.host.rfc6455.raw_frames import Opcode, frame
+from tests.host.rfc6455.raw_peer import Peer, shaken, upgrade
+from tests.host.test_streams import freed
+from tests.host.websocket.talking import talking
+
+LONG = "word " * 4_000
+MOST = 1000
+
+
+@pytest.mark.parametrize(("first", "second", "waits"), [(500, 499, False), (500, 500, False), (500, 501, True)])
+async def test_so_many_bytes_wait_to_be_sent_and_no_more(first: int, second: int, waits: bool) -> None:
+    outbox = Outbox(MOST)
+    await outbox.put(b"a" * first)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.put, b"b" * second)
+        await trio.testing.wait_all_tasks_blocked()
+        assert outbox.unsent == first + (0 if waits else second)
+        nursery.start_soon(outbox.put, b"c")  # small enough, but it waits for its turn
+        await trio.testing.wait_all_tasks_blocked()
+        found: list[int] = []
+        while len(found) < 3:
+            found.append(len(await outbox.first()))
+            outbox.sent()
+        assert found == [first, second, 1] or not waits
+    assert outbox.unsent == 0
+
+
+async def test_a_message_that_is_larger_goes_alone_and_a_closed_outbox_keeps_nothing() -> None:
+    outbox = Outbox(MOST)
+    await outbox.put(b"a" * (MOST + 1))
+    assert outbox.unsent == MOST + 1
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.put, b"b")
+        await trio.testing.wait_all_tasks_blocked()
+        outbox.close()
+    assert outbox.unsent == 0
+    await outbox.put(b"c")
+    assert outbox.unsent == 0
+
+
+async def deaf(desk: Desk) -> Peer:
+    """Open a WebSocket with little room for what it does not read, which listens to a session."""
+    below = trio.socket.socket()
+    below.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    await below.connect(("127.0.0.1", int(desk.serving.url.rpartition(":")[2])))
+    stream = trio.SocketStream(below)
+    peer = await shaken(stream, upgrade("/v1/ws", f"Authorization: Bearer {KEYS['ann']}"))
+    said = {"id": "e", "listen": "events", "session": "trip", "since": "0"}
+    await peer.send(frame(Opcode.TEXT, json.dumps(said).encode()))
+    return peer
+
+
+async def test_a_client_that_does_not_read_is_closed_and_can_go_on_from_its_last_cursor() -> None:
+    limits = HostLimits(write_seconds=0.2, streams=1, drain_seconds=0.5)
+    script = [say(LONG, chunks=50) for _ in range(20)]
+    async with open_desk(scripted(*script), limits=limits) as desk, talking(desk) as talker:
+        await talker.ask("open_session", body={"session": "trip"})
+        peer = await deaf(desk)
+        for _ in range(20):
+            said = await talker.ask("chat", body={"message": "hi", "session": "trip"})
+            assert said["status"] == 200  # the session waits for nobody
+        await freed(desk)
+        heard = await peer.rest()
+        assert (heard.code, heard.reason) == (1013, "too slow; continue from your last cursor")
+        cursors = [found["cursor"] for found in map(json.loads, heard.texts) if "cursor" in found]
+        await talker.say(id="e", listen="events", session="trip", since=cursors[-1])
+        told = [each for each in await talker.until(_is_last) if "event" in each]
+        seen = {int(str(each["cursor"]).partition(".")[0]) for each in told}
+        first = int(cursors[-1].partition(".")[0])
+        assert seen | {first} == set(range(first, max(seen) + 1))
+        await peer.stream.aclose()
+
+
+def _is_last(said: dict[str, object]) -> bool:
+    data = said.get("data")
+    return said.get("event") == "AgentEnd" and isinstance(data, dict) and data["turn"] == 20
