@@ -24,12 +24,7 @@ from agentrail.errors.children import (
     UnknownChild,
     UnknownTask,
 )
-from agentrail.errors.connecting import (
-    BadConnection,
-    HostLost,
-    HostNotReached,
-    LineLeft,
-)
+from agentrail.errors.connecting import BadConnection, HostLost, HostNotReached, LineLeft
 from agentrail.errors.infrastructure import (
     BadArchive,
     BadJournal,

@@ -243,7 +243,6 @@ class Host:
         life = SessionCalls(sessions, supervisor, stored, frames)
         deciding = SteeringCalls(sessions, four_eyes=self._four_eyes)
         looking = ViewCalls(sessions, frames, streams)
-        about = HostCalls(readiness.look, drain)
         listing = ListingCalls(self._rows, sessions, supervisor, four_eyes=self._four_eyes)
         functions: Mapping[str, CarryOut] = {
             "chat": talking.chat,
@@ -264,11 +263,7 @@ class Host:
             "commands": listing.commands,
             "events": looking.events,
             "messages": looking.messages,
-            "health": about.health,
-            "ready": about.ready,
-            "metrics": metrics.metrics,
-            "page": about.page,
-            "openapi": about.openapi,
+            **_of_host(HostCalls(readiness.look, drain), metrics),
         }
         self._rows.carry_out = PluginCalls(functions, limits).carry_out
         rates = Rates(limits)
@@ -292,4 +287,15 @@ def _deciding(calls: SteeringCalls) -> Mapping[str, CarryOut]:
         "switch_model": calls.switch_model,
         "change_tools": calls.change_tools,
         "change_plugins": calls.change_plugins,
+    }
+
+
+def _of_host(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CarryOut]:
+    """Return the functions for the calls about the host itself."""
+    return {
+        "health": calls.health,
+        "ready": calls.ready,
+        "metrics": metrics.metrics,
+        "page": calls.page,
+        "openapi": calls.openapi,
     }
