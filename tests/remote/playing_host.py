@@ -114,6 +114,8 @@ class Relay:
     port: int = 0
     cuts: int = 0
     connections: int = 0
+    open: set[trio.CancelScope] = field(factory=set)
+    changed: trio.Event = field(factory=trio.Event)
 
     @property
     def url(self) -> str:
@@ -129,8 +131,23 @@ class Relay:
             await trio.aclose_forcefully(client)
             return
         async with client, host, trio.open_nursery() as nursery:
+            self.open.add(nursery.cancel_scope)
+            self.changed.set()
             nursery.start_soon(self._pump, client, host, left, nursery.cancel_scope)
             nursery.start_soon(self._pump, host, client, left, nursery.cancel_scope)
+        self.open.discard(nursery.cancel_scope)
+
+    async def all_open(self, count: int) -> None:
+        """Wait until so many connections are open."""
+        while len(self.open) < count:
+            self.changed = trio.Event()
+            await self.changed.wait()
+
+    def cut_all(self) -> None:
+        """Cut all connections that are open."""
+        for scope in tuple(self.open):
+            scope.cancel()
+        self.open.clear()
 
     async def _pump(
         self, source: trio.SocketStream, sink: trio.SocketStream, left: list[int], scope: trio.CancelScope
