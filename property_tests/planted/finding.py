@@ -27,6 +27,7 @@ from property_tests.planted import (
     read_seen,
     read_shell,
     read_turns,
+    sockets,
 )
 from property_tests.planted.core import BED as CORE
 from property_tests.planted.host import BED as HOSTED
@@ -46,6 +47,7 @@ READ: Final = (
     *read_seen.CHANGES,
     *read_host.CHANGES,
     *lines.CHANGES,
+    *sockets.CHANGES,
     *plugins_filters.CHANGES,
     *plugins_requests.CHANGES,
     *plugins_guards.CHANGES,
@@ -62,6 +64,7 @@ BUGS: Final = {
         *SHELL.bugs,
         *SEEN.bugs,
         *HOSTED.bugs,
+        *sockets.BED.bugs,
         *(change.bug() for change in READ),
         *plugins_quality.BUGS,
         *(change.bug() for change in plugins_skills.CHANGES),
@@ -146,6 +149,7 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **JOURNALS,
     **HOST,
     **lines.LINES,
+    **sockets.SOCKETS,
     **plugins_requests.REQUESTS,
     **plugins_filters.FILTERS,
     **plugins_guards.GUARDS,

@@ -1,0 +1,168 @@
+"""Bugs in the WebSockets of a host: most were chosen from the specification before their tests and code were read."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Final, cast
+
+from agentrail.host.answering.view_calls import ViewCalls
+from agentrail.host.websocket.outbox import Outbox
+from agentrail.host.websocket.socket_calls import SocketCalls
+from agentrail.host.websocket.socket_connection import SocketConnection
+from agentrail.host.websocket.socket_listening import SocketListening
+from agentrail.host.websocket.strict_frames import StrictFrames
+from property_tests.planted import Bed, Planting
+from property_tests.planted.change import Change
+from property_tests.planted.host import broken
+from tests.host.model.expecting import ModelError
+from tests.host.model.sockets import socketed
+from tests.host.rfc6455.case_search import check_case
+
+# ruff: noqa: SLF001 - private parts are what is broken here
+
+CHANGES: Final = (
+    Change(
+        "socket_id_used_twice",
+        "an id is taken for a second call while the first one is under way",
+        SocketConnection._take,
+        "as frame if frame.id in self._uses:",
+        'as frame if frame.id == "":',
+        "sockets",
+    ),
+    Change(
+        "socket_listens_to_a_foreign_session",
+        "a subscription does not ask whose session it is",
+        ViewCalls.subscribed,
+        "exchange.who, exchange.session)",
+        'exchange.who.but(scopes=exchange.who.scopes | {"admin"}), exchange.session)',
+        "sockets",
+    ),
+    Change(
+        "socket_cursor_of_another_session",
+        "events carry the cursor of the first one that the connection has sent",
+        SocketListening._message,
+        "data, envelope.cursor)",
+        'data, vars(self).setdefault("_seen", envelope.cursor))',
+        "sockets",
+    ),
+    Change(
+        "socket_gap_not_sent",
+        "a subscription is not told that events are gone",
+        SocketListening._message,
+        "return socket_frames.gap(name, data)",
+        'return b"{}"',
+        "sockets",
+    ),
+    Change(
+        "socket_slow_reader_blocks_all",
+        "while one connection has no room, nothing is added to any",
+        Outbox.__init__,
+        "self._turn = trio.StrictFIFOLock()",
+        'self._turn = globals().setdefault("_ONE", trio.StrictFIFOLock())',
+        "sockets",
+    ),
+    Change(
+        "socket_key_not_checked_again",
+        "a connection outlives its key",
+        SocketConnection._watch_key,
+        "self._key_refused()",
+        "continue",
+        "sockets",
+    ),
+    Change(
+        "socket_drain_without_reconnect",
+        "the end of the host looks like a fault",
+        SocketConnection.drain,
+        "self._end(RESTARTS, RECONNECT)",
+        "self._end(FAULT, RECONNECT)",
+        "sockets",
+    ),
+    Change(
+        "socket_command_dropped",
+        "what is sent again under its command id is carried out again",
+        SocketCalls._carried_out,
+        "headers += () if frame.command is None else ((COMMAND, frame.command),)",
+        "headers += ()",
+        "sockets",
+    ),
+    Change(
+        "socket_event_encoded_again",
+        "an event is encoded for each subscription",
+        SocketListening._message,
+        "data = data_of(",
+        "self._parts.frames.erase(envelope.session_id)\n        data = data_of(",
+        "sockets",
+    ),
+    Change(
+        "socket_end_ends_all",
+        "the end of one subscription ends all of the connection",
+        SocketConnection._take,
+        "self._uses[name]()",
+        "[end() for end in tuple(self._uses.values())]",
+        "sockets",
+    ),
+    Change(
+        "socket_unsent_without_bound",
+        "whatever is not read waits in memory",
+        Outbox._has_room,
+        "return self._is_over or",
+        "return True or",
+        "sockets",
+    ),
+    Change(
+        "socket_types_forgotten_on_return",
+        "a client that comes back gets events of all types",
+        SocketListening._send_events,
+        "None if frame.types is None",
+        "None if frame.types is None or frame.since is not None",
+        "sockets",
+    ),
+    Change(
+        "socket_since_repeats",
+        "a client that comes back gets its last event again",
+        SocketListening._send_events,
+        "exchange, since, types, policy)",
+        "exchange, since and since._replace(seq=since.seq - 1), types, policy)",
+        "sockets",
+    ),
+)
+
+BED = Bed()
+
+
+def _rewrite(plant: Planting, function: object, old: str, new: str) -> None:
+    plant.rewrite(cast("FunctionType", function), old, new)
+
+
+@BED.bug("frames without a mask are taken", "frames")
+def unmasked_frames_taken(plant: Planting) -> None:
+    _rewrite(plant, StrictFrames._check_second, "if not byte & 0x80:", "if not byte & 0x80 and byte & 0x7F == 0:")
+
+
+@BED.bug("a text is decoded anew in each fragment", "frames")
+def fragments_decoded_alone(plant: Planting) -> None:
+    _rewrite(
+        plant,
+        StrictFrames._frame_over,
+        "elif self._opcode < CLOSE and self._fin:",
+        "elif self._opcode < CLOSE and (self._text.reset() or self._fin):",
+    )
+
+
+@BED.bug("codes are taken that no close frame may have", "frames")
+def reserved_close_codes_taken(plant: Planting) -> None:
+    _rewrite(
+        plant,
+        StrictFrames._check_close,
+        "code in codes for codes in _SENDABLE",
+        "code in codes or 1004 <= code <= 1006 for codes in _SENDABLE",
+    )
+
+
+@BED.bug("a message may be too large if it comes in fragments", "frames")
+def fragments_not_added_up(plant: Planting) -> None:
+    _rewrite(plant, StrictFrames._check_length, "self._size = (self._size or 0) + length", "self._size = length")
+
+
+SOCKETS: Final = {"sockets": broken(socketed, ModelError), "frames": broken(check_case, ModelError)}
+"""The searches: a model of a host's WebSockets, and the cases of RFC 6455."""
