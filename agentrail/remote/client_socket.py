@@ -82,7 +82,7 @@ class RejectedError(Exception):
         """The response."""
 
 
-class WebSocket:
+class ClientSocket:
     """One open connection. One task receives, and one sends."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
@@ -207,13 +207,13 @@ class WebSocket:
         await trio.aclose_forcefully(self._stream)
 
 
-async def open_websocket(address: HostAddress, key: HostKey, tls: ssl.SSLContext | None) -> WebSocket:
+async def open_websocket(address: HostAddress, key: HostKey, tls: ssl.SSLContext | None) -> ClientSocket:
     """Connect to a host; raise `RejectedError`, `OtherError` or `CutError`."""
-    socket: WebSocket | None = None
+    socket: ClientSocket | None = None
     try:
         with trio.fail_after(OPEN_SECONDS):
             stream = await _connected(address, tls)
-            socket = WebSocket(stream)
+            socket = ClientSocket(stream)
             try:
                 await socket.shake(address, key)
             except BaseException:

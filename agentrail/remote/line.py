@@ -16,7 +16,7 @@ import trio
 
 from agentrail.errors import AgentrailError, BadText, BodyTooLarge, HostLost, HostNotReached, LineLeft
 from agentrail.errors.branches import fresh
-from agentrail.remote.client_socket import CutError, OtherError, RejectedError, Rejection, WebSocket, open_websocket
+from agentrail.remote.client_socket import ClientSocket, CutError, OtherError, RejectedError, Rejection, open_websocket
 from agentrail.remote.host_address import HostAddress, read_address
 from agentrail.remote.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
 from agentrail.remote.host_key import HostKey
@@ -196,7 +196,7 @@ class Line:
 
     # The connection
 
-    async def open(self) -> WebSocket:
+    async def open(self) -> ClientSocket:
         """Make the first connection; raise what stands in the way."""
         try:
             return await open_websocket(self.address, self._key, self._tls)
@@ -210,7 +210,7 @@ class Line:
                 raise HostNotReached(str(self.address), _answers(rejected.rejection), NO_HOST) from None
             raise error_of(document) from None
 
-    async def run(self, socket: WebSocket) -> None:
+    async def run(self, socket: ClientSocket) -> None:
         """Serve the line over *socket*, and over those that follow when it is cut; return if the key is refused."""
         attempts = 0
         self._lost_at = trio.current_time()
@@ -238,7 +238,7 @@ class Line:
         for call in self._calls.values():
             connection.post(call.text)
 
-    async def _opened_again(self, problem: str, attempts: int) -> tuple[WebSocket, int] | None:
+    async def _opened_again(self, problem: str, attempts: int) -> tuple[ClientSocket, int] | None:
         """Try until there is a connection, and return it with the number of attempts; `None` if the key is refused."""
         asked = 0.0
         while True:

@@ -10,7 +10,7 @@ import trio
 from wsproto import events
 
 from agentrail.errors import BadText
-from agentrail.remote.client_socket import CutError, WebSocket
+from agentrail.remote.client_socket import ClientSocket, CutError
 
 QUIET_SECONDS: Final = 25.0
 """After how long without a word of the host it is asked for one."""
@@ -22,7 +22,7 @@ PONG_SECONDS: Final = 20.0
 class OpenConnection:
     """One WebSocket, with what waits to be sent over it."""
 
-    def __init__(self, socket: WebSocket, take: Callable[[str], None]) -> None:
+    def __init__(self, socket: ClientSocket, take: Callable[[str], None]) -> None:
         self._socket = socket
         self._take = take
         self._texts: deque[str] = deque()

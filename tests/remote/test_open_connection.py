@@ -9,7 +9,7 @@ import trio
 import trio.testing
 from wsproto import ConnectionType, WSConnection, events
 
-from agentrail.remote.client_socket import MAX_MESSAGE, MAX_REJECTION, CutError, RejectedError, WebSocket
+from agentrail.remote.client_socket import MAX_MESSAGE, MAX_REJECTION, ClientSocket, CutError, RejectedError
 from agentrail.remote.host_address import HostAddress
 from agentrail.remote.host_frames import read_host_frame
 from agentrail.remote.host_key import HostKey
@@ -46,9 +46,9 @@ class Host:
                     return
 
 
-async def opened() -> tuple[WebSocket, Host]:
+async def opened() -> tuple[ClientSocket, Host]:
     near, far = trio.testing.memory_stream_pair()
-    socket, host = WebSocket(near), Host(far)
+    socket, host = ClientSocket(near), Host(far)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(host.accept)
         await socket.shake(ADDRESS, HostKey("key"))
@@ -78,7 +78,7 @@ async def test_a_host_that_answers_pings_is_not_left(autojump_clock: object) -> 
 
 async def test_a_host_that_takes_nothing_is_left(autojump_clock: object) -> None:  # noqa: ARG001
     near, far = trio.testing.lockstep_stream_pair()
-    socket, host = WebSocket(near), Host(far)
+    socket, host = ClientSocket(near), Host(far)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(host.accept)
         await socket.shake(ADDRESS, HostKey("key"))
@@ -143,7 +143,7 @@ async def test_of_a_refusal_only_so_much_is_kept(more: int) -> None:
     head = f"HTTP/1.1 403 No\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\n\r\n"
     await far.send_all(head.encode() + b"x" * length)
     with pytest.raises(RejectedError) as raised:
-        await WebSocket(near).shake(ADDRESS, HostKey("key"))
+        await ClientSocket(near).shake(ADDRESS, HostKey("key"))
     assert (raised.value.rejection.status, len(raised.value.rejection.body)) == (403, min(length, MAX_REJECTION))
 
 
