@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from agentrail.ports.handles.session_values import SessionDown as SessionDown
     from agentrail.ports.handles.session_values import Status as Status
     from agentrail.ports.tool import Service as Service
+    from agentrail.remote.remote_events import RemoteSubscription as RemoteSubscription
     from agentrail.remote.remote_session import RemoteSession as RemoteSession
     from agentrail.remote.remote_supervisor import RemoteSupervisor as RemoteSupervisor
     from agentrail.remote.remote_supervisor import connect as connect
@@ -90,6 +91,7 @@ _HOMES = {
     "Priority": "agentrail.hooks.plugin",
     "Prompt": "agentrail.core.vocabulary.state",
     "RemoteSession": "agentrail.remote.remote_session",
+    "RemoteSubscription": "agentrail.remote.remote_events",
     "RemoteSupervisor": "agentrail.remote.remote_supervisor",
     "ReplaceMessages": "agentrail.hooks.actions",
     "ReplacePrompt": "agentrail.hooks.actions",

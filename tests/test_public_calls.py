@@ -70,6 +70,7 @@ MADE_FOR_USERS: Final = frozenset(
         "Partial",
         "Prompt",
         "RemoteSession",
+        "RemoteSubscription",
         "RemoteSupervisor",
         "Reply",
         "SessionDown",
