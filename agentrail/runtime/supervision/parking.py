@@ -61,7 +61,7 @@ def _roots(node: SupervisorNode) -> Iterator[tuple[SupervisorNode, Child]]:
 def _wake(child: Child) -> None:
     """Have the actor of a session look whether it can be parked; also of one that a program has suspended."""
     session = session_of(child)
-    if session is not None and child.lives():
+    if session is not None and _is_busy(child):
         session.mailbox.resume()
         with suppress(MailboxFull):  # then it has letters that wake it
             session.mailbox.post_control(Letter(TraceSent()))
@@ -94,9 +94,14 @@ def _family(child: Child) -> Iterator[Child]:
 
 
 def _is_busy(child: Child) -> bool:
-    """Whether the actor of a session has to be waited for: not if it waits itself, for its restart after a crash."""
+    """Whether the actor of a session has to be waited for.
+
+    One that waits for its restart after a crash, or dozes, need not, unless a call of it runs that cannot be repeated.
+    """
     session = session_of(child)
-    return child.lives() and session is not None and (child.state != "waiting" or bool(risky_calls(session.state)))
+    if session is None or not (child.lives() or child.state == "dozing"):
+        return False
+    return child.state not in ("waiting", "dozing") or bool(risky_calls(session.state))
 
 
 def _tell(session: Session) -> None:
