@@ -319,7 +319,7 @@ async def test_each_request_is_one_line_without_values(caplog: pytest.LogCapture
         "127.0.0.1 GET /v1/ab?since=…&token=…&…&…&… 200 108",
         "127.0.0.1 HEAD / 200 0",
         f"127.0.0.1 GET /{'a' * 199}… 200 355",
-        "127.0.0.1 - - 400 346",
+        "127.0.0.1 - - 400 378",
     ]
 
 
