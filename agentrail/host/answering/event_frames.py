@@ -18,8 +18,11 @@ from agentrail.wire.sse_frames import event_frame
 KEPT: Final = 1024
 """Frames that are kept for others who listen; one is asked for at once by all, or never again."""
 
-STALLED: Final = 0.5
-"""Seconds without taking an event after which a client counts as one that has stopped reading."""
+LOOK: Final = 0.5
+"""Seconds between two looks at which clients take no event."""
+
+LOOKS: Final = 2
+"""So many looks that find a client at the same event tell that it has stopped reading; one may only be late itself."""
 
 KEPT_BYTES: Final = 4 * 1024 * 1024
 """The most bytes of all frames that are kept: the last ones."""
@@ -29,13 +32,13 @@ class EventFrames:
     """Makes frames of events, and keeps the last ones for others who listen."""
 
     def __init__(self, limits: HostLimits, figures: Figures | None = None) -> None:
-        self._limits = limits
+        self.limits = limits
         self._figures = figures
         self._kept: dict[tuple[str, Cursor], tuple[Envelope, bytes]] = {}
         self.bytes = 0
         """How many bytes all frames have that are kept."""
         self.encoded = 0
-        self._given: dict[Subscription, float] = {}  # since when a client has not taken an event; infinity if it has
+        self._given: dict[Subscription, int] = {}  # how many looks have found the client at the event that it is given
 
     def frame(self, envelope: Envelope) -> bytes:
         """Return the frame of an event."""
@@ -78,14 +81,14 @@ class EventFrames:
         They are read again from the journal if it goes on.
         """
         while True:
-            await trio.sleep(STALLED)
-            before = trio.current_time() - STALLED
-            for events, since in self._given.items():
-                if since <= before:
+            await trio.sleep(LOOK)
+            for events in self._given:
+                self._given[events] += 1
+                if self._given[events] >= LOOKS:
                     events.let_go()
 
     async def _give_each(self, events: Subscription, give: Callable[[Envelope | None], Awaitable[bool]]) -> None:
-        apart, goes_on, given = self._limits.heartbeat_seconds, True, self._given
+        apart, goes_on, given = self.limits.heartbeat_seconds, True, self._given
         while goes_on:
             late: Envelope | None = None
             # One scope for many events: one for each took a tenth of what an event costs.
@@ -97,10 +100,10 @@ class EventFrames:
                     if scope.cancel_called:  # at the same time: in this scope it could not be sent
                         late = envelope
                         break
-                    given[events] = trio.current_time()
+                    given[events] = 0
                     if not await give(envelope):
                         return
-                    given[events] = math.inf
+                    del given[events]
                     scope.deadline = trio.current_time() + apart
                 else:
                     return

@@ -315,7 +315,7 @@ class Following:
     ) -> None:
         self._frames = frames
         self._events = events
-        self._send = send
+        self._send, self._patience = send, 2 * frames.limits.write_seconds  # who reads on has taken a frame by then
         self._asked = asked
         self._turn: int | None = None
         self._seen = seen  # a command that was carried out before has no events any more
@@ -342,12 +342,17 @@ class Following:
 
     async def send_events(self) -> None:
         """Send events until the turn is over, then the last frame; no-op once the client has gone."""
-        with suppress(trio.BrokenResourceError):
+        with suppress(trio.BrokenResourceError, trio.TooSlowError):
             with self._scope:
                 if self._goes_on:
                     await self._frames.give_each(self._events, self._send_one)
             await self._is_over.wait()  # the events of a session that is stopped end before its turn has its end
-            await self._send.send(self._last)
+            await self._give(self._last)
+
+    async def _give(self, data: bytes) -> None:
+        """Send a frame; raise `TooSlowError` if nobody takes it: its answer may have been lost with the client."""
+        with trio.fail_after(self._patience):
+            await self._send.send(data)
 
     @property
     def _goes_on(self) -> bool:
@@ -357,11 +362,11 @@ class Following:
     async def _send_one(self, envelope: Envelope | None) -> bool:
         """Send an event if it is ours, a heartbeat if there is none; return whether there may be more."""
         if envelope is None:
-            await self._send.send(HEARTBEAT)
+            await self._give(HEARTBEAT)
         else:
             self._seen = envelope.seq
             if self._is_ours(envelope):
-                await self._send.send(self._frames.frame(envelope))
+                await self._give(self._frames.frame(envelope))
         return self._goes_on
 
     def _is_ours(self, envelope: Envelope) -> bool:
