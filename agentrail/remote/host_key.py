@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.errors import BadConnection
 from agentrail.values.secrets import Secret, secret_name
 
-ADVICE: Final = "give the key that `agentrail serve keys add` has printed, or a `Secret` that names its variable"
+ADVICE: Final = "give the key that `agentrail serve keys make` has printed, or a `Secret` that names its variable"
 _SENDABLE: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
 
 
