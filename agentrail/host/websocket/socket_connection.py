@@ -144,14 +144,18 @@ class SocketConnection:
     # Tasks
 
     async def _guarded(self, task: Callable[[T], Awaitable[None]], given: T) -> None:
-        """Body of each task: an exception of it ends the connection, and a close ends the task."""
+        """Body of each task: an exception of it ends the connection, and so does a close that it meets."""
         with Contained(self._failed), suppress(SocketClosed):
             await task(given)
+        self._reading.cancel()  # a client whose calls leave no room for more is not read, which would tell of a close
 
     async def _write(self, socket: WebSocket) -> None:
-        while True:
-            await socket.send(await self._outbox.first())
-            self._outbox.sent()
+        try:
+            while True:
+                await socket.send(await self._outbox.first())
+                self._outbox.sent()
+        finally:
+            self._outbox.close()  # answers that wait for room would hold up a close
 
     async def _keep_alive(self, socket: WebSocket) -> None:
         """Ask now and then whether the client is there."""

@@ -85,6 +85,20 @@ async def test_a_client_that_does_not_read_is_closed_and_can_go_on_from_its_last
         await peer.stream.aclose()
 
 
+async def test_a_client_that_reads_no_answers_is_closed_although_no_more_of_it_is_read() -> None:
+    limits = HostLimits(write_seconds=0.2, socket_calls=2, streams=1, drain_seconds=0.5)
+    async with open_desk(scripted(say(LONG * 10)), limits=limits) as desk, talking(desk) as talker:
+        await talker.ask("open_session", body={"session": "trip"})
+        await talker.ask("chat", body={"message": "hi", "session": "trip"})
+        peer = await deaf(desk)
+        for number in range(5):
+            said = {"id": f"{number}", "call": "messages", "session": "trip"}
+            await peer.send(frame(Opcode.TEXT, json.dumps(said).encode()))
+        await freed(desk)
+        assert (await peer.rest()).code == 1013
+        await peer.stream.aclose()
+
+
 def _is_last(said: dict[str, object]) -> bool:
     data = said.get("data")
     return said.get("event") == "AgentEnd" and isinstance(data, dict) and data["turn"] == 20
