@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final, cast
-from weakref import WeakValueDictionary
-
-import trio
 
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import State
@@ -21,7 +18,6 @@ from agentrail.errors import (
     SessionAsleep,
     SessionNotAlive,
     SpecMissing,
-    TooManySessions,
     UnknownAgent,
     UnknownModel,
     UnknownSession,
@@ -32,6 +28,7 @@ from agentrail.host.hosted_turns import Turns
 from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Offered
+from agentrail.host.tenant_rooms import TenantRooms
 from agentrail.host.uploaded.session_files import Storage
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.sandbox import Receiver
@@ -103,7 +100,7 @@ class HostedSessions:
         self._specs = specs
         self._turns = turns
         self._limits = limits
-        self._doors: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()  # by tenant; kept while in use
+        self._rooms = TenantRooms(limits.sessions, self._count)
 
     def name(self, call: HostCall, who: Identity, visible: str) -> SessionName:
         """Return the session that *who* means by *visible*, for *call*; raise `UnknownSession` if they may not."""
@@ -160,7 +157,7 @@ class HostedSessions:
         spec = None
         if origin == origin.root:  # the code of a sub-agent is its parent's
             spec = await self._specs.forking(name.internal, origin.internal, agent)
-        async with self._room(name.tenant):
+        async with self._rooms.taken(name.tenant):
             with _set_up():
                 handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
         if spec is None:
@@ -247,7 +244,7 @@ class HostedSessions:
     ) -> SessionHandle:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
         spec = await self._specs.new(context)
-        async with self._room(who.tenant):
+        async with self._rooms.taken(who.tenant):
             with _set_up():
                 handle = await self._supervisor.spawn(
                     spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command
@@ -256,14 +253,9 @@ class HostedSessions:
         self._turns.of(handle)
         return handle
 
-    @asynccontextmanager
-    async def _room(self, tenant: str) -> AsyncGenerator[None, None]:
-        """Let a new session start; raise `TooManySessions` if *tenant* has too many. One starts after the other."""
-        most = self._limits.sessions
-        async with self._doors.setdefault(tenant, trio.Lock()):
-            if len(await self.listed(SessionFilter(tenant=tenant, ended=False), None, most)) >= most:
-                raise TooManySessions(most)
-            yield
+    async def _count(self, tenant: str) -> int:
+        """Return how many sessions of *tenant* have not ended, up to the limit."""
+        return len(await self.listed(SessionFilter(tenant=tenant, ended=False), None, self._limits.sessions))
 
 
 @contextmanager
