@@ -27,6 +27,7 @@ def told(found: httpx.Response) -> tuple[int, str]:
     """Return the status of a problem and its kind; check that the document says all that it must."""
     document = found.json()
     assert found.headers["content-type"] == "application/problem+json", found.content
+    assert str(document.pop("retry_after", None)) == str(found.headers.get("retry-after"))
     assert document.keys() == {"type", "title", "status", "detail", "attempted", "found", "to_do", "error", "facts"}
     assert all(document[name] for name in document if name != "facts")
     assert document["status"] == found.status_code
