@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -27,11 +26,10 @@ WORDS = 8
 
 
 def note(*words: object) -> None:
-    """Write a line to a file that outlives the process."""
+    """Write a line to a file that outlives the process: what is written the system has, even if that is killed."""
     line = " ".join(map(str, words))
     with WITNESS.open("ab", buffering=0) as file:
         file.write(f"{line}\n".encode())
-        os.fsync(file.fileno())
 
 
 @tool(timeout=60)
