@@ -39,7 +39,7 @@ MOST_CALLS: Final = 64
 """The most calls that are under way over one line, as a host reads no further ones; more wait for their turn."""
 
 MOST_WAITING: Final = 48
-"""The most of them that wait for the end of a turn, so that an abort always finds room."""
+"""The most of them that wait for the end of a turn, or of other work, so that an abort always finds room."""
 
 PATIENCE: Final = 60.0
 """For how many seconds a line without a connection keeps its callers waiting."""
@@ -127,7 +127,7 @@ class Line:
             command = f"{self._commands}-{next(self._ids)}"
         given = {"call": name, "session": session, "body": body, "query": query, "command": command}
         given = {key: value for key, value in given.items() if value is not None}
-        if row.held:
+        if row.held or row.waits:
             async with self._waiting_room, self._room:
                 return await self._answered(given, session or "")
         async with self._room:

@@ -75,6 +75,7 @@ _CALLS: Final = (
         "admin",
         query=bodies.DeleteQuery,
         gives=views.ErasedView,
+        waits=True,
         raises=(errors.FileFailed, errors.SessionStillRuns, errors.SessionUnfinished, errors.SessionHeld),
     ),
     # Talking

@@ -166,16 +166,17 @@ async def test_a_caller_that_is_cancelled_gives_up_waiting_and_the_host_is_told(
     assert [one["id"] for one in host.received if one.get("end")] == names
 
 
-async def test_calls_that_wait_for_turns_leave_room_for_an_abort() -> None:
-    host = PlayingHost(lambda message: echo(message) if message.get("call") != "chat" else [])
+@pytest.mark.parametrize("waiting", ["chat", "wait_tasks", "task_result", "cancel_task", "delete_session"])
+async def test_calls_that_wait_for_turns_leave_room_for_an_abort(waiting: str) -> None:
+    host = PlayingHost(lambda message: echo(message) if message.get("call") != waiting else [])
     with host.playing():
         async with open_line(host.url, KEY) as line, trio.open_nursery() as nursery:
             for _ in range(MOST_CALLS + 1):
-                nursery.start_soon(line.call, "chat")
+                nursery.start_soon(line.call, waiting)
             await trio.testing.wait_all_tasks_blocked()
             assert await line.call("abort", session="trip", body={}) == {"echo": {}}
             nursery.cancel_scope.cancel()
-    assert len([one for one in host.received if one.get("call") == "chat"]) == MOST_WAITING
+    assert len([one for one in host.received if one.get("call") == waiting]) == MOST_WAITING
 
 
 async def test_no_more_calls_are_under_way_than_a_host_reads() -> None:

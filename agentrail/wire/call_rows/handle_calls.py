@@ -74,6 +74,7 @@ HANDLE_CALLS: Final = (
         "admin",
         query=bodies.TaskQuery,
         status=204,
+        waits=True,
         raises=(errors.UnknownTask,),
     ),
     HostCall(
@@ -83,6 +84,7 @@ HANDLE_CALLS: Final = (
         "observe",
         query=bodies.TaskQuery,
         gives=handle_views.TaskResultView,
+        waits=True,
         raises=(errors.UnknownTask,),
     ),
     HostCall(
@@ -92,6 +94,7 @@ HANDLE_CALLS: Final = (
         "observe",
         query=bodies.WaitTasksQuery,
         gives=handle_views.TaskResultsView,
+        waits=True,
         raises=(errors.UnknownTask,),
     ),
     HostCall("agents", "list the agents", "talk", gives=handle_views.AgentsView),

@@ -52,6 +52,8 @@ class HostCall(Value, gc=True):
     """Status of the response if it went well."""
     held: bool = False
     """Whether a turn that waits for a person is answered with status 202."""
+    waits: bool = False
+    """Whether the answer may be waited for as long as for the end of a turn, although the call is about none."""
     command: bool = False
     """Whether the header `Idempotency-Key` is its command id: sent twice, it is carried out once."""
     raises: Errors = ()
