@@ -13,7 +13,7 @@ import trio.testing
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse, Send
 from agentrail.host.http11.http_server import HttpServer
-from agentrail.wire.limits import HostLimits
+from agentrail.wire.limits import DEFAULTS, HostLimits
 from tests.host.http11.served import NOW_MS, echo, everything, request, served, statuses
 
 SMALL: Final = HostLimits(
@@ -220,7 +220,7 @@ async def test_a_peer_that_takes_nothing_is_cut(streamed: bool, autojump_clock: 
     server = HttpServer(answer, lambda: NOW_MS)
     began = trio.current_time()
     await HttpConnection(Jammed(), "p", server).serve()
-    assert trio.current_time() - began == pytest.approx(30)
+    assert trio.current_time() - began == pytest.approx(DEFAULTS.write_seconds)
 
 
 # Numbers of connections

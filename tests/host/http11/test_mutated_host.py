@@ -30,6 +30,9 @@ REQUESTS: Final = 1_000_000 if CAMPAIGN else 30_000
 WARMING: Final = 3_000
 PEERS: Final = 8
 BOSS: Final = next(person for person in PEOPLE if "admin" in person.scopes)
+WAITING: Final = frozenset({"ask", "chat", "events", "stream", "task_result", "wait_tasks"})
+"""Calls whose answer may take long: who has sent the last request has left them."""
+
 A_CONNECTION: Final = 20
 """Requests on one connection; the last one may be no HTTP."""
 
@@ -85,7 +88,7 @@ class Peers:
         """Yield requests that are answered to a client that has sent its last: it has left chats and streams."""
         while True:
             route, request = asked(self._chance)
-            if route.call.name not in {"chat", "events", "stream"}:
+            if route.call.name not in WAITING:
                 yield request
 
     async def _talk(self, data: bytes) -> bytes:

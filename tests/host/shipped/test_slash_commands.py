@@ -206,6 +206,8 @@ async def test_an_unknown_command_is_told() -> None:
             "attempted": "carry out the command",
             "found": "there is no command '/Pin' here",
             "to_do": "did you mean `/ping`?; begin with a space to send the message as it is",
+            "error": "UnknownCommand",
+            "facts": ["/Pin", "did you mean `/ping`?"],
         }
 
 
