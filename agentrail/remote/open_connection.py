@@ -45,7 +45,7 @@ class OpenConnection:
                 for work in (self._read, self._write, self._watch):
                     nursery.start_soon(self._until_cut, work, nursery.cancel_scope)
         finally:
-            await self._socket.close()
+            await self._socket.close()  # noqa: ASYNC102 - it is shielded, and bounds its own time
         return self._cut or CutError("it was left")
 
     async def _until_cut(self, work: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:

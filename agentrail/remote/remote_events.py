@@ -45,7 +45,7 @@ class RemoteSubscription:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop to listen."""
-        await self._frames.__aexit__(kind, error, trace)
+        await self._frames.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it waits for nothing
 
     def __aiter__(self) -> Self:
         return self

@@ -192,10 +192,11 @@ class AskedPrompt:
 
     async def reply(self) -> Reply:
         """Return how the turn ended, or that it waits for a person, as `ask` does; called again, how it is then."""
-        ref, turn, may_be_over = self.accepted.ref, self._slot, self._is_repeat
+        ref, may_be_over = self.accepted.ref, self._is_repeat
+        turn: Slot[Outcome] | None = self._slot
         self._slot = None
         if turn is None:  # this was called before
-            turn, may_be_over = Slot(), True
+            turn, may_be_over = Slot[Outcome](), True
             self._waiters.watch(Asker(turn, self._read))(ref)
         try:
             over = await self._past(ref) if may_be_over and not turn.settled else None

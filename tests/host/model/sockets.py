@@ -214,7 +214,8 @@ class Sockets:
         for name in NAMES:
             await slow.send(listen="events", session=name, since="0")
         listening = await self.listen(second, "s3")
-        for number in range(self._draw.randint(20, 30)):
+        chats = self._draw.randint(20, 30)
+        for number in range(chats):
             with trio.move_on_after(SETTLED) as waited:
                 await first.ask("chat", body={"session": "s3", "message": f"wide {number}"})
             expect("who does not read keeps nobody waiting", waited.cancelled_caught, False)
@@ -223,7 +224,7 @@ class Sockets:
                 expect("who does not read is kept little for", max(unsent) <= DEFAULTS.unsent_bytes, True)
         await trio.sleep(SETTLED)
         said = [each.data for each in events(second.of(listening)) if each.name == "MessageDelta"]
-        expect("others hear all", sum(each.count(WIDE) for each in said), number + 1)
+        expect("others hear all", sum(each.count(WIDE) for each in said), chats)
         with trio.move_on_after(DEFAULTS.write_seconds + DEFAULTS.ping_seconds + DEFAULTS.pong_seconds):
             while await slow.peer.more(1_000):
                 pass
