@@ -54,8 +54,12 @@ class Client:
     async def use(self) -> None:
         """Open the session, and hear and prompt it until `over`; the turn that is under way then ends first."""
         await self._command("POST", "/v1/sessions", {"session": self.session}, "open")
+        await self.take_turns()
+
+    async def take_turns(self) -> None:
+        """Hear and prompt the session until `over`."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._listen)
+            nursery.start_soon(self.listen)
             while not self.over:
                 await self._take_turn()
             nursery.cancel_scope.cancel()
@@ -64,10 +68,14 @@ class Client:
     async def _take_turn(self) -> None:
         self.sent += 1
         text = f"{self.session}-{self.sent} {self.chance.uniform(0.1 * self.longest, self.longest):.2f}"
-        given = await self._command("POST", f"/v1/sessions/{self.session}/prompt", {"message": text}, text)
-        self.acknowledged[text] = ref = given["ref"]
+        self.acknowledged[text] = ref = await self.say(text)
         while not any(each.ref == ref and each.name in ("AgentEnd", "AgentAbort") for each in self.heard):
             await self._news.wait()
+
+    async def say(self, text: str) -> str:
+        """Send a prompt until it is acknowledged, and return its id."""
+        given = await self._command("POST", f"/v1/sessions/{self.session}/prompt", {"message": text}, text)
+        return given["ref"]
 
     async def _command(self, method: str, path: str, body: dict[str, str], command: str) -> dict[str, str]:
         """Send a command until it is answered; each time with the same id."""
@@ -84,7 +92,7 @@ class Client:
             except CutError:
                 await trio.sleep(0.02)
 
-    async def _listen(self) -> None:
+    async def listen(self) -> None:
         """Hear the events of the session, each time from the last one on."""
         ended: float | None = None
         while True:
@@ -120,7 +128,11 @@ class Client:
             return
         seq, part = fields["id"].split(".")
         event = json.loads(fields["data"])["event"]
-        self.heard.append(Heard((int(seq), int(part)), fields["event"], event.get("ref")))
+        self.hear(Heard((int(seq), int(part)), fields["event"], event.get("ref")))
+
+    def hear(self, found: Heard) -> None:
+        """Note an event."""
+        self.heard.append(found)
         news, self._news = self._news, trio.Event()
         news.set()
 

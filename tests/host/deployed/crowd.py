@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from subprocess import DEVNULL
@@ -50,9 +51,10 @@ class Deployment:
         async with commanded([*SERVE, desk.__file__, "--descriptor", str(number)], self.folder, given=[number]) as one:
             yield one
 
-    def clients(self, count: int, seed: int, longest: float) -> list[Client]:
-        names = [f"s{number}" for number in range(count)]
-        return [Client(self.port, KEYS["ann"], name, Random(f"{seed} {name}"), longest) for name in names]
+    def clients(self, count: int, seed: int, longest: float, kinds: Sequence[type[Client]] = (Client,)) -> list[Client]:
+        """Return clients of these kinds, in turn."""
+        pairs = zip((f"s{number}" for number in range(count)), cycle(kinds), strict=False)
+        return [kind(self.port, KEYS["ann"], name, Random(f"{seed} {name}"), longest) for name, kind in pairs]
 
     async def kill(self, chance: Random) -> None:
         """Serve by a process that is killed at some moment: in a quarter of the cases while it starts."""

@@ -1,5 +1,7 @@
 """A host that is killed under load: what its clients were told holds, and nothing is done twice.
 
+Half of the clients hear its streams over HTTP, the others use `agentrail.connect`, over WebSockets.
+
 `AGENTRAIL_PROFILE=campaign` kills it `AGENTRAIL_KILLS` times (1,000 if not set), and prints a table with `-s`.
 """
 
@@ -12,7 +14,9 @@ from random import Random
 
 import trio
 
+from tests.host.deployed.client import Client
 from tests.host.deployed.crowd import checked, come_to_rest, deployment, ended
+from tests.host.deployed.line_client import LineClient
 from tests.profiles import CAMPAIGN
 
 LIVES = 20
@@ -26,7 +30,7 @@ async def tale(folder: Path, seed: int, figures: Counter[str]) -> None:
     """Kill a host under load in each of its lives but the last one, and check what is left."""
     chance = Random(seed)
     async with deployment(folder) as one:
-        clients = one.clients(CLIENTS, seed, LONGEST)
+        clients = one.clients(CLIENTS, seed, LONGEST, (Client, LineClient))
         async with trio.open_nursery() as nursery:
             for client in clients:
                 nursery.start_soon(client.use)
