@@ -23,6 +23,7 @@ from agentrail.host.websocket.socket_user import SocketUser
 from agentrail.host.websocket.web_socket import SocketClosed, WebSocket, accepted
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.wire import socket_frames
+from agentrail.wire.calls import CALLS
 from agentrail.wire.socket_frames import (
     BROKEN_RULE,
     FAULT,
@@ -74,6 +75,7 @@ class SocketConnection:
         self._listening = SocketListening(parts, self.user, request.peer, self._outbox)
         self._uses: dict[str, Callable[[], None]] = {}  # by id: ends the call or the subscription
         self._running = 0
+        self._looking = trio.CapacityLimiter(parts.limits.socket_views)
         self._changed = trio.lowlevel.ParkingLot()
         self._mistakes = 0
         self._was_held = False  # whether messages were left unread since the last ping
@@ -268,10 +270,19 @@ class SocketConnection:
 
     async def _call(self, frame: CallFrame, gone: trio.Event) -> None:
         """Body of the task of one call."""
-        answer = await self._calls.answer(frame, gone.wait)
-        if answer is not None and not gone.is_set():
-            await self._outbox.put(answer)
+        if CALLS[frame.call].looks:
+            async with self._looking:
+                if not gone.is_set():
+                    await self._answer(frame, gone)
+        else:
+            await self._answer(frame, gone)
         if not gone.is_set():
             del self._uses[frame.id]
         self._running -= 1
         self._changed.unpark_all()
+
+    async def _answer(self, frame: CallFrame, gone: trio.Event) -> None:
+        """Carry out a call; return when its answer has found room among what is to be sent."""
+        answer = await self._calls.answer(frame, gone.wait)
+        if answer is not None and not gone.is_set():
+            await self._outbox.put(answer)

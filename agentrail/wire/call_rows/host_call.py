@@ -59,6 +59,11 @@ class HostCall(Value, gc=True):
     raises: Errors = ()
     """Errors of its own; those that every such call has are added: see `errors_of`."""
 
+    @property
+    def looks(self) -> bool:
+        """Whether it changes nothing, and is answered at once with what is there."""
+        return self.gives is not None and not (self.held or self.waits or self.command)
+
 
 ANY: Final[Errors] = (errors.BadQuery, errors.OriginRefused)
 WITH_KEY: Final[Errors] = (errors.NotAuthenticated, errors.ScopeMissing, errors.TooManyRequests, errors.HostClosing)

@@ -7,9 +7,12 @@ import logging
 
 import pytest
 import trio
+import trio.testing
 
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
+from agentrail.journals import MemoryJournal
+from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.testing import stall
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import open_desk, scripted
@@ -154,6 +157,38 @@ async def test_so_many_calls_run_at_once_and_further_ones_wait_unread(most: int)
         while (await desk.ann.post("/v1/sessions/last/abort", json={})).status_code == 404:
             await trio.lowlevel.checkpoint()
         assert {str((await talker.heard())["id"]) for _ in range(2)} == {"last", "late"}
+
+
+class Slow(MemoryJournal):
+    """Counts how many lists of stored sessions are asked for before it may `go`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lists = 0
+        self.go = trio.Event()
+
+    async def sessions(
+        self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        self.lists += not self.go.is_set()
+        await self.go.wait()
+        return await super().sessions(wanted, after, limit)
+
+
+@pytest.mark.parametrize("asked", [2, 3, 4])
+async def test_so_many_calls_that_only_look_are_carried_out_at_once(asked: int) -> None:
+    limits, journal = HostLimits(socket_views=3, drain_seconds=0.5), Slow()
+    journal.go.set()
+    async with open_desk(scripted("one"), limits=limits, journal=journal) as desk, talking(desk) as talker:
+        await talker.ask("open_session", body={"session": "trip"})
+        journal.go = trio.Event()
+        for number in range(asked):
+            await talker.say(id=f"{number}", call="list_sessions")
+        assert await talker.ask("abort", session="trip") == {"status": 204}  # it waits for none of them
+        await trio.testing.wait_all_tasks_blocked()
+        assert journal.lists == min(asked, 3)
+        journal.go.set()
+        assert {str((await talker.heard())["id"]) for _ in range(asked)} == {f"{number}" for number in range(asked)}
 
 
 async def test_rate_limits_of_the_tenant_hold_for_each_call() -> None:
