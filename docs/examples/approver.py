@@ -40,7 +40,7 @@ class Terminal:
 
     async def ask(self, question: str) -> str:
         """Ask the person at the terminal."""
-        return await trio.to_thread.run_sync(input, f"{question}\nyes, or why not: ", abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(input, f"{question}\nyes (y), or why not: ", abandon_on_cancel=True)
 
 
 async def approve(host: httpx.AsyncClient, chat: Chat, seconds: float = 5) -> None:
@@ -72,8 +72,9 @@ async def _decide(host: httpx.AsyncClient, chat: Chat, held: Held) -> None:
     """Ask about one call, and tell the host."""
     # `json.dumps` writes characters that do not show as escapes, and numbers as they came.
     said = await chat.ask(f"{held['session']}: {held['hint']}\n{held['tool']} {json.dumps(held['args'])}")
-    what = "approve" if said == "yes" else "reject"
-    more = {} if said == "yes" else {"reason": said, "auto_resume": True}
+    yes = said.strip().lower() in {"y", "yes"}
+    what = "approve" if yes else "reject"
+    more = {} if yes else {"reason": said, "auto_resume": True}
     answer = await host.post(f"/v1/sessions/{held['session']}/{what}", json={"approval": held["id"], **more})
     if answer.is_error:  # such as 404: somebody else was faster, or its time was over
         print(answer.json()["detail"])

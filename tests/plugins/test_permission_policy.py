@@ -570,6 +570,8 @@ REFUSED = [
     ("deny", "shell(git commit -m 'x')", "has `'`"),
     ("deny", "read_file([a-z])", r"has `\[`"),
     ("deny", "read_file(*.{js,ts})", "has `{`"),
+    ("deny", "shell(rm:*)", r"the form of other programs; write `shell\(rm \*\)`"),
+    ("allow", "shell(git push:*)", r"write `shell\(git push \*\)`"),
     ("deny", "read_file(../x)", "write where it leads"),
     ("deny", "read_file(a**)", "not a whole part"),
     ("deny", "x" * 201, "longer than 200 characters"),

@@ -37,6 +37,9 @@ _HIDING: Final = tuple(
 )
 """The rules of `SecurityGuard` that tell whether a command runs something that its words do not show."""
 
+FOREIGN: Final = ":*"
+"""How other programs write that any words may follow; here it would be a part of the last word, and match nothing."""
+
 _ANY: Final = "*"
 _DEEP: Final = "**"
 _SERVER: Final = "__"
@@ -105,6 +108,8 @@ def problem_of(text: str, *, allows: bool) -> str | None:
         return None
     if not pattern.isprintable() or pattern != pattern.strip() or "  " in pattern:
         return "whose pattern has blanks at an end or in a row, or invisible characters; write words with single blanks"
+    if pattern.endswith(FOREIGN):
+        return f"whose `{FOREIGN}` is the form of other programs; write `{found[1]}({pattern.removesuffix(FOREIGN)} *)`"
     if odd := _SHELL.search(pattern):
         return (
             f"whose pattern has `{odd[0]}`; write one program and its words, or one path, with `*`, `**` and `?` only"
