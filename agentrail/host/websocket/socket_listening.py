@@ -89,6 +89,8 @@ class SocketListening:
         async with subscription as events:
             await self._outbox.put(socket_frames.begun(frame.id, events.position))
             await self._parts.frames.give_each(events, give)
+        if self._parts.drain.has_begun:  # the session is parked: for the client it has not ended
+            raise HostClosing
 
     def _message(self, name: str, envelope: Envelope) -> bytes:
         """Return the message with an event, whose JSON is made once for all who listen."""

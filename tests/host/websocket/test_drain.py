@@ -6,10 +6,11 @@ from functools import partial
 
 import trio
 
+from agentrail.journals import MemoryJournal
 from agentrail.testing import stall
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import Desk, open_desk, scripted
-from tests.host.websocket.talking import talking
+from tests.host.websocket.talking import problem, talking
 
 AGAIN = (1012, "the host restarts; reconnect, and continue from your last cursor")
 
@@ -34,3 +35,20 @@ async def test_a_call_that_takes_longer_than_the_host_may_wait_ends_with_the_sam
     limits = HostLimits(drain_seconds=0.3)
     async with trio.open_nursery() as nursery, open_desk(scripted(stall(after=1)), limits=limits) as desk:
         await nursery.start(partial(closes, desk, busy=True))
+
+
+async def listens(desk: Desk, *, task_status: trio.TaskStatus[None]) -> None:
+    """Listen to a session; expect to be told that the host is closing, and not that the session has ended."""
+    async with talking(desk) as talker:
+        await talker.ask("open_session", body={"session": "trip"})
+        await talker.say(id="e", listen="events", session="trip")
+        assert (await talker.heard()).keys() == {"id", "cursor"}
+        task_status.started()
+        last = (await talker.until(lambda said: "end" in said))[-1]
+        assert problem(last) == "host-closing"
+        assert await talker.closed() == AGAIN
+
+
+async def test_a_subscription_to_a_session_that_is_parked_does_not_seem_to_have_ended() -> None:
+    async with trio.open_nursery() as nursery, open_desk(scripted("one"), journal=MemoryJournal()) as desk:
+        await nursery.start(listens, desk)
