@@ -65,6 +65,7 @@ def test_the_core_needs_only_what_was_agreed() -> None:
         "httpx",
         "msgspec",
         "trio",
+        "trio-websocket",
         "typing-extensions",
         "wsproto",
     ]

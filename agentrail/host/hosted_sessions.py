@@ -6,6 +6,9 @@ import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, cast
+from weakref import WeakValueDictionary
+
+import trio
 
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import State
@@ -101,6 +104,7 @@ class HostedSessions:
         self._turns = turns
         self._limits = limits
         self._rooms = TenantRooms(limits.sessions, self._count)
+        self._doors: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()  # by session; kept while in use
 
     def name(self, call: HostCall, who: Identity, visible: str) -> SessionName:
         """Return the session that *who* means by *visible*, for *call*; raise `UnknownSession` if they may not."""
@@ -157,7 +161,7 @@ class HostedSessions:
         spec = None
         if origin == origin.root:  # the code of a sub-agent is its parent's
             spec = await self._specs.forking(name.internal, origin.internal, agent)
-        async with self._rooms.taken(name.tenant):
+        async with self._door(name), self._rooms.taken(name.tenant):
             with _set_up():
                 handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
         if spec is None:
@@ -244,7 +248,7 @@ class HostedSessions:
     ) -> SessionHandle:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
         spec = await self._specs.new(context)
-        async with self._rooms.taken(who.tenant):
+        async with self._door(name), self._rooms.taken(who.tenant):
             with _set_up():
                 handle = await self._supervisor.spawn(
                     spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command
@@ -252,6 +256,10 @@ class HostedSessions:
         self._specs.started(name.internal, spec)
         self._turns.of(handle)
         return handle
+
+    def _door(self, name: SessionName) -> trio.Lock:
+        """Return the lock within which a session of this *name* starts: who comes second finds it there."""
+        return self._doors.setdefault(name.internal, trio.Lock())
 
     async def _count(self, tenant: str) -> int:
         """Return how many sessions of *tenant* have not ended, up to the limit."""

@@ -143,7 +143,8 @@ async def test_a_session_that_sleeps_stays_asleep() -> None:
         assert (await waiting(desk.ann))["items"] == [found]
         shown = (await desk.ann.get("/v1/sessions/a")).json()
         assert (shown["tools"], shown["plugins"]) == (["pay"], ["HumanApproval"])
-        assert {**shown, "active": 0} == {**before, "active": 0}  # that it has fallen asleep is a record too
+        slept = {"active": shown["active"], "records": before["records"] + 1}  # that it has fallen asleep is a record
+        assert shown == {**before, **slept}
         said = (await desk.ann.get("/v1/sessions/a/messages")).json()["items"]
         assert [each["$"] for each in said] == ["UserMessage", "AssistantMessage"]
         assert [each["session"] for each in (await desk.ann.get("/v1/sessions")).json()["items"]] == ["ann.a"]

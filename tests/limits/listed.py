@@ -842,6 +842,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "tools.builtin.web_fetch.web_fetch.tool(timeout=45)",
     ),
     "a factor, a weight or an estimate": (
+        "runtime.inbox.known_commands.LONG_DATA",
         "adapters.journals.sqlite.summaries.listing.SIZES[]",
         "ports.snapshots.OF_A_MESSAGE",
         "adapters.journals.sqlite.summaries.about_table.SEALED",
@@ -935,7 +936,6 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.supervision.returning.AT_ONCE",
         "runtime.supervision.returning.PAGE",
         "runtime.inbox.dozing.AT_ONCE",
-        "runtime.inbox.known_commands.LONG_DATA",
         "runtime.inbox.replies.FIRST_PAGE",
         "runtime.inbox.replies.PAGE",
         "runtime.work.file_finding.AT_ONCE",
