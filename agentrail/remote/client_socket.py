@@ -20,9 +20,7 @@ from wsproto.utilities import ProtocolError
 from agentrail.remote.host_address import HostAddress
 from agentrail.remote.host_key import HostKey
 from agentrail.values.value import Value
-
-PATH: Final = "/v1/ws"
-SUBPROTOCOL: Final = "agentrail.v1"
+from agentrail.wire.socket_frames import PATH, SUBPROTOCOL
 
 MAX_MESSAGE: Final = 64 * 1024 * 1024
 """The most characters of one message of a host: an answer may be a page of messages with images in them."""

@@ -28,6 +28,9 @@ from agentrail.wire.limits import DEFAULTS
 from agentrail.wire.routes import ABOUT_SESSION
 from agentrail.wire.strict_reading import strict_json
 
+PATH: Final = "/v1/ws"
+"""Where a host opens a WebSocket."""
+
 SUBPROTOCOL: Final = "agentrail.v1"
 """Name of this protocol in the handshake; it is offered and answered, and not demanded."""
 

@@ -24,10 +24,9 @@ from agentrail.wire import socket_frames
 from agentrail.wire.call_rows.host_call import JSON
 from agentrail.wire.calls import CALLS
 from agentrail.wire.problems import INTERNAL, MEDIA_TYPE
-from agentrail.wire.socket_frames import CallFrame, check_place
+from agentrail.wire.socket_frames import PATH, CallFrame, check_place
 from agentrail.wire.views import to_json
 
-PATH: Final = "/v1/ws"
 METHOD: Final = "WS"
 """Stands in the log in place of the method of a request."""
 

@@ -15,7 +15,6 @@ from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.host.told_refusals import told_problem
 from agentrail.host.websocket.outbox import Outbox
-from agentrail.host.websocket.socket_calls import PATH
 from agentrail.host.websocket.socket_parts import SocketParts
 from agentrail.host.websocket.socket_user import SocketUser
 from agentrail.runtime.events.subscription import Subscription
@@ -27,7 +26,7 @@ from agentrail.wire import socket_frames
 from agentrail.wire.bodies import EventsQuery
 from agentrail.wire.calls import CALLS
 from agentrail.wire.problems import INTERNAL
-from agentrail.wire.socket_frames import ListenFrame, is_view
+from agentrail.wire.socket_frames import PATH, ListenFrame, is_view
 from agentrail.wire.sse_frames import data_of
 from agentrail.wire.strict_reading import classes_of, start_of
 
