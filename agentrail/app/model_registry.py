@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from agentrail.adapters.models.providers import PROVIDERS, Provider
+from agentrail.adapters.models.secret_headers import check_secrets
+from agentrail.adapters.models.settings import read_settings
 from agentrail.app.model_chain import why_no_model
 from agentrail.app.preload import HTTP, bring_modules
 from agentrail.errors import BadChoice, BadModelOptions, BadOptions, UnknownModel, WrongType
@@ -89,7 +91,7 @@ class Models:
             return made
         if provider in PROVIDERS and model:
             return self._remote(name, PROVIDERS[provider])
-        raise UnknownModel.among(name, {*self._factories, *(f"{known}:…" for known in PROVIDERS)}, FAMILIES)
+        raise _unknown(name, self._factories)
 
     def _remote(self, name: str, provider: Provider) -> Model:
         from agentrail.adapters.models.http import Http  # noqa: PLC0415 - it brings httpx
@@ -109,6 +111,24 @@ class Models:
                 # It is cancelled when it gets here, and httpcore shields what it closes:
                 # tests/adapters/models/test_http.py::test_no_connection_outlives_its_supervisor
                 await self._http.close()  # noqa: ASYNC102 - see above
+
+
+def check_set_up(name: str, options: JsonObject) -> None:
+    """Raise an error if no request to the model called *name*, with these options, could be answered.
+
+    It is `UnknownModel` if no provider is named, `KeyMissing` if its key is not in the environment, and
+    `BadModelOptions` if the options are invalid.
+    """
+    provider, _, model = name.partition(":")
+    if provider in BUILT_IN:
+        return
+    if provider not in PROVIDERS or not model:
+        raise _unknown(name, BUILT_IN)
+    check_secrets(PROVIDERS[provider], read_settings(options), os.environ.get)
+
+
+def _unknown(name: str, factories: Iterable[str]) -> UnknownModel:
+    return UnknownModel.among(name, {*factories, *(f"{known}:…" for known in PROVIDERS)}, FAMILIES)
 
 
 def check_options(model: Model, options: JsonObject) -> None:

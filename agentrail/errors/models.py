@@ -75,9 +75,9 @@ class RequestRefused(PermanentModelError):
 
 
 class ModelMissing(PermanentModelError):
-    """The provider has no model of this name, or nothing at this URL."""
+    """There is no model of this name, or nothing at this URL."""
 
-    wording = "the provider does not have this model or address: {0}; check the name of the model and `base_url`"
+    wording = "there is no such model or address: {0}; check the name of the model and `base_url`"
 
 
 class ServerMissing(PermanentModelError):

@@ -44,6 +44,7 @@ from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket,
 from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.plugins.host_plugin import HostPlugin, name_of
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
+from agentrail.host.profile_models import check_models
 from agentrail.host.profiles import Profiles, ProfileTable
 from agentrail.host.uploaded.session_files import SessionFiles
 from agentrail.host.websocket.socket_parts import SocketParts
@@ -156,6 +157,7 @@ class Host:
         """
         if unix is not None and tls is not None:
             raise BadChoice("tls", tls, NO_TLS)
+        check_models(self._profiles)
         context = None if tls is None else tls_context(*tls)
         address: Address = Tcp(host, port, context) if unix is None else UnixSocket(unix)
         if descriptor is not None:

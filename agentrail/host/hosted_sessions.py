@@ -48,6 +48,7 @@ IS_SUBAGENT: Final = "it works for another agent"
 TELL_PARENT: Final = "upload them to the session of that agent"
 NO_SANDBOX: Final = "its `SessionSpec` has no `sandbox`"
 NO_RECEIVER: Final = "its sandbox has no `receive` and no `remove`"
+UNFIT: Final = "cannot set up the session `%s`: %s"
 GIVE_SANDBOX: Final = "have the operator give it one, such as `LocalSandbox(folder)`"
 
 PAGE: Final = 1000
@@ -125,7 +126,7 @@ class HostedSessions:
                 await self.running(name.root, watch)
                 raise SessionNotAlive(name.visible, "it has ended, or its parent is bringing it back")
         if handle is None:
-            with _set_up():
+            with _set_up(name):
                 handle = await self._supervisor.resume(name.internal)
         await woken(handle, watch)
         self._turns.of(handle)
@@ -162,7 +163,7 @@ class HostedSessions:
         if origin == origin.root:  # the code of a sub-agent is its parent's
             spec = await self._specs.forking(name.internal, origin.internal, agent)
         async with self._door(name), self._rooms.taken(name.tenant):
-            with _set_up():
+            with _set_up(name):
                 handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
         if spec is None:
             self._specs.forked(origin.internal, name.internal)
@@ -249,7 +250,7 @@ class HostedSessions:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
         spec = await self._specs.new(context)
         async with self._door(name), self._rooms.taken(who.tenant):
-            with _set_up():
+            with _set_up(name):
                 handle = await self._supervisor.spawn(
                     spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command
                 )
@@ -267,13 +268,18 @@ class HostedSessions:
 
 
 @contextmanager
-def _set_up() -> Generator[None]:
-    """Raise `ModelMissing` or `BadModelOptions` for a model that the host has set up wrongly: no client named it."""
+def _set_up(name: SessionName) -> Generator[None]:
+    """Raise `ModelMissing` or `BadModelOptions` for a model that the host has set up wrongly: no client named it.
+
+    The log has the words of the error, which are about the profile of the session alone.
+    """
     try:
         yield
     except UnknownModel as error:
+        log.warning(UNFIT, name.internal, error)
         raise ModelMissing(error.args[0]) from error
     except BadOptions as error:
+        log.warning(UNFIT, name.internal, error)
         raise BadModelOptions(str(error)) from error
 
 

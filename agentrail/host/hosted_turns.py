@@ -11,11 +11,12 @@ from typing import Final, get_args
 import trio
 
 from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, State
-from agentrail.errors import AgentrailError
+from agentrail.errors import AgentrailError, BadModelOptions, KeyMissing
 from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
+from agentrail.values.events.response import StreamError
 from agentrail.wire.public_ids import read_internal
 
 log = logging.getLogger("agentrail.host")
@@ -122,8 +123,11 @@ def _number(ref: str) -> int:
     return int(ref.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
-HEARD: Final = (AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn)
-"""Events after which a prompt has no turn any more."""
+HEARD: Final = (AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn, StreamError)
+"""Events after which a prompt has no turn any more, and that of a model that has failed."""
+
+TOLD: Final = frozenset({KeyMissing.__name__, BadModelOptions.__name__})
+"""Errors of models whose words the log gets: they tell how the model is set up, and never quote the conversation."""
 
 
 class Turns:
@@ -181,6 +185,9 @@ class Turns:
                         context = await turns.context(event.ref) or no_request(session.id, turns.agent)
                         await self._rows.turn_persisted(context)
                         turns.ended(event.ref)
+                    elif isinstance(event, StreamError):
+                        about = event.message if event.error in TOLD else "the session's events say more"
+                        log.warning("a model of `%s` (%s) failed: %s: %s", session.id, turns.agent, event.error, about)
                     elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
                         turns.dropped(event.ref)
         except AgentrailError as error:  # its records cannot be read: callers get the error from their own calls

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, tool
-from agentrail.errors import BadChoice
+from agentrail.errors import BadChoice, BadProfile, KeyRefused
 from agentrail.host.access.api_keys import ApiKeys, KeyFile
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
@@ -31,7 +31,7 @@ from agentrail.host.plugins.plugin_values import (
 from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal
 from agentrail.plugins import HumanApproval
-from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing import ScriptedModel, call, fail, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.messages import Message
 from agentrail.values.secrets import Secret
@@ -428,7 +428,8 @@ async def test_the_tree_has_the_sessions_of_the_tenant_alone() -> None:
 
 
 async def test_a_model_is_switched_by_name() -> None:
-    async with open_desk([Profile("desk", SessionSpec(model="demo"), models=["demo:slow", "nobody:y"])]) as desk:
+    profile = Profile("desk", SessionSpec(model="demo"), models=["demo:slow", "nobody:y"])
+    async with open_desk(lambda _: profile) as desk:
         await desk.clients["boss"].post("/v1/sessions", json={"session": "trip"})
         path = "/v1/sessions/boss.trip/model"
         assert (await desk.clients["boss"].post(path, json={"model": "demo:slow"})).status_code == 204
@@ -443,25 +444,86 @@ async def test_a_model_is_switched_by_name() -> None:
 
 
 MISSING_KEY: Final = SessionSpec(model="openai:gpt-4o", model_options={"api_key": Secret("NO_SUCH_KEY")})
+NOBODYS: Final = "cannot set up the session `h.acme.ann.trip`: there is no model `nobody:x`; known here"
+UNKNOWN_OPTION: Final = (
+    "cannot set up the session `h.acme.ann.trip`: `openai:x` does not take these options: there is no"
+)
+LACKS_KEY: Final = (
+    "there is no key for this provider: `NO_SUCH_KEY` is not set; set it, or name another one by the option"
+)
 
 
 @pytest.mark.parametrize(
-    ("spec", "at", "kind"),
+    ("spec", "at", "kind", "told"),
     [
-        (SessionSpec(model="nobody:x"), "/v1/sessions", "model-missing"),
-        (SessionSpec(model="nobody:x"), "/v1/chat", "model-missing"),
-        (SessionSpec(model="openai:x", model_options={"zork": 1}), "/v1/sessions", "bad-model-options"),
-        (MISSING_KEY, "/v1/chat", "model-error"),
+        (SessionSpec(model="nobody:x"), "/v1/sessions", "model-missing", NOBODYS),
+        (SessionSpec(model="nobody:x"), "/v1/chat", "model-missing", NOBODYS),
+        (SessionSpec(model="openai:x", model_options={"zork": 1}), "/v1/sessions", "bad-model-options", UNKNOWN_OPTION),
+        (
+            MISSING_KEY,
+            "/v1/chat",
+            "model-error",
+            f"a model of `h.acme.ann.trip` (desk) failed: KeyMissing: {LACKS_KEY}",
+        ),
     ],
 )
 async def test_what_the_host_has_set_up_wrongly_is_no_fault_of_the_request(
-    spec: SessionSpec, at: str, kind: str, caplog: pytest.LogCaptureFixture
+    spec: SessionSpec, at: str, kind: str, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with open_desk(spec) as desk:
-        refused = await desk.ann.post(at, json={"message": "hi"} if at.endswith("chat") else {})
+    async with open_desk([Profile("desk", lambda _: spec)]) as desk:
+        body = {"session": "trip"}
+        refused = await desk.ann.post(at, json={**body, "message": "hi"} if at.endswith("chat") else body)
         assert (refused.status_code, refused.json()["type"]) == (502, f"urn:agentrail:problem:{kind}")
         assert "NO_SUCH_KEY" not in refused.text
-    assert [record.levelname for record in caplog.records if record.message.startswith("cannot ")] == ["WARNING"]
+    about, answered = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert about.message.startswith(told)
+    assert answered.message.startswith("cannot ")
+
+
+async def test_the_log_has_no_words_of_a_provider(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_desk(scripted(fail(KeyRefused("you said: blue whale")))) as desk:
+        assert (await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})).status_code == 502
+    about, _ = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert about == "a model of `h.acme.ann.trip` (desk) failed: KeyRefused: the session's events say more"
+
+
+async def test_at_its_start_a_host_warns_of_each_model_whose_key_is_missing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("MISTRAL_API_KEY", "mk")
+    claude = SessionSpec(model="anthropic:claude-sonnet-5", description="thinks")
+    profiles = [
+        Profile("desk", claude.but(agents={"helper": claude, "heir": SessionSpec(description="inherits")})),
+        Profile("editor", MISSING_KEY, models=["mistral:mistral-large-latest", "demo"]),
+        Profile("own", SessionSpec(model=["ollama:llama3", ScriptedModel([])])),
+        Profile("odd", SessionSpec(model=("mistral:x", {"zork": 1}))),
+    ]
+    async with open_desk(profiles):
+        pass
+    found = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    no_key = "there is no key for this provider"
+    assert [line.removeprefix("the profile ").partition("; ")[0] for line in found] == [
+        f"`desk` cannot use its model `anthropic:claude-sonnet-5`: {no_key}: `ANTHROPIC_API_KEY` is not set",
+        f"`editor` cannot use its model `openai:gpt-4o`: {no_key}: `NO_SUCH_KEY` is not set",
+        "`odd` cannot use its model `mistral:x`: cannot use these model options: there is no option `zork`",
+    ]
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        Profile("desk", SessionSpec(model="gpt-5")),
+        Profile("desk", SessionSpec(model=["demo", "gpt-5"])),
+        Profile("desk", SessionSpec(model="demo", agents={"a": SessionSpec(model="gpt-5", description="a")})),
+        Profile("desk", SessionSpec(model="demo"), models=["gpt-5"]),
+    ],
+)
+async def test_a_host_does_not_serve_a_profile_with_a_model_of_no_provider(profile: Profile) -> None:
+    told = r"cannot use the profile 'desk': there is no model `gpt-5` \(did you mean `openai:gpt-5`\?\); .*`mistral:…`"
+    with pytest.raises(BadProfile, match=told):
+        async with open_desk([profile]):
+            pass
 
 
 # Clients that nobody here wrote

@@ -950,7 +950,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.journals.sqlite.failures._PASSING[]",
         "adapters.journals.sqlite.open_files.HELD[]",
         "adapters.models.no_proxy.MAY_PASS[]",
-        "adapters.models.remote_model.PORTS[]",
+        "adapters.models.secret_headers.PORTS[]",
         "adapters.web._MOVED[]",
         "core.vocabulary.folding._SPEC_PLACE",
         "core.vocabulary.tool_calls._CODES[]",

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
-from urllib.parse import urlsplit
 
 from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.providers import Provider, format_of
 from agentrail.adapters.models.redaction import Redactor
+from agentrail.adapters.models.secret_headers import LookUp, api_key, usable
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
 from agentrail.adapters.models.sse import EventReader
 from agentrail.core.answers import with_answer_tool, without_answer_tool
 from agentrail.errors import (
-    BadModelOptions,
-    KeyMissing,
     KeyRefused,
     KeyWanted,
     ModelError,
@@ -24,7 +22,6 @@ from agentrail.errors import (
     StreamEndedEarly,
     WrongEndpoint,
 )
-from agentrail.errors.branches import listed
 from agentrail.ports.model import EmitChunk
 from agentrail.reprs import in_brackets
 from agentrail.values.content import File, Image
@@ -46,13 +43,6 @@ AGENT: Final = {
 
 LISTS: Final = frozenset({"anthropic-beta"})
 """Headers that hold lists: one in the options is appended to that of the wire format. Any other one replaces it."""
-
-PORTS: Final = {"https": 443, "http": 80}
-"""The port of a URL that names none, by scheme."""
-
-LookUp = Callable[[str], str | None]
-"""Function that returns the value of the secret with this name, or `None` if there is none."""
-
 
 MOST_REFUSED: Final = 64
 """How many schemas that the provider has refused a model remembers."""
@@ -151,7 +141,7 @@ class RemoteModel:
         return without_answer_tool(response, tool)
 
     async def _answer(self, request: ModelRequest, settings: Settings, emit: EmitChunk) -> Response:
-        key = self._key(settings)
+        key = api_key(self._provider, settings, self._look_up)
         headers, redactor = self._headers(settings, key)
         hearing = Hearing(self._format.decoder(), redactor, emit)
         try:
@@ -199,26 +189,9 @@ class RemoteModel:
         for name, found in settings.headers.items():
             named = secret_name(found)
             if named is not None:
-                secrets.append(_usable(named, self._look_up(named)))
+                secrets.append(usable(named, self._look_up))
             headers[name.lower()] = str(found) if named is None else secrets[-1]
         return headers, Redactor(secrets)
-
-    def _key(self, settings: Settings) -> str | None:
-        """Return the API key, or `None` if none is sent.
-
-        It is the secret that the option `api_key` names, else an environment variable of the provider. Such a variable
-        is only used if the request goes to the provider's own host.
-        """
-        if settings.api_key:
-            return _usable(settings.api_key, self._look_up(settings.api_key))
-        customary = self._provider.keys
-        if not customary or (settings.base_url and _origin(settings.base_url) != _origin(self._provider.base_url)):
-            return None
-        for name in customary:
-            key = self._look_up(name)
-            if key:
-                return _usable(name, key)
-        raise KeyMissing(listed(customary))
 
 
 class Hearing:
@@ -275,28 +248,7 @@ class Hearing:
         return response
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    """Return scheme, host and port of *url*, by which two URLs are compared: see `_key`."""
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
-
-
 def _merged(first: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of both; *then* replaces those of *first*, but the ones in `LISTS` are joined."""
     joined = {name: f"{first[name]},{then[name]}" for name in LISTS if name in first and name in then}
     return {**first, **then, **joined}
-
-
-def _usable(name: str, key: str | None) -> str:
-    """Return the secret *key* without spaces around it.
-
-    Raise `KeyMissing` if it is empty, and `BadModelOptions` if an HTTP header cannot contain it; *name* is its name.
-    """
-    if not key or not key.strip():
-        problem = f"`{name}`"
-        raise KeyMissing(problem)
-    key = key.strip()
-    if not key.isascii() or not key.isprintable():
-        problem = f"the secret `{name}` has characters that no header can hold"
-        raise BadModelOptions(problem)
-    return key
