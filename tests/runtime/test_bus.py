@@ -102,6 +102,20 @@ async def test_a_piece_that_nobody_reads_is_a_text() -> None:
     assert {type(said) for whispers in session.bus._buffer for said in whispers.said[1:]} == {str}  # noqa: SLF001
 
 
+async def test_a_piece_costs_nothing_for_those_who_want_no_deltas() -> None:
+    session = Session()
+    session.publish(start())
+    async with session.subscribe(types=(AgentEnd,)) as ends, session.subscribe(types=(AgentEnd, AgentStart)) as both:
+        session.whisper(MessageDelta("begun"))
+        with counted_opcodes() as counted:
+            for _ in range(100):
+                session.bus.whisper("word ", 0)
+        assert counted[0] / 100 <= CHUNK_OPCODES
+        assert (ends.waiting, both.waiting) == (0, 0)
+        session.publish(end())
+        assert (cursors(await drain(ends)), cursors(await drain(both))) == ([(2, 0)], [(2, 0)])
+
+
 async def test_nothing_from_before_is_heard_without_since() -> None:
     session = Session()
     session.publish(start())
@@ -251,6 +265,17 @@ async def test_who_wants_no_deltas_hears_of_no_gap_among_them() -> None:
     session.publish(end())
     async with session.subscribe(since=Cursor(0), types=(AgentStart, AgentEnd)) as events:
         assert cursors(await drain(events)) == [(1, 0), (2, 0)]
+
+
+async def test_who_wants_events_of_any_class_hears_of_a_gap() -> None:
+    session = Session(buffer_size=1)
+    session.publish(start())
+    for text in "abc":
+        session.whisper(MessageDelta(text))
+    async with session.subscribe(since=Cursor(1), types=(Event,)) as events:
+        assert [envelope.event for envelope in await drain(events)] == [Gap(1, 0, 1, 2), MessageDelta("c")]
+        session.whisper(MessageDelta("d"))
+        assert cursors(await drain(events)) == [(1, 4)]
 
 
 async def test_deltas_that_a_session_took_with_it_are_a_gap() -> None:

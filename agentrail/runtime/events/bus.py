@@ -24,6 +24,7 @@ class Bus:
         "_buffer",
         "_buffer_size",
         "_buffered",
+        "_hear_deltas",
         "_last",
         "_n",
         "_subscriptions",
@@ -51,6 +52,7 @@ class Bus:
         self._last: Envelope | None = None
         self._n = 0
         self._subscriptions: tuple[Subscription, ...] = ()
+        self._hear_deltas: tuple[Subscription, ...] = ()  # those of them that ephemeral events concern
 
     @in_brackets
     def __repr__(self) -> str:
@@ -85,7 +87,7 @@ class Bus:
             whispers = self._begin_to_whisper(n)
         whispers.said.append(said)
         whispers.at.append(at)
-        for subscription in self._subscriptions:
+        for subscription in self._hear_deltas:
             if n > subscription.room_to:
                 subscription.squeeze(n)
             elif subscription.task is not None:
@@ -98,7 +100,7 @@ class Bus:
         """Deliver ephemeral events that have come at once."""
         n = self._n + len(said)
         whispers = self._whispers
-        room = min([subscription.room_to for subscription in self._subscriptions], default=n)
+        room = min([subscription.room_to for subscription in self._hear_deltas], default=n)
         if whispers is None or n > room or self._buffered + len(said) > self._buffer_size:
             for one in said:
                 self.whisper(one, at)
@@ -107,7 +109,7 @@ class Bus:
         whispers.said.extend(said)
         whispers.at.extend(array("q", (at,)) * len(said))  # from a list, each number would be read anew
         self._buffered += len(said)
-        for subscription in self._subscriptions:
+        for subscription in self._hear_deltas:
             subscription.wake()
 
     @property
@@ -124,7 +126,7 @@ class Bus:
     def _forget_first(self) -> None:
         first = self._buffer[0]
         oldest = first.last.n + 1 - len(first) if first is self._whispers else 0
-        for subscription in self._subscriptions:
+        for subscription in self._hear_deltas:
             subscription.keep(oldest)
         self.dropped = first.forget_first()
         self._buffered -= 1
@@ -139,15 +141,19 @@ class Bus:
 
     def join(self, subscription: Subscription) -> None:
         """Add *subscription*: it gets all events from now on."""
-        self._subscriptions = (*self._subscriptions, subscription)
+        self._become((*self._subscriptions, subscription))
 
     def leave(self, subscription: Subscription) -> None:
         """Remove *subscription*."""
-        self._subscriptions = tuple(other for other in self._subscriptions if other is not subscription)
+        self._become(tuple(other for other in self._subscriptions if other is not subscription))
+
+    def _become(self, subscriptions: tuple[Subscription, ...]) -> None:
+        self._subscriptions = subscriptions
+        self._hear_deltas = tuple(one for one in subscriptions if one.hears_deltas)
 
     def rest(self) -> None:
         """Drop the last event and keep only its number, while the session hibernates."""
-        for subscription in self._subscriptions:
+        for subscription in self._hear_deltas:
             subscription.keep(self._n)
         self._before, self._last, self._whispers = self.cursor.seq, None, None
 

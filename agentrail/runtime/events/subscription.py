@@ -11,7 +11,7 @@ import trio
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
 from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.events.replay import EphemeralTail, Past, Reader, gap_between
-from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.envelope import Cursor, Envelope, Ephemeral, Event
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta, ThinkingDelta
 
@@ -88,6 +88,7 @@ class Subscription:
         "_start",
         "_types",
         "dropped",
+        "hears_deltas",
         "merged",
         "room_to",
         "task",
@@ -107,6 +108,8 @@ class Subscription:
         self._types = types
         self._policy = policy
         self._capacity = capacity
+        # Also one that asks for a class which ephemeral events inherit from.
+        self.hears_deltas = types is None or any(issubclass(t, Ephemeral) or issubclass(Ephemeral, t) for t in types)
         self._room = capacity if types is None else 0
         self._queue: list[Envelope | Run] = []
         self._runs = self._folded = 0  # runs in the queue, and how many more events than items are in it
@@ -153,7 +156,7 @@ class Subscription:
         """Plan to read events after *since* again, and mark a gap for those no longer kept."""
         bus = self._bus
         first: list[Envelope] = []
-        if bus.dropped is not None and since < bus.dropped and self._hears_deltas:
+        if bus.dropped is not None and since < bus.dropped and self.hears_deltas:
             first.append(gap_between(bus.session_id, since, bus.dropped))
         self._past = Past(bus.session_id, bus.records, self._types, since, bus.cursor, bus.buffered(since), first)
         self._start = since
@@ -164,13 +167,9 @@ class Subscription:
         return self._lost_to is not None and self._policy == "disconnect"
 
     @property
-    def _hears_deltas(self) -> bool:
-        return self._types is None or any(not kind.durable for kind in self._types)
-
-    @property
     def waiting(self) -> int:
         """Number of live events that wait to be taken."""
-        hears = self._entered and self._barred is not AlreadyLeft
+        hears = self.hears_deltas and self._entered and self._barred is not AlreadyLeft
         return len(self._queue) + self._folded + (max(0, self._bus.tail[1] + 1 - self._next) if hears else 0)
 
     # From the bus
@@ -178,7 +177,7 @@ class Subscription:
     def offer(self, envelopes: Sequence[Envelope]) -> None:
         """Called by the bus before it counts from these durable events on: queue them, or apply the policy."""
         tail, last = self._bus.tail
-        if tail is not None and self._next <= last:
+        if tail is not None and self._next <= last and self.hears_deltas:
             self._queue.append(Run(tail, self._next, last))
             self._runs += 1
             self._folded += last - self._next
@@ -211,7 +210,7 @@ class Subscription:
         """Called by the bus before it may forget the ephemeral events up to number *last*: make their envelopes."""
         self._unfold()
         tail, _ = self._bus.tail
-        if tail is not None and self._next <= last:
+        if tail is not None and self._next <= last and self.hears_deltas:
             self._queue += tail.envelopes(self._next, last)
             self._next = last + 1
 
