@@ -13,6 +13,7 @@ import trio
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT, HttpResponse, PeerGone
 from agentrail.host.http11.inbound.received import PIECE
+from agentrail.host.http11.sending import sent_at_once
 from agentrail.wire.limits import HostLimits
 
 _PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
@@ -107,10 +108,14 @@ class Outbound:
         if self._cut:
             raise PeerGone
         self._cut = True  # until all is sent: after half a piece, nothing may follow
-        for at in range(0, len(data), PIECE):
+        await trio.lowlevel.checkpoint_if_cancelled()
+        first = sent_at_once(self._stream, data)
+        if first == len(data):
+            await trio.lowlevel.cancel_shielded_checkpoint()  # others have their turn
+        for at in range(first, len(data), PIECE):
             with trio.move_on_after(self._limits.write_seconds) as scope:
                 try:
-                    await self._stream.send_all(data if len(data) <= PIECE else data[at : at + PIECE])
+                    await self._stream.send_all(data[at : at + PIECE])
                 except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
                     raise PeerGone from error
             if scope.cancelled_caught:

@@ -10,6 +10,7 @@ from typing import Final
 import trio
 
 from agentrail.host.http11.inbound.received import PIECE
+from agentrail.host.http11.sending import sent_at_once
 from agentrail.host.websocket.strict_frames import BrokenRule, StrictFrames
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.socket_frames import SLOW_READER, TOO_SLOW
@@ -84,7 +85,8 @@ class SocketStream(trio.abc.Stream):
         self.said_goodbye = self.said_goodbye or data[:1] == bytes([GOODBYE])
 
     async def _send_plain(self, below: trio.socket.SocketType, data: bytes | bytearray | memoryview) -> None:
-        rest = memoryview(data)
+        # No checkpoint if all is taken at once: trio-websocket makes one for each message, by its lock.
+        rest = memoryview(data)[sent_at_once(self._stream, data) :]
         while rest:
             with trio.move_on_after(self._seconds) as scope:
                 try:
