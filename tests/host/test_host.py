@@ -35,6 +35,7 @@ from agentrail.testing import ScriptedModel, call, fail, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.messages import Message
 from agentrail.values.secrets import Secret
+from agentrail.wire.described.openapi import _written
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, MADE, Desk, frames, listening, open_desk, scripted
 
@@ -552,6 +553,17 @@ async def test_curl_talks_to_it() -> None:
         ]
         assert json.loads(said[0].stdout)["text"] == "one"
         assert json.loads(frames(said[1].stdout.decode())[-1]["data"])["text"] == "two three"
+
+
+async def test_the_document_of_a_host_is_made_when_it_is_asked_for() -> None:
+    """A start does not pay for it: after a deployment, clients wait for that."""
+    _written.cache_clear()
+    async with open_desk(scripted("one")) as desk:
+        assert (await desk.ann.get("/healthz")).status_code == 200
+        assert _written.cache_info().currsize == 0
+        first, second = [await desk.ann.get("/openapi.json") for _ in range(2)]
+        assert _written.cache_info().currsize == 1
+        assert (first.content, first.headers["etag"]) == (second.content, second.headers["etag"])
 
 
 async def test_each_call_of_the_table_answers_or_is_not_there() -> None:
