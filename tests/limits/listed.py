@@ -223,6 +223,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "runtime.inbox.mailbox.PATIENCE": (64, ("urgent_letters_before_one_of_the_user",)),
     "runtime.events.replay.PAGE": (100, ("records_that_a_subscriber_reads_at_once",)),
     "runtime.actor.journal_log.PAGE": (100, ("records_that_are_done_again_at_once",)),
+    "runtime.actor.journal_log.SNAPSHOT_AFTER_RETURN": (10, ("records_to_come_back_from",)),
     "runtime.actor.journal_log.SNAPSHOT_EVERY": (200, ("records_without_a_snapshot",)),
     "runtime.supervision.recovery.MOST_SHOWN": (200, ("characters_of_what_a_fork_left_behind",)),
     "runtime.diagnosis.crash_reports.MAX_DEPTH": (8, ("causes_of_a_report",)),

@@ -109,6 +109,22 @@ async def records_without_a_snapshot(count: int) -> bool:
     return not first
 
 
+@scene("runtime.actor.journal_log.SNAPSHOT_AFTER_RETURN", last=-1)
+async def records_to_come_back_from(count: int) -> bool:
+    """A session that came back from so many records keeps a snapshot after as many."""
+    journal, spec = Keeping(), spec_of(ScriptedModel([]))
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        while len(await journal.read("s")) < count:
+            await session.abort()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s", spec)
+        while len(await journal.read("s")) < 2 * count:
+            await session.abort()
+        await settle()
+    return not journal.kept
+
+
 @scene("runtime.supervision.task_runs.MAX_KEPT")
 async def tasks_that_have_ended(count: int) -> bool:
     async with open_world() as world:

@@ -88,6 +88,22 @@ async def test_a_small_session_is_back_after_one_call() -> None:
         assert said(session) == ["hi", "one"]
 
 
+async def test_a_session_that_is_deployed_often_comes_back_from_few_records() -> None:
+    """Each life writes fewer records than there are between two snapshots of one life."""
+    journal = Counted()
+    spec = SessionSpec(model=ScriptedModel(["well"], repeat_last=True))
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        for _ in range(10):
+            await session.ask("hi")
+    for _ in range(4):
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.resume("s", spec)
+            for _ in range(10):
+                await session.ask("go on")
+    assert [len(back.records) for back in journal.returns] == [21, 11, 11, 11]
+
+
 @pytest.mark.usefixtures("_bare")
 async def test_what_a_snapshot_leaves_out_is_read_from_the_records() -> None:
     journal = Counted()

@@ -364,7 +364,7 @@ async def test_states_of_plugins_that_are_only_data_after_a_redaction_count_as_t
         spec = SessionSpec(model=ScriptedModel([say("well")]), plugins=[BudgetGuard(max_rounds=7)])
         session = await supervisor.spawn(spec)
         await session.ask("hello")
-        known, _, _ = await rebuilt(journal, session.id)
+        known, *_ = await rebuilt(journal, session.id)
         assert session.inspect() != known
         assert is_same(session.inspect(), known)
         assert not is_same(session.inspect(), known.but(title="another"))

@@ -42,11 +42,21 @@ PAGE = 100
 """How many records are folded before other tasks may run."""
 
 
-async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) -> tuple[State, int, Stem]:
-    """Rebuild a session's state from its snapshot and records, up to record *upto* or all.
+class Rebuilt(NamedTuple):
+    """A session's state, rebuilt from its snapshot and records."""
 
-    Returns the state, the number of the last record that it includes, and the stem of its history.
-    """
+    state: State
+    """The state."""
+    number: int
+    """Number of the last record that it includes."""
+    stem: Stem
+    """Stem of its history."""
+    kept: int
+    """Number of the record after which the snapshot was made; 0 if there is none."""
+
+
+async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) -> Rebuilt:
+    """Rebuild a session's state from its snapshot and records, up to record *upto* or all."""
     latest = await journal.latest(session_id, upto, PAGE)
     snapshot, records = latest.snapshot, latest.records
     reach("SNAPSHOT_READ")
@@ -66,7 +76,7 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
         records = await journal.read(session_id, number, wanted)
     if state is None:
         raise BadRecord(session_id, number, "there are no records")
-    return state, number, stem
+    return Rebuilt(state, number, stem, 0 if snapshot is None else snapshot.number)
 
 
 async def _whole(journal: Journal, snapshot: Snapshot) -> State:
@@ -130,6 +140,10 @@ ATTEMPTS: Final = 2
 
 SNAPSHOT_EVERY: Final = 200
 """After how many records a snapshot is stored, so that a rebuild is quick."""
+
+SNAPSHOT_AFTER_RETURN: Final = 10
+"""After how many records one is stored by a session that came back from at least as many, so that the next return is
+quick: not at once, when many sessions come back."""
 
 
 class Callers(Protocol):
@@ -196,6 +210,12 @@ class Records:
         """Go on after record *head* from where one rests that was put away; a snapshot was stored then."""
         self.head = self._kept = head
         self.wrote = True
+
+    def returned(self, found: Rebuilt) -> None:
+        """Go on after the last record of a session that came back."""
+        self.stem, self._kept = found.stem, found.kept
+        if found.number - found.kept >= SNAPSHOT_AFTER_RETURN:
+            self._kept = min(found.kept, found.number + SNAPSHOT_AFTER_RETURN - SNAPSHOT_EVERY)
 
     @property
     def fenced(self) -> Fenced:

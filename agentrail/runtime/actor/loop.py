@@ -157,7 +157,7 @@ class Session(Parts):
     async def _stored(self) -> State:
         """Return the state rebuilt from the journal; raise if another process has continued the session."""
         rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
-        state, head, self.records.stem = await self.records.through(rebuilding)
+        state, head, self.records.stem, _ = await self.records.through(rebuilding)
         if head != self.records.head:
             raise self.records.fenced
         return state
@@ -165,7 +165,7 @@ class Session(Parts):
     async def _come_back(self, told: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
         """After a crash: rebuild the state, answer or put back the message in hand, and report the crash."""
         rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
-        state, head, stem = await self.records.through(rebuilding)
+        state, head, stem, _ = await self.records.through(rebuilding)
         letter, doubtful, records = self._in_hand, self._in_doubt, self.records
         if doubtful is not None and letter is not None and head == records.head + len(records.unwritten):
             self.state, self._left = doubtful.state, (doubtful, letter, True)

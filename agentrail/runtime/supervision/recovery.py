@@ -38,7 +38,8 @@ async def brought_back(
     reach("OPENING_READ")
     claim = await shared.leases.claim(session_id, take_over=take_over)
     reach("CLAIMED")
-    state, number, stem = await rebuilt(shared.journal, session_id)
+    found = await rebuilt(shared.journal, session_id)
+    state, number = found.state, found.number
     reach("REBUILT")
     if number != claim.head:
         raise Fenced(session_id, claim.epoch)
@@ -51,7 +52,7 @@ async def brought_back(
     if code.section_files is not None or state.sections:
         returned = returned.but(sections=await _changed_sections(state, code))
     session = Session(state, claim, shared, code, find_code, returned=True)
-    session.records.stem = stem
+    session.records.returned(found)
     if code.sources:
         session.performer.late.expect()
     return session, returned
@@ -85,8 +86,7 @@ async def read_opening(shared: SharedServices, session_id: str) -> State:
 async def stored_state(shared: SharedServices, session_id: str) -> State:
     """Return the state of a stored session after its last record; it is neither claimed nor started."""
     await read_opening(shared, session_id)  # raises if it is not stored
-    state, _, _ = await rebuilt(shared.journal, session_id)
-    return state
+    return (await rebuilt(shared.journal, session_id)).state
 
 
 async def forked(
@@ -96,7 +96,7 @@ async def forked(
     if at is not None and at < 1:
         raise UnknownRecord(origin, at)
     await read_opening(shared, origin)  # raises if it does not exist
-    state, number, _ = await rebuilt(shared.journal, origin, at)
+    state, number, *_ = await rebuilt(shared.journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
     left = await _left_behind(shared.journal, origin, number, state)
