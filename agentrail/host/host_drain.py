@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import trio
-
 ACCEPTING: Final = "accepting"
 """The check of `/readyz` that says whether the host takes requests."""
 
@@ -15,7 +13,6 @@ class HostDrain:
     """First the host takes no more requests, and parks its sessions; then connections end that would go on."""
 
     def __init__(self) -> None:
-        self._over = trio.Event()
         self.when_over: list[Callable[[], None]] = []
         """Called when connections have to end."""
         self.has_begun = False
@@ -28,10 +25,5 @@ class HostDrain:
     def end(self) -> None:
         """End the connections that would go on; their clients continue with the next process."""
         self.begin()
-        self._over.set()
         for tell in self.when_over:
             tell()
-
-    async def wait_over(self) -> None:
-        """Wait until connections have to end."""
-        await self._over.wait()

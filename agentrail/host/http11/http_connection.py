@@ -38,8 +38,16 @@ class Service(Protocol):
     handler: Handler
     limits: HostLimits
     date: DateHeader
-    draining: bool
-    drained: bool
+
+    @property
+    def draining(self) -> bool:
+        """Whether each connection ends with its next answer."""
+        ...
+
+    @property
+    def drained(self) -> bool:
+        """Whether a connection takes no more requests."""
+        ...
 
     def rests(self, connection: HttpConnection) -> None:
         """Note that the connection waits for a request."""

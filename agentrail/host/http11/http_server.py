@@ -46,8 +46,6 @@ class HttpServer:
         self.handler = handler
         self.limits = limits
         self.date = DateHeader(now_ms)
-        self.draining = False
-        self.drained = False
         self._draining = trio.Event()
         self._drained = trio.Event()
         self._ended = trio.Event()
@@ -64,6 +62,16 @@ class HttpServer:
     def connections(self) -> int:
         """Number of open connections."""
         return self._open
+
+    @property
+    def draining(self) -> bool:
+        """Whether each connection ends with its next answer."""
+        return self._draining.is_set()
+
+    @property
+    def drained(self) -> bool:
+        """Whether a connection takes no more requests."""
+        return self._drained.is_set()
 
     async def serve(
         self,
@@ -105,7 +113,6 @@ class HttpServer:
 
     def begin_drain(self) -> None:
         """Answer one more request of each connection, and accept no more at inherited sockets."""
-        self.draining = True
         self._draining.set()
 
     async def drain(self, within: float) -> None:
@@ -114,7 +121,6 @@ class HttpServer:
         Streamed answers must end by themselves when the server is drained; what is left then is cancelled.
         """
         self.begin_drain()
-        self.drained = True
         self._within = within
         self._drained.set()
         await self._ended.wait()
