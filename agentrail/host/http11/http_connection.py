@@ -151,7 +151,7 @@ class HttpConnection:
         content: object = getattr(response, "content", None)  # a handler may return anything
         if isinstance(content, Upgrade):
             if head.upgrades:
-                await self._hand_over(content)
+                await self._hand_over(response.status, content)
                 return False
             response = self._crashed(BadChoice("content", "Upgrade", "others for a request that asks for no upgrade"))
         unread = not (body.ended or body.take_what_is_there())
@@ -185,9 +185,9 @@ class HttpConnection:
         limits, say_continue = self._service.limits, self._outbound.say_continue
         return head, ConnectionBody(head, self._inbound, self._machine, limits, say_continue)
 
-    async def _hand_over(self, upgrade: Upgrade) -> None:
+    async def _hand_over(self, status: int, upgrade: Upgrade) -> None:
         """Have the connection go on with another protocol, and end after it."""
-        self._outbound.status = SWITCHED
+        self._outbound.status = status
         failed: list[BaseException] = []
         with Contained(failed.append):
             self._outbound.sent = await upgrade.take_over(self._stream, bytes(self._inbound.buffer))
@@ -288,9 +288,6 @@ class HttpConnection:
                 if not await self._stream.receive_some(PIECE):
                     return
 
-
-SWITCHED: Final = 101
-"""Status of an answer after which the connection speaks another protocol."""
 
 LINGER: Final = 1.0
 """Seconds for which a connection that is closed early goes on reading, so that its peer gets the answer."""

@@ -13,8 +13,6 @@ from agentrail.host.websocket.socket_parts import SocketParts
 from agentrail.host.websocket.socket_stream import SocketStream
 from agentrail.wire.strict_reading import read_query
 
-SWITCHING = 101
-
 
 class Sockets:
     """The WebSockets of a host."""
@@ -48,4 +46,4 @@ class Sockets:
                 self._open.remove(connection)
             return wire.sent
 
-        return HttpResponse(SWITCHING, (), Upgrade(take_over))
+        return HttpResponse(exchange.call.status, (), Upgrade(take_over))
