@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, cast
 
-from agentrail.plugins.guards.pii_patterns import PII_PATTERNS, SECRET_KINDS
+from agentrail.plugins.guards.pii_patterns import SECRET_KINDS, patterns_of, taken_out
 from agentrail.values.content import MAX_MEMORY
 from agentrail.values.foreign import plain_text
 
@@ -19,7 +19,7 @@ MAX_SPOKEN: Final = 20_000
 TITLE: Final = "# Memory\n\n"
 """Beginning of a memory file that is new."""
 
-_SECRETS: Final = tuple(PII_PATTERNS[kind] for kind in sorted({*SECRET_KINDS, "credit_card", "iban", "us_ssn"}))
+_SECRETS: Final = patterns_of({*SECRET_KINDS, "credit_card", "iban", "us_ssn"})
 _NAMES_SECRET: Final = re.compile(
     r"\b(?:api[ _-]?keys?|card numbers?|credentials?|cvv|pass(?:codes?|phrases?|words?|wd)|pin(?: code)?"
     r"|private[ _-]?keys?|secrets?|tokens?)\b",
@@ -50,7 +50,7 @@ def fact_of(found: object) -> str | None:
 
 def _tells_secret(line: str) -> bool:
     """Whether *line* names a secret, or has something of the form of one: a memory file is part of later prompts."""
-    return bool(_NAMES_SECRET.search(line)) or any(True for kind in _SECRETS for _ in kind.spans(line))
+    return bool(_NAMES_SECRET.search(line)) or taken_out(line, _SECRETS, "") != line
 
 
 def facts_among(found: object, most: int) -> tuple[str, ...]:
