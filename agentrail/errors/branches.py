@@ -51,7 +51,11 @@ class AgentrailError(Exception):
         super().__init__(*facts)
 
     def __str__(self) -> str:
-        return self.told or self.wording.format(*self.args)
+        return self.told or self.wording.format(*self._worded())
+
+    def _worded(self) -> tuple[object, ...]:
+        """Return the facts as the wording takes them."""
+        return self.args
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AgentrailError) and type(self) is type(other) and self.args == other.args

@@ -115,12 +115,10 @@ class SupervisorStuck(OutsideError):
         super().__init__(seconds, stuck)
         self.stuck = stuck
 
-    def __str__(self) -> str:
-        if self.told:
-            return self.told
+    def _worded(self) -> tuple[object, ...]:
         shown = "; ".join(self.stuck[:MAX_STUCK])
         more = len(self.stuck) - MAX_STUCK
-        return self.wording.format(f"{self.args[0]:.3g}", f"{shown}; and {more} more" if more > 0 else shown)
+        return f"{self.args[0]:.3g}", f"{shown}; and {more} more" if more > 0 else shown
 
 
 class StartTooSlow(OutsideError):
