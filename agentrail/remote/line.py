@@ -6,7 +6,7 @@ import logging
 import random
 import secrets
 import ssl
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Final
@@ -16,6 +16,7 @@ import trio
 
 from agentrail.errors import AgentrailError, BadText, BodyTooLarge, HostLost, HostNotReached, LineLeft
 from agentrail.errors.branches import fresh
+from agentrail.remote.call_arguments import given
 from agentrail.remote.client_socket import ClientSocket, CutError, OtherError, RejectedError, Rejection, open_websocket
 from agentrail.remote.host_address import HostAddress, read_address
 from agentrail.remote.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
@@ -125,13 +126,12 @@ class Line:
         row = CALLS[name]
         if row.command and command is None:
             command = f"{self._commands}-{next(self._ids)}"
-        given = {"call": name, "session": session, "body": body, "query": query, "command": command}
-        given = {key: value for key, value in given.items() if value is not None}
+        sent = given(call=name, session=session, body=body, query=query, command=command)
         if row.held or row.waits:
             async with self._waiting_room, self._room:
-                return await self._answered(given, session or "")
+                return await self._answered(sent, session or "")
         async with self._room:
-            return await self._answered(given, session or "")
+            return await self._answered(sent, session or "")
 
     def listen(
         self,
@@ -149,14 +149,14 @@ class Line:
         """
         return LineSubscription(self, what, session, since=since, types=types, policy=policy)
 
-    async def _answered(self, given: Mapping[str, object], session: str) -> Json:
+    async def _answered(self, sent: JsonObject, session: str) -> Json:
         """Send a call, also again while the host is closing, and return what comes back."""
         patience = trio.current_time() + self._patience
         while True:
             if self._over is not None:
                 raise fresh(self._over)
             name = str(next(self._ids))
-            call = CallUnderWay(name, _encode({"id": name, **given}).decode(), session)
+            call = CallUnderWay(name, _encode({"id": name, **sent}).decode(), session)
             await self._exchange(call)
             problem = call.problem
             if problem is None:

@@ -17,6 +17,7 @@ from agentrail.ports.agents import Task
 from agentrail.ports.handles.handle_arguments import key_of
 from agentrail.ports.handles.session_values import Reply, Status
 from agentrail.ports.model import ModelChain
+from agentrail.remote.call_arguments import given, texts_of
 from agentrail.remote.line import Line
 from agentrail.remote.read_values import answer_of, value_of
 from agentrail.remote.remote_events import RemoteMonitor, RemoteSubscription, events_of
@@ -63,10 +64,9 @@ class RemoteSession:
     def __repr__(self) -> str:
         return f"{self.id!r} at {str(self._line.address)!r}"
 
-    async def _do(self, call: str, command: str | None, **body: object) -> Json:
+    async def _do(self, call: str, command: str | None, **body: Json) -> Json:
         """Have the host carry out a call with a *body*; fields that are `None` are not sent."""
-        given = cast("JsonObject", {name: value for name, value in body.items() if value is not None})
-        return await self._line.call(call, session=self.id, body=given, command=command)
+        return await self._line.call(call, session=self.id, body=given(**body), command=command)
 
     async def _see(self, call: str, shown: type[T], **query: Json) -> T:
         return answer_of(shown, await self._line.call(call, session=self.id, query=query or None))
@@ -219,7 +219,7 @@ class RemoteSession:
         command: str | None = None,
     ) -> None:
         """Add and remove labels, by which stored sessions are found, and change the title if one is given."""
-        await self._do("label", command, add=_listed("add", add), remove=_listed("remove", remove), title=title)
+        await self._do("label", command, add=texts_of("add", add), remove=texts_of("remove", remove), title=title)
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
         """Remove a prompt from the queue, given its ref."""
@@ -303,9 +303,3 @@ class RemoteSession:
 def _said(text: Said) -> Json:
     """Return a message as JSON: a text, or its parts."""
     return text if isinstance(text, str) else cast("Json", json.loads(to_json(list(text))))
-
-
-def _listed(argument: str, found: Iterable[str]) -> list[str]:
-    if isinstance(found, str):
-        raise WrongType.of(argument, found, "a list of texts")
-    return list(found)

@@ -10,11 +10,12 @@ from typing import Final, cast
 from agentrail.errors import SessionExists, SessionStored, WrongType
 from agentrail.ports.handles.session_values import ChildView
 from agentrail.ports.journal import StoredSession
+from agentrail.remote.call_arguments import given
 from agentrail.remote.line import PATIENCE, Line, open_line
 from agentrail.remote.read_values import answer_of, stored_of, value_of
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.reprs import in_brackets
-from agentrail.values.json import Json, JsonObject
+from agentrail.values.json import Json
 from agentrail.values.secrets import Secret
 from agentrail.values.spelling import checked
 from agentrail.wire.call_rows.handle_views import AgentsView
@@ -48,7 +49,7 @@ class RemoteSupervisor:
         if not isinstance(cast("object", spec), str):
             known = answer_of(AgentsView, await self._line.call("agents")).items
             raise WrongType.of("spec", spec, PROFILES + (", ".join([f"`{name}`" for name in known]) or "it knows them"))
-        body = _given(agent=spec, session=id, title=title, labels=list(labels))
+        body = given(agent=spec, session=id, title=title, labels=list(labels))
         return self._opened(await self._line.call("open_session", session=None, body=body, command=command))
 
     async def open(
@@ -74,7 +75,7 @@ class RemoteSupervisor:
         command: str | None = None,
     ) -> RemoteSession:
         """Start a new session with the history of a stored one, up to record *at* or to its last record."""
-        found = await self._line.call("fork", session=origin, body=_given(at=at, session=id), command=command)
+        found = await self._line.call("fork", session=origin, body=given(at=at, session=id), command=command)
         return self._opened(found)
 
     def _opened(self, found: Json) -> RemoteSession:
@@ -84,12 +85,12 @@ class RemoteSupervisor:
         self, *, owner: str | None = None, label: str | None = None, ended: bool | None = None
     ) -> tuple[StoredSession, ...]:
         """Return summaries of the user's sessions, or of those of another *owner* (`*`: of all), sorted by id."""
-        wanted = _given(owner=owner, label=label, ended=ended)
+        wanted = given(owner=owner, label=label, ended=ended)
         found: list[StoredSession] = []
         after: str | None = None
         while True:
             page = answer_of(
-                SessionsView, await self._line.call("list_sessions", query={**wanted, **_given(after=after)})
+                SessionsView, await self._line.call("list_sessions", query={**wanted, **given(after=after)})
             )
             found += map(stored_of, page.items)
             after = page.next
@@ -105,7 +106,7 @@ class RemoteSupervisor:
 
         If it runs, it is ended first. Its uploaded files are erased. The records say that this user did it.
         """
-        query = _given(redact=True, first=first, last=last)
+        query = given(redact=True, first=first, last=last)
         return answer_of(ErasedView, await self._line.call("delete_session", session=id, query=query)).records or 0
 
     def session(self, id: str) -> RemoteSession:  # noqa: A002 - what users call it
@@ -119,11 +120,6 @@ class RemoteSupervisor:
     async def tree(self) -> ChildView:
         """Return a view of the sessions of the tenant that run, with their sub-agents."""
         return value_of(ChildView, answer_of(ChildShown, await self._line.call("tree")))
-
-
-def _given(**fields: Json) -> JsonObject:
-    """Return those of *fields* that are given."""
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 @checked
