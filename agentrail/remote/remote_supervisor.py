@@ -10,7 +10,7 @@ from typing import Final, cast
 from agentrail.errors import SessionExists, SessionStored, WrongType
 from agentrail.ports.handles.session_values import ChildView
 from agentrail.ports.journal import StoredSession
-from agentrail.remote.call_arguments import given
+from agentrail.remote.call_arguments import given, texts_of
 from agentrail.remote.line import PATIENCE, Line, open_line
 from agentrail.remote.read_values import answer_of, stored_of, value_of
 from agentrail.remote.remote_session import RemoteSession
@@ -49,7 +49,7 @@ class RemoteSupervisor:
         if not isinstance(cast("object", spec), str):
             known = answer_of(AgentsView, await self._line.call("agents")).items
             raise WrongType.of("spec", spec, PROFILES + (", ".join([f"`{name}`" for name in known]) or "it knows them"))
-        body = given(agent=spec, session=id, title=title, labels=list(labels))
+        body = given(agent=spec, session=id, title=title, labels=texts_of("labels", labels))
         return self._opened(await self._line.call("open_session", session=None, body=body, command=command))
 
     async def open(

@@ -77,6 +77,9 @@ async def test_a_session_is_started_of_a_profile_by_its_name() -> None:
         with pytest.raises(UnknownAgent) as unknown:
             await supervisor.spawn("des")
         assert unknown.value == UnknownAgent("des", "did you mean `desk`?")
+        with pytest.raises(WrongType) as taken_apart:
+            await supervisor.spawn("desk", labels="red")
+        assert taken_apart.value == WrongType.of("labels", "red", "a list of texts")
         session = await supervisor.spawn("desk", "trip", title="A trip", command="k")
         assert (await supervisor.spawn("desk", "trip", title="A trip", command="k")).id == session.id == "boss.trip"
         assert (await supervisor.open("trip", "desk")).id == "trip"
