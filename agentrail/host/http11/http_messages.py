@@ -89,6 +89,11 @@ class HttpRequest:
         return next((value for key, value in self.headers if key == name), None)
 
 
+def words_of(headers: Headers, name: str) -> list[str]:
+    """Return the words of a header that is a list, in lower case; *name* is in lower case too."""
+    return [word.strip().lower() for key, value in headers if key == name for word in value.split(",")]
+
+
 OWNED: Final = frozenset(
     {
         "connection",

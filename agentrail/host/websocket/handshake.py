@@ -7,7 +7,7 @@ from base64 import b64decode
 from typing import Final
 
 from agentrail.errors import UpgradeWanted
-from agentrail.host.http11.http_messages import HttpRequest
+from agentrail.host.http11.http_messages import HttpRequest, words_of
 from agentrail.wire.socket_frames import SUBPROTOCOL
 
 KEY_BYTES: Final = 16
@@ -23,7 +23,7 @@ def handshake_head(request: HttpRequest) -> bytes:
 
     Raise `UpgradeWanted` if the request is no handshake.
     """
-    if not request.upgradable or "websocket" not in _listed(request, "upgrade"):
+    if not request.upgradable or "websocket" not in words_of(request.headers, "upgrade"):
         raise UpgradeWanted(NO_UPGRADE)
     if _all(request, "sec-websocket-version") != [VERSION]:
         raise UpgradeWanted(OTHER_VERSION)
@@ -38,18 +38,13 @@ def handshake_head(request: HttpRequest) -> bytes:
         f"Sec-WebSocket-Version: {VERSION}",
         f"Sec-WebSocket-Key: {keys[0]}",
     ]
-    if SUBPROTOCOL in _listed(request, "sec-websocket-protocol"):
+    if SUBPROTOCOL in words_of(request.headers, "sec-websocket-protocol"):
         lines.append(f"Sec-WebSocket-Protocol: {SUBPROTOCOL}")
     return "\r\n".join([*lines, "", ""]).encode()
 
 
 def _all(request: HttpRequest, name: str) -> list[str]:
     return [value for key, value in request.headers if key == name]
-
-
-def _listed(request: HttpRequest, name: str) -> list[str]:
-    """Return the words of a header that is a list, in lower case."""
-    return [word.strip().lower() for value in _all(request, name) for word in value.split(",")]
 
 
 def _is_key(text: str) -> bool:

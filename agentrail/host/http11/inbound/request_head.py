@@ -12,7 +12,7 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.host.http11.http_messages import Headers
+from agentrail.host.http11.http_messages import Headers, words_of
 from agentrail.host.http11.refusals import (
     BAD_HEADER,
     BAD_HOST,
@@ -111,8 +111,7 @@ def read_head(raw: bytes, limits: HostLimits) -> RequestHead:
 
 
 def _asks_for_upgrade(headers: Headers) -> bool:
-    words = [word.strip().lower() for name, value in headers if name == "connection" for word in value.split(",")]
-    return "upgrade" in words and any(name == "upgrade" for name, _ in headers)
+    return "upgrade" in words_of(headers, "connection") and any(name == "upgrade" for name, _ in headers)
 
 
 def refuse_control(raw: bytes | bytearray, start: int = 0, end: int = sys.maxsize) -> None:
