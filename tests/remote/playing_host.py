@@ -8,7 +8,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import Final, TypeAlias
@@ -21,7 +21,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
-from agentrail.errors import NotAuthenticated
+from agentrail.errors import HostNotReached, NotAuthenticated
+from agentrail.remote.line import Line, open_line
 from agentrail.wire.problems import MEDIA_TYPE, problem_of
 
 KEY: Final = "ar_1_the_key_that_nobody_sees"
@@ -120,6 +121,15 @@ class Relay:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    async def visited(self, key: str, talk: Callable[[Line], Awaitable[None]]) -> None:
+        """Talk over a line through the relay, however often its first handshake is cut."""
+        while True:
+            try:
+                async with open_line(self.url, key) as line:
+                    return await talk(line)
+            except HostNotReached:
+                continue
 
     async def pass_on(self, client: trio.SocketStream) -> None:
         """Pass on what comes from a client and for it, until the budget is spent."""

@@ -8,7 +8,6 @@ from typing import Final, cast
 import trio
 
 from agentrail import SessionSpec, tool
-from agentrail.errors import HostNotReached
 from agentrail.remote.host_frames import EventFrame, GapFrame
 from agentrail.remote.line import Line, open_line
 from agentrail.remote.line_subscription import Told
@@ -71,18 +70,9 @@ class Visitor:
         async with open_line(direct, KEY) as line, trio.open_nursery() as nursery:
             await line.call("open_session", body={"session": self.name})
             nursery.start_soon(self.listen, line, self.whole)
-            await self.connect()
+            await self.relay.visited(KEY, self.talk)
         async with open_line(direct, KEY) as line:
             self.kept = await self.prompts(line)
-
-    async def connect(self) -> None:
-        """Talk over a line through the relay."""
-        while True:
-            try:
-                async with open_line(self.relay.url, KEY) as line:
-                    return await self.talk(line)
-            except HostNotReached:  # the first handshake was cut
-                continue
 
     async def talk(self, line: Line) -> None:
         """Prompt and listen; some prompts are waited for, others not."""

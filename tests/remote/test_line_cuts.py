@@ -7,9 +7,8 @@ from typing import Final
 
 import trio
 
-from agentrail.errors import HostNotReached
 from agentrail.remote.host_frames import EventFrame, GapFrame
-from agentrail.remote.line import Line, open_line
+from agentrail.remote.line import Line
 from agentrail.remote.line_subscription import Told
 from agentrail.values.events.envelope import Cursor
 from tests.profiles import CAMPAIGN
@@ -30,17 +29,8 @@ class Visitor:
         self.log: list[Told] = []
         self.sent: list[str] = []
 
-    async def visit(self) -> None:
-        """Prompt while there are cuts to make, then once more, and listen until that is over."""
-        while True:
-            try:
-                async with open_line(self.relay.url, KEY) as line:
-                    return await self.talk(line)
-            except HostNotReached:  # the first handshake was cut
-                continue
-
     async def talk(self, line: Line) -> None:
-        """Prompt and listen."""
+        """Prompt while there are cuts to make, then once more, and listen until that is over."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.listen, line)
             while self.relay.cuts < CUTS:
@@ -87,7 +77,7 @@ async def test_cuts_at_random_bytes_cost_nothing() -> None:
         with trio.fail_after(1200):
             async with relay.relaying(), trio.open_nursery() as nursery:
                 for visitor in visitors:
-                    nursery.start_soon(visitor.visit)
+                    nursery.start_soon(relay.visited, KEY, visitor.talk)
     assert relay.cuts >= CUTS
     for visitor in visitors:
         check(visitor, host.sessions[visitor.name])

@@ -105,13 +105,19 @@ async def send_all(stream: trio.SocketStream, data: bytes) -> None:
         pass
 
 
-async def test_mutated_requests_do_a_host_no_harm(caplog: pytest.LogCaptureFixture) -> None:
+async def answered_statuses(peers_of: type[Peers], caplog: pytest.LogCaptureFixture) -> Counter[int]:
+    """Have peers send to a host, see that it comes to no harm, and return the statuses of its answers."""
     caplog.set_level(logging.ERROR)
     async with served() as serving:
-        peers = Peers(serving, seed=20)
+        peers = peers_of(serving, seed=20)
         await peers.send(WARMING)
         with harmless():
             await peers.send(REQUESTS - WARMING)
     # How long a step takes hangs on the machine: in `harmless`, the campaign measures it.
     assert [record.getMessage() for record in caplog.records if record.name != "agentrail.watchdog"] == []
     assert 500 not in peers.told
+    return peers.told
+
+
+async def test_mutated_requests_do_a_host_no_harm(caplog: pytest.LogCaptureFixture) -> None:
+    assert await answered_statuses(Peers, caplog)
