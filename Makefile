@@ -106,8 +106,9 @@ rules: .venv/lint
 	$(BIN)/ruff check $(SOURCES)
 
 # 114 wants a list of our own startable functions; 9xx demand a checkpoint where a step must not have one; tests break these rules on purpose, to see what happens.
+# No rule finds anything in a file without one of these words, and to read a line takes 2 ms of CPU.
 async-rules: .venv/lint
-	$(BIN)/flake8-async --enable ASYNC --disable ASYNC114,ASYNC9 $$(find agentrail -name '*.py')
+	$(BIN)/flake8-async --enable ASYNC --disable ASYNC114,ASYNC9 $$(grep -rlE --include='*.py' 'async|await|trio|anyio|BaseException|ExceptionGroup|except *(:|\*)' agentrail)
 
 contracts: .venv/lint
 	$(BIN)/lint-imports --no-logo --no-cache
