@@ -43,12 +43,14 @@ _NO_CODE: Final = 1006
 class CutError(Exception):
     """The connection is over, or was never made."""
 
-    def __init__(self, problem: str, code: int = _NO_CODE) -> None:
+    def __init__(self, problem: str, code: int = _NO_CODE, reason: str = "") -> None:
         super().__init__(problem)
         self.problem = problem
         """What happened, in words."""
         self.code = code
         """Code of the host's close frame; 1006 if there was none."""
+        self.reason = reason
+        """Reason in that frame; empty if it had none."""
 
 
 class OtherError(Exception):
@@ -165,7 +167,8 @@ class ClientSocket:
             case events.CloseConnection(code=code, reason=reason):
                 if self._protocol.state is ConnectionState.OPEN:  # wsproto's advice, and no word of the host
                     raise CutError(problem=f"it broke a rule of WebSocket: {reason}")
-                raise CutError(problem=f"it closed the connection ({code}{f': {reason}' if reason else ''})", code=code)
+                told = f": {reason}" if reason else ""
+                raise CutError(f"it closed the connection ({code}{told})", code, reason or "")
             case events.Ping() | events.Pong():
                 return event
             case _:

@@ -32,7 +32,7 @@ from agentrail.values.secrets import Secret
 from agentrail.wire import problems
 from agentrail.wire.calls import CALLS
 from agentrail.wire.problem_reading import error_of
-from agentrail.wire.socket_frames import Listened
+from agentrail.wire.socket_frames import TOO_LARGE, Listened, most_told
 
 log: Final = logging.getLogger("agentrail.remote")
 
@@ -51,7 +51,6 @@ LONGEST_PAUSE: Final = 5.0
 START_IT: Final = "start it there, or correct the address"
 NO_HOST: Final = "correct the address, or use versions of agentrail that fit: no host of this version answers like this"
 
-_TOO_LARGE: Final = 1009
 _NOT_NOW: Final = frozenset({429, 503})
 _CLOSING: Final = f"{problems.TYPES}host-closing"
 _encode: Final = msgspec.json.Encoder().encode
@@ -222,8 +221,8 @@ class Line:
             finally:
                 self._connection = None
             log.info("the connection to %s is over: %s", self.address, cut.problem)
-            if cut.code == _TOO_LARGE:
-                self._refuse_largest()
+            if cut.code == TOO_LARGE:
+                self._refuse_too_large(most_told(cut.reason))
             if connection.has_heard:
                 attempts, self._lost_at = 0, trio.current_time()
             again = await self._opened_again(cut.problem, attempts)
@@ -276,12 +275,19 @@ class Line:
         self._over = error
         self._fail_all(error)
 
-    def _refuse_largest(self) -> None:
-        """The host takes no message as large as one that was sent: let it be the largest."""
-        largest = max(self._calls.values(), key=lambda call: len(call.text), default=None)
-        if largest is not None:
-            largest.fail(BodyTooLarge(len(largest.text.encode()) - 1))
-            del self._calls[largest.id]
+    def _refuse_too_large(self, most: int | None) -> None:
+        """The host takes no message of more than *most* bytes; `None` if it has not said so: let it be the largest."""
+        sizes = {name: len(call.text.encode()) for name, call in self._calls.items()}
+        sizes |= {name: len(_encode(listening.wish)) for name, listening in self._listenings.items()}
+        if most is None:
+            most = max(sizes.values(), default=0) - 1
+        for name in [name for name, size in sizes.items() if size > most]:
+            call, listening = self._calls.pop(name, None), self._listenings.pop(name, None)
+            if call is not None:
+                call.fail(BodyTooLarge(most))
+            if listening is not None:
+                listening.id = ""
+                listening.fail(BodyTooLarge(most))
 
     def _post(self, text: str) -> None:
         """Send *text*; without a connection nothing is sent, and `_resume` sends later what is wanted then."""

@@ -74,7 +74,7 @@ class LineSubscription:
         self.id = ""
         """Id of it at the host; empty while the host sends nothing to it."""
         self.cursor = since
-        """Place after the last event that has come; `None` before the first if none was given."""
+        """Place after the last event or gap that has come; `None` before the first if none was given."""
 
     @in_brackets
     def __repr__(self) -> str:
@@ -168,7 +168,8 @@ class LineSubscription:
             case EventFrame(cursor=cursor):
                 self.cursor = cursor
                 self._keep(told, size)
-            case GapFrame():
+            case GapFrame(end=end):
+                self.cursor = end if self.cursor is None else max(self.cursor, end)
                 self._keep(told, size)
         self._news.set()
 

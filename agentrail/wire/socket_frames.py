@@ -6,6 +6,7 @@ of its choice; the host answers with the same id.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, TypeAlias, TypeGuard, get_args
 from urllib.parse import urlencode
@@ -57,12 +58,27 @@ Close: TypeAlias = Literal[1007, 1008, 1009, 1011, 1012, 1013]
 """Codes with which the host closes: https://www.iana.org/assignments/websocket."""
 
 BROKEN_RULE: Final[Close] = 1008
+TOO_LARGE: Final[Close] = 1009
 FAULT: Final[Close] = 1011
 RESTARTS: Final[Close] = 1012
 TOO_SLOW: Final[Close] = 1013
 
 SLOW_READER: Final = "too slow; continue from your last cursor"
 """Reason of a close with `TOO_SLOW`."""
+
+
+_MOST: Final = re.compile(r"a message has at most ([0-9]{1,12}) bytes", re.ASCII)
+
+
+def too_large(most: int) -> str:
+    """Return the reason of a close with `TOO_LARGE`: a message has more than *most* bytes, or too many fragments."""
+    return f"a message has at most {most} bytes, and no tiny fragments"
+
+
+def most_told(reason: str) -> int | None:
+    """Return how many bytes a message may have, as such a reason says; `None` if it says something else."""
+    found = _MOST.match(reason)
+    return None if found is None else int(found[1])
 
 
 class SentFrame(Value):

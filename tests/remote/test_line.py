@@ -36,7 +36,11 @@ from agentrail.remote.host_key import HostKey
 from agentrail.remote.line import MOST_CALLS, MOST_WAITING, open_line
 from agentrail.remote.line_subscription import MOST_KEPT
 from agentrail.values.events.envelope import Cursor
+from agentrail.values.events.policies import POLICIES, Policy
+from agentrail.values.json import JsonObject
+from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import problem_of
+from tests.host.hosted import KEYS, open_desk, scripted
 from tests.remote.playing_host import KEY, Message, Play, PlayingHost
 
 PROMPT: Final = {"message": "hello"}
@@ -203,17 +207,51 @@ async def test_no_more_calls_are_under_way_than_a_host_reads() -> None:
     assert len(ended) == 2 * MOST_CALLS
 
 
-async def test_a_call_that_is_larger_than_the_host_takes_is_not_sent_again_and_again() -> None:
+async def test_a_call_that_is_larger_than_another_host_takes_is_not_sent_again_and_again() -> None:
+    """A host, or a proxy before it, that does not say how many bytes it takes: fewer than these."""
+    sizes: list[int] = []
+
     def play(message: Message) -> Sequence[Message | int]:
-        return [1009] if len(str(message)) > 1000 else echo(message)
+        sizes.append(len(json.dumps(message, separators=(",", ":"))))
+        return [1009] if sizes[-1] > 1000 else echo(message)
 
     host = PlayingHost(play)
     with host.playing():
         async with open_line(host.url, KEY) as line:
-            with pytest.raises(BodyTooLarge):
+            with pytest.raises(BodyTooLarge) as raised:
                 await line.call("prompt", session="trip", body={"message": "x" * 1000})
             assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
     assert len(host.received) == 2
+    assert raised.value == BodyTooLarge(sizes[0] - 1)
+
+
+MOST: Final = 2000
+
+
+@pytest.mark.parametrize("filler", ["x", "€"])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+async def test_a_call_has_so_many_bytes_as_the_host_takes_and_no_more(more: int, filler: str) -> None:
+    limits = HostLimits(body_bytes=MOST // 2, header_bytes=MOST // 2, drain_seconds=0.5)
+    wide = len(filler.encode())
+    async with open_desk(scripted("one"), limits=limits) as desk, open_line(desk.serving.url, KEYS["ann"]) as line:
+        size = MOST + more - len(json.dumps({"id": "1", "call": "commands", "body": {"x": ""}}, separators=(",", ":")))
+        body: JsonObject = {"x": filler * (size // wide) + "x" * (size % wide)}
+        with pytest.raises(AgentrailError) as raised:
+            await line.call("commands", body=body)
+        if more > 0:
+            assert raised.value == BodyTooLarge(MOST)
+        else:
+            assert str(raised.value).startswith("the message does not fit: its `body` does not go with `commands`")
+        assert await line.call("commands") == {"items": [], "next": None}
+
+
+async def test_a_subscription_that_is_too_large_is_refused() -> None:
+    limits = HostLimits(body_bytes=MOST // 2, header_bytes=MOST // 2, drain_seconds=0.5)
+    async with open_desk(scripted("one"), limits=limits) as desk, open_line(desk.serving.url, KEYS["ann"]) as line:
+        with pytest.raises(BodyTooLarge) as raised:
+            async with line.listen("events", "x" * MOST):
+                pytest.fail("it is not entered")
+        assert raised.value == BodyTooLarge(MOST)
 
 
 # Subscriptions
@@ -275,6 +313,31 @@ async def test_gaps_and_views_are_told_as_they_are() -> None:
                 assert [one async for one in shown] == [ViewFrame("1", {"name": "root"})]
             async with line.listen("events", "trip", since=Cursor(1)) as heard:
                 assert [one async for one in heard] == [GapFrame("2", Cursor(1), Cursor(1, 9))]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_a_gap_is_told_once_however_often_the_connection_is_cut(policy: Policy) -> None:
+    came = count(1)
+
+    def play(message: Message) -> Sequence[Message | int]:
+        name, began = message["id"], message.get("since")
+        gap: Message = {"id": name, "gap": {"from": began, "to": "7.2"}}
+        if next(came) == 1:
+            return [{"id": name, "cursor": began}, gap, 1012]
+        more = [] if began == "7.2" else [gap]
+        return [{"id": name, "cursor": began}, *more, *events(message, 8, 8)[1:], {"id": name, "end": True}]
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with (
+            open_line(host.url, KEY) as line,
+            line.listen("events", "trip", since=Cursor(3), policy=policy) as heard,
+        ):
+            found = [one async for one in heard]
+    assert [(one.start, one.end) for one in found if isinstance(one, GapFrame)] == [(Cursor(3), Cursor(7, 2))]
+    assert [one.cursor for one in found if isinstance(one, EventFrame)] == [Cursor(8)]
+    assert heard.cursor == Cursor(8)
+    assert [one["since"] for one in host.received if "listen" in one] == ["3.0", "7.2"]
 
 
 async def test_a_subscription_that_is_refused_raises_where_it_is_entered() -> None:

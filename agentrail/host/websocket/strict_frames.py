@@ -13,6 +13,8 @@ from typing import Final
 
 from attrs import frozen
 
+from agentrail.wire.socket_frames import TOO_LARGE, too_large
+
 CONTINUATION: Final = 0
 TEXT: Final = 1
 BINARY: Final = 2
@@ -23,7 +25,6 @@ KNOWN: Final = frozenset({CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG})
 
 PROTOCOL: Final = 1002
 NOT_UTF8: Final = 1007
-TOO_LARGE: Final = 1009
 
 MOST_CONTROL: Final = 125
 """The most bytes of a control frame, and the greatest length that stands in the second byte of a frame."""
@@ -155,7 +156,7 @@ class StrictFrames:
             self._size = (self._size or 0) + length
             self._count += 1
             if self._size > self._most or self._count > self._most // FRAGMENT + 1:
-                raise _BrokenRuleError(TOO_LARGE, f"a message has at most {self._most} bytes, and no tiny fragments")
+                raise _BrokenRuleError(TOO_LARGE, too_large(self._most))
 
     # The content of a frame, piece by piece
 
