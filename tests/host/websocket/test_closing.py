@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
 import trio
 
 from agentrail.host.access.api_keys import ApiKeys
-from agentrail.wire.limits import HostLimits
-from tests.host.hosted import KEYS, MADE, Desk, open_desk, scripted
+from agentrail.host.access.identity import Identity
+from agentrail.wire.limits import DEFAULTS, HostLimits
+from tests.host.hosted import KEYS, LINES, MADE, Desk, open_desk, scripted
 from tests.host.rfc6455.raw_frames import Opcode, frame
 from tests.host.rfc6455.raw_peer import Heard, connected
 from tests.host.test_streams import write_keys
@@ -67,18 +71,56 @@ async def test_a_message_has_so_many_bytes_and_no_more(size: int, code: int | No
                 assert (await peer.rest()).code == code
 
 
-@pytest.mark.parametrize("most", [1, 3])
-async def test_so_many_messages_may_be_wrong_and_no_more(most: int) -> None:
+@pytest.mark.parametrize("most", [1, 3, DEFAULTS.socket_mistakes])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+async def test_so_many_messages_may_be_wrong_and_no_more(most: int, more: int) -> None:
     limits = HostLimits(socket_mistakes=most, drain_seconds=0.5)
     async with open_desk(scripted("one"), limits=limits) as desk, talking(desk) as talker:
-        for number in range(most):
+        for number in range(min(most, most + more)):
             await talker.say(id=f"{number}", call="none")
             said = await talker.heard()
             assert (said["id"], problem(said)) == (f"{number}", "bad-frame")
         assert (await talker.ask("commands"))["status"] == 200
-        await talker.socket.send_message(b"binary")
-        assert found_of(await talker.heard()) == "the message does not fit: it is binary, and not text"
-        assert await talker.closed() == (1008, "too many messages that do not fit")
+        if more > 0:
+            await talker.socket.send_message(b"binary")
+            assert found_of(await talker.heard()) == "the message does not fit: it is binary, and not text"
+            assert await talker.closed() == (1008, "too many messages that do not fit")
+
+
+class Broken(ApiKeys):
+    """Authenticator with a fault: once it is broken, it raises what it should not."""
+
+    is_broken = False
+
+    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+        if self.is_broken:
+            raise ValueError(SECRET)
+        return await super().identify(headers)
+
+
+SECRET: Final = "a path that no client may see"
+
+
+@pytest.mark.parametrize("user", ["ann", None])
+async def test_a_fault_of_the_host_ends_the_socket_and_no_other(
+    user: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = Broken(lines=LINES)
+    limits = HostLimits(heartbeat_seconds=0.05, drain_seconds=0.5)
+    async with open_desk(scripted("one"), limits=limits, keys=keys) as desk, talking(desk, user) as talker:
+        if user is None:  # its first message has the key, which is looked at in a task of its own
+            keys.is_broken = True
+            await talker.say(key=KEYS["ann"])
+        else:  # the key is looked at again and again
+            assert (await talker.ask("commands"))["status"] == 200
+            keys.is_broken = True
+        assert await talker.closed() == (1011, "a fault of the host")
+        keys.is_broken = False
+        async with talking(desk) as again:
+            assert (await again.ask("commands"))["status"] == 200
+    (told,) = [one for one in caplog.records if one.name == "agentrail.host" and one.levelno >= logging.ERROR]
+    assert told.getMessage().startswith("a WebSocket failed")
+    assert SECRET not in caplog.text
 
 
 async def test_a_key_that_is_withdrawn_ends_the_socket(tmp_path: Path) -> None:

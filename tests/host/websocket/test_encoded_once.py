@@ -1,0 +1,37 @@
+"""An event is encoded once for all who listen to it, over HTTP and over WebSockets together."""
+
+from __future__ import annotations
+
+import json
+
+import trio
+
+from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.host_server import Host
+from agentrail.host.profiles import Profile
+from agentrail.wire.limits import HostLimits
+from tests.host.hosted import frames, scripted
+from tests.host.model.in_process import Asked, ask, opened
+from tests.host.model.people import LINES, PEOPLE
+from tests.host.model.socket_lines import line
+
+EVENTS = Asked("GET", "/v1/sessions/s1/events", (("authorization", f"Bearer {PEOPLE[0].key}"), ("last-event-id", "0")))
+
+
+async def test_an_event_is_encoded_once_however_it_is_sent() -> None:
+    host = Host([Profile("desk", scripted("one two three"))], limits=HostLimits(drain_seconds=0.5))
+    async with opened(host, ApiKeys(lines=LINES)) as found, trio.open_nursery() as nursery:
+        async with line(found.application, PEOPLE[0]) as first, line(found.application, PEOPLE[0]) as second:
+            await first.ask("open_session", body={"session": "s1"})
+            streams = [list[bytes](), list[bytes]()]
+            for stream in streams:
+                nursery.start_soon(ask, found.application, EVENTS, stream.append)
+            listening = [(each, await each.send(listen="events", session="s1", since="0")) for each in (first, second)]
+            await first.ask("ask", "s1", body={"message": "hi"})
+            await trio.testing.wait_all_tasks_blocked()
+            over_http = [[json.loads(each["data"]) for each in frames(b"".join(one).decode())] for one in streams]
+            over_sockets = [[one["data"] for one in each.of(name) if "event" in one] for each, name in listening]
+            assert over_http[0][-1]["event"]["$"] == "AgentEnd"
+            assert over_http == over_sockets == [over_http[0]] * 2
+            assert found.frames.encoded == len(over_http[0])
+        nursery.cancel_scope.cancel()
