@@ -168,7 +168,7 @@ class ClientSocket:
                 if self._protocol.state is ConnectionState.OPEN:  # wsproto's advice, and no word of the host
                     raise CutError(problem=f"it broke a rule of WebSocket: {reason}")
                 told = f": {reason}" if reason else ""
-                raise CutError(f"it closed the connection ({code}{told})", code, reason or "")
+                raise CutError(problem=f"it closed the connection ({code}{told})", code=code, reason=reason or "")
             case events.Ping() | events.Pong():
                 return event
             case _:
