@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections.abc
+import contextlib
 import inspect
 import re
 import subprocess
@@ -154,6 +155,7 @@ NOT_OURS: Final = (
     frozenset({"False", "None", "P", "Path", "R", "S", "T", "True"})
     | set(vars(typing))
     | set(vars(collections.abc))
+    | set(vars(contextlib))
     | set(vars(types))
 )
 

@@ -6,23 +6,22 @@ import math
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 import trio
 
 from agentrail.app.shutdown_time import check_time, leave
 from agentrail.app.spec import SessionSpec, Specs, check_spec
 from agentrail.errors import (
-    NoTrioRun,
     SessionExists,
     SessionStored,
     UnknownChild,
     WrongType,
 )
 from agentrail.lazy import LazyModule
+from agentrail.opening import Opening, Way
 from agentrail.reprs import in_brackets
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.opening import Opening
 from agentrail.runtime.shared.ids import new_id
 from agentrail.values.spelling import check_choice, check_text, checked
 
@@ -300,6 +299,9 @@ class Supervisor:
         return tuple(self._sessions.tree.reports)
 
 
+OPENING: Final = Way("open a supervisor", "open_supervisor", "supervisor")
+
+
 @checked
 def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     *,
@@ -354,7 +356,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     def wire(nursery: trio.Nursery) -> Sessions:
         return wiring.wired(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
 
-    return Opening(_open(wire, specs or {}, retain, stop_within), Supervisor)
+    return Opening(_open(wire, specs or {}, retain, stop_within), Supervisor, OPENING)
 
 
 @asynccontextmanager
@@ -362,8 +364,6 @@ async def _open(
     wire: Callable[[trio.Nursery], Sessions], specs: Specs, retain: Sequence[Retention], stop_within: float | None
 ) -> AsyncGenerator[Supervisor, None]:
     """Run a supervisor and yield it; *wire* connects its parts. See `open_supervisor`."""
-    if not trio.lowlevel.in_trio_run():
-        raise NoTrioRun
     body = trio.CancelScope()
     roof = root_nursery.Roof(body)
     nursery = await roof.open()

@@ -192,21 +192,24 @@ class AlreadyRead(UsageError):
 
 
 class NoTrioRun(UsageError):
-    """A supervisor was opened outside of Trio."""
+    """A supervisor, a host or a connection to one was opened outside of Trio."""
 
-    wording = "cannot open a supervisor here: no Trio run; call your main function by `trio.run(main)`, not by asyncio"
-
-
-class NotOpened(UsageError, AttributeError):
-    """The result of `open_supervisor` was used without `async with`; only inside of it, there is a supervisor."""
-
-    wording = (
-        "cannot use `{0}` here: `open_supervisor()` gives the supervisor to `async with` alone; "
-        "write `async with open_supervisor() as supervisor:`, and use `supervisor` inside of it"
-    )
+    wording = "cannot {0} here: no Trio run; call your main function by `trio.run(main)`, not by asyncio"
 
     def __init__(self, attempt: str) -> None:
         super().__init__(attempt)
+
+
+class NotOpened(UsageError, AttributeError):
+    """The result of `open_supervisor`, `connect` or `host.serving` was used without `async with`, which opens it."""
+
+    wording = (
+        "cannot use `{0}` here: `{1}()` is for `async with` alone; "
+        "write `async with {1}({3}) as {2}:`, and use `{2}` inside of it"
+    )
+
+    def __init__(self, attempt: str, function: str, given: str, arguments: str) -> None:
+        super().__init__(attempt, function, given, arguments)
 
 
 class NotInItsRun(UsageError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,9 @@ from attrs import frozen
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.errors import BadChoice
+from agentrail.app.wiring import check_journal
+from agentrail.errors import BadChoice, WrongType
+from agentrail.host.access.api_keys import ApiKeys
 from agentrail.host.access.identity import Authenticator
 from agentrail.host.access.local_token import LocalToken
 from agentrail.host.access.request_rates import Rates
@@ -33,7 +35,8 @@ from agentrail.host.answering.talk_calls import TalkCalls
 from agentrail.host.answering.view_calls import ViewCalls
 from agentrail.host.application import Application
 from agentrail.host.health.metric_calls import MetricCalls
-from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks
+from agentrail.host.health.model_checks import check_models
+from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks, check_usable
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_specs import HostedSpecs
@@ -44,11 +47,12 @@ from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket,
 from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.plugins.host_plugin import HostPlugin, name_of
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
-from agentrail.host.profile_models import check_models
 from agentrail.host.profiles import Profiles, ProfileTable
 from agentrail.host.uploaded.session_files import SessionFiles
 from agentrail.host.websocket.socket_parts import SocketParts
 from agentrail.host.websocket.sockets import Sockets
+from agentrail.opening import Opening, Way
+from agentrail.ports.implementing import why_unfit
 from agentrail.ports.journal import Journal
 from agentrail.runtime.shared.clock import Clock
 from agentrail.sheltered import sheltered
@@ -60,6 +64,8 @@ log = logging.getLogger("agentrail.host")
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 NO_TLS: Final = "none with `unix`: only this machine can reach the socket"
 NEEDS_PEOPLE: Final = "False, or give the host an `authenticator`: without one, there is only one user"
+SERVING: Final = Way("serve a host", "host.serving", "serving")
+KEYS_WANTED: Final = "an object with `async def identify(self, headers)`, such as `ApiKeys(path)`, or None"
 LAST_ANSWERS: Final = 1.0
 """The fewest seconds that answers have to be sent when all sessions are parked."""
 
@@ -128,6 +134,10 @@ class Host:
         if four_eyes and authenticator is None:
             raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
         check_checks(checks)
+        check_journal(journal)
+        problem = None if authenticator is None else why_unfit(authenticator, Authenticator)
+        if problem is not None:
+            raise WrongType("authenticator", problem, KEYS_WANTED)
         self._checks = checks
         self._profiles = ProfileTable(profiles)
         self._rows = HostPluginRow(plugins, on_plugin_error)
@@ -136,8 +146,7 @@ class Host:
         self.limits = limits
         self._four_eyes = four_eyes
 
-    @asynccontextmanager
-    async def serving(
+    def serving(
         self,
         port: int = 0,
         host: str = "127.0.0.1",
@@ -147,7 +156,7 @@ class Host:
         tls: tuple[Path, Path] | None = None,
         hosts: Sequence[str] = (),
         origins: Sequence[str] = (),
-    ) -> AsyncGenerator[Serving, None]:
+    ) -> AbstractAsyncContextManager[Serving]:
         """Serve until the `async with` is left; then requests end, plugins stop, and sessions are parked.
 
         *tls* are the files of a certificate with its chain and of its key, as PEM; a *unix* socket takes none.
@@ -157,7 +166,22 @@ class Host:
         """
         if unix is not None and tls is not None:
             raise BadChoice("tls", tls, NO_TLS)
-        check_models(self._profiles)
+        serving = self._serving(port, host, unix, descriptor, tls, hosts, origins)
+        return Opening(serving, Serving, SERVING)
+
+    @asynccontextmanager
+    async def _serving(
+        self,
+        port: int,
+        host: str,
+        unix: Path | None,
+        descriptor: int | None,
+        tls: tuple[Path, Path] | None,
+        hosts: Sequence[str],
+        origins: Sequence[str],
+    ) -> AsyncGenerator[Serving, None]:
+        """Look at the parts, start them, and serve until the `async with` is left. See `serving`."""
+        await self._check()
         context = None if tls is None else tls_context(*tls)
         address: Address = Tcp(host, port, context) if unix is None else UnixSocket(unix)
         if descriptor is not None:
@@ -186,6 +210,14 @@ class Host:
                 yield Serving(listening.url, listening.url + fragment, opened.supervisor)
             finally:
                 await self._end(server, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
+
+    async def _check(self) -> None:
+        """Raise an error if the models, the keys or the journal are such that no request could be carried out."""
+        check_models(self._profiles)
+        if isinstance(self._authenticator, ApiKeys):
+            self._authenticator.check_there()
+        if self._journal is not None:
+            await check_usable(self._journal, self.limits.check_seconds)
 
     async def _end(self, server: HttpServer, opened: Opened) -> None:
         """Refuse requests, park sessions, or let turns end if no journal brings them back; then end connections."""

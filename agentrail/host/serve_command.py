@@ -92,9 +92,6 @@ async def _serve(host: Host, said: str, options: ServeOptions) -> int:
             origins=options.origins,
         ) as serving:
             print(f"agentrail serves {said} at {serving.entry}\nCtrl-C ends it.", flush=True)
-            if options.keys is not None and not options.keys.exists():
-                made = f"`agentrail serve keys make {options.keys} TENANT USER` makes one"
-                print(f"agentrail: nobody has a key: there is no file {str(options.keys)!r}; {made}", file=sys.stderr)
             await trio.sleep_forever()
     except AgentrailError as error:  # here, because a nursery would put it into a group
         print(f"agentrail: {error}", file=sys.stderr)

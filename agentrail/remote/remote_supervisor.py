@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, cast
 
 from agentrail.errors import SessionExists, SessionStored, WrongType
+from agentrail.opening import Opening, Way
 from agentrail.ports.handles.session_values import ChildView
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.call_arguments import given, texts_of
@@ -21,6 +22,7 @@ from agentrail.values.spelling import checked
 from agentrail.wire.call_rows.handle_views import AgentsView
 from agentrail.wire.views import ChildShown, ErasedView, OpenedView, SessionsView
 
+CONNECTING: Final = Way("connect to a host", "connect", "supervisor", "url, key")
 PROFILES: Final = "the name of a profile of the host: "
 
 
@@ -132,7 +134,7 @@ def connect(
     or a `Secret` that names the environment variable with it. *tls* says which certificates are trusted; `None`: those
     that the system trusts. After a cut the connection is made again; calls wait for it for *patience* seconds.
     """
-    return _connected(url, key, tls, patience)
+    return Opening(_connected(url, key, tls, patience), RemoteSupervisor, CONNECTING)
 
 
 @asynccontextmanager

@@ -149,6 +149,19 @@ def test_a_line_that_is_no_key_is_named(lines: str, told: str, monkeypatch: pyte
         ApiKeys()
 
 
+def test_keys_that_nobody_can_have_are_told_when_the_host_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "keys"
+    with pytest.raises(BadKeys, match=f"`agentrail serve keys make {path} TENANT USER` makes one"):
+        ApiKeys(path).check_there()
+    KeyFile(path).add(new_key("acme", "ann", ["talk"])[0])
+    ApiKeys(path).check_there()
+    monkeypatch.delenv("AGENTRAIL_KEYS", raising=False)
+    with pytest.raises(BadKeys, match="cannot take the keys of `AGENTRAIL_KEYS`: it has none; `agentrail serve keys"):
+        ApiKeys().check_there()
+
+
 def test_a_scope_that_does_not_exist_is_named() -> None:
     with pytest.raises(BadChoice, match="scope='fly' is not a choice; use one of `talk`"):
         new_key("acme", "ann", ["fly"])

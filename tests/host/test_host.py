@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, tool
-from agentrail.errors import BadChoice, BadProfile, KeyRefused
+from agentrail.errors import BadChoice, BadProfile, JournalFull, KeyRefused, WrongType
 from agentrail.host.access.api_keys import ApiKeys, KeyFile
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
@@ -29,8 +29,9 @@ from agentrail.host.plugins.plugin_values import (
     RequestEnd,
 )
 from agentrail.host.profiles import Profile
-from agentrail.journals import SqliteJournal
+from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.plugins import HumanApproval
+from agentrail.ports.journal import NO_LEASE, Claim, Lease
 from agentrail.testing import ScriptedModel, call, fail, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.messages import Message
@@ -509,6 +510,41 @@ async def test_at_its_start_a_host_warns_of_each_model_whose_key_is_missing(
         f"`editor` cannot use its model `openai:gpt-4o`: {no_key}: `NO_SUCH_KEY` is not set",
         "`odd` cannot use its model `mistral:x`: cannot use these model options: there is no option `zork`",
     ]
+
+
+KEYS_WANTED: Final = (
+    "`authenticator`; give an object with `async def identify(self, headers)`, such as `ApiKeys(path)`, or None"
+)
+BAD_PARTS: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "keys": ({"authenticator": "keys.txt"}, f"cannot take a `str`, which has no method `identify`, as {KEYS_WANTED}"),
+    "a class": ({"authenticator": ApiKeys}, "cannot take the class `ApiKeys`, and no object of it, as `authenticator`"),
+    "a path": (
+        {"journal": "kept.db"},
+        "cannot take a `str`, which has no method `claim`, as `journal`; give an object",
+    ),
+}
+
+
+@pytest.mark.parametrize(("parts", "told"), BAD_PARTS.values(), ids=BAD_PARTS)
+def test_a_host_is_not_made_of_what_is_none_of_its_parts(parts: dict[str, Any], told: str) -> None:
+    with pytest.raises(WrongType) as refused:
+        Host([Profile("desk", SessionSpec(model="demo"))], **parts)
+    assert str(refused.value).startswith(told)
+
+
+NO_SPACE: Final = "the disk is full"
+
+
+async def test_a_host_whose_journal_is_full_at_the_start_serves(caplog: pytest.LogCaptureFixture) -> None:
+    class Full(MemoryJournal):
+        async def claim(
+            self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False
+        ) -> Claim:
+            raise JournalFull(NO_SPACE)
+
+    async with open_desk(scripted("one"), journal=Full()) as desk:
+        assert (await desk.ann.get("/healthz")).status_code == 200
+    assert "the journal cannot be written now: " in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,23 @@ BAD = {
     "a slash at the end": (["spec.py", "--origin", "http://127.0.0.1:8000/"], "without a path or a `/` at the end"),
     "no file of keys": (["keys", "list", "gone"], "there is no file 'gone'; `make` makes it"),
     "nothing about keys": (["keys"], "the following arguments are required: make|list|withdraw"),
+    "a file of keys that is not there": (
+        ["spec.py", "--keys", "gone"],
+        "keys of gone: there is no such file; `agentrail serve keys make gone TENANT USER` makes one",
+    ),
+    "a folder as a journal": (
+        ["spec.py", "--journal", "folder"],
+        "/folder` cannot be used: it is a folder; give the path of a file in it",
+    ),
+    "a file as a journal": (["spec.py", "--journal", "empty.py"], "it is not a database, but begins with b'x = 1"),
+    "no place for a journal": (
+        ["spec.py", "--journal", "empty.py/kept.db"],
+        "it cannot be opened (Not a directory); give the path of a file that this process may make and write",
+    ),
+    "a model of no provider": (
+        ["gpt.py"],
+        "cannot use the profile 'helper': there is no model `gpt-5` (did you mean `openai:gpt-5`?); known here: ",
+    ),
     "bad keys": (["spec.py", "--keys", "empty.py"], "cannot take the keys of empty.py: line 1 has 3 fields"),
 }
 
@@ -110,6 +127,8 @@ async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tm
     (tmp_path / "spec.py").write_text(FILES["a specification"][0], encoding="utf-8")
     (tmp_path / "host.py").write_text(FILES["a host"][0], encoding="utf-8")
     (tmp_path / "broken.py").write_text("x = 0\n1 / x\n", encoding="utf-8")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "gpt.py").write_text(FILES["a specification"][0].replace("'demo'", "'gpt-5'"), encoding="utf-8")
     (tmp_path / "raises.py").write_text(RAISES, encoding="utf-8")
     done = await trio.run_process([*SERVE, *arguments], cwd=tmp_path, capture_stderr=True, check=False)
     assert done.returncode == 2

@@ -37,6 +37,8 @@ ENVIRONMENT: Final = "AGENTRAIL_KEYS"
 FRESH: Final = 1.0
 """Seconds after which the file is looked at again: so long a key that was withdrawn is still taken."""
 
+MAKE_ONE: Final = "`agentrail serve keys make {} TENANT USER` makes one"
+
 NO_SUCH_KEY: Final = "the key is not, or no longer, one of this host"
 
 OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -177,6 +179,14 @@ class ApiKeys:
 
     def __repr__(self) -> str:
         return f"<ApiKeys, {len(self._keys)} keys>"
+
+    def check_there(self) -> None:
+        """Raise `BadKeys` if nobody can have a key: there is no file of keys, or no line of one."""
+        if self._file is not None and not self._file.path.exists():
+            raise BadKeys(str(self._file.path), "there", f"is no such file; {MAKE_ONE.format(self._file.path)}")
+        if self._file is None and not self._keys:
+            problem = f"has none; {MAKE_ONE.format('PATH')}, and a line for the variable"
+            raise BadKeys("`AGENTRAIL_KEYS`", "it", problem)
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return whose key the request bears; raise `NotAuthenticated` if it bears no valid one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 from collections import deque
@@ -12,7 +13,7 @@ from typing import Final, TypeAlias, cast
 
 import trio
 
-from agentrail.errors import WrongType
+from agentrail.errors import JournalError, JournalUnusable, WrongType
 from agentrail.host.host_drain import ACCEPTING
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.ports.journal import Journal
@@ -21,6 +22,8 @@ from agentrail.runtime.shared.sanitize import Contained
 from agentrail.values.foreign import shown
 from agentrail.wire.call_rows.host_views import CheckView
 from agentrail.wire.limits import HostLimits
+
+log: Final = logging.getLogger("agentrail.host")
 
 HostCheck: TypeAlias = Callable[[], Awaitable[object] | object]
 """A function that says whether something is as it should be: it raises or returns `False` if not. It may be async."""
@@ -48,6 +51,17 @@ CHECKS_WANTED: Final = (
 
 _NAME: Final = re.compile(r"[a-z0-9-]{1,64}", re.ASCII)
 OWN: Final = ("journal", "disk", "loop", "plugins", ACCEPTING)
+
+
+async def check_usable(journal: Journal, seconds: float) -> None:
+    """Raise `JournalUnusable` if *journal* cannot be opened; what may pass, such as a full disk, is no reason."""
+    with trio.move_on_after(seconds):
+        try:
+            await journal.claim(PROBE, PROBE)
+        except JournalUnusable:
+            raise
+        except JournalError as passing:
+            log.warning("the journal cannot be written now: %s", passing)
 
 
 def check_checks(found: object) -> None:

@@ -65,10 +65,13 @@ def _unwritten(error: Exception) -> NothingWritten:
     return (JournalFull if _kind(error) == sqlite3.SQLITE_FULL else NothingWritten)(_said(error))
 
 
+GIVE_ANOTHER: Final = "give the path of a file that this process may make and write"
+
+
 def not_opened(error: Exception, path: Path) -> JournalError:
     """Return the journal's error for *error* of an attempt to open the file."""
     if isinstance(error, OSError):
-        return JournalUnusable(str(path), f"it cannot be opened ({error.strerror})")
+        return JournalUnusable(str(path), f"it cannot be opened ({error.strerror}); {GIVE_ANOTHER}")
     return _unwritten(error) if _kind(error) in _NOT_BEGUN else JournalUnusable(str(path), _said(error))
 
 
