@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import trio
 
-from agentrail.errors import AgentrailError, BadText, BodyTooLarge, HostLost, HostNotReached, LineLeft
+from agentrail.errors import AgentrailError, BadText, BodyTooLarge, HostLost, HostNotReached, LineLeft, TooManyRequests
 from agentrail.errors.branches import fresh
 from agentrail.remote.call_arguments import given
 from agentrail.remote.client_socket import ClientSocket, CutError, OtherError, RejectedError, Rejection, open_websocket
@@ -53,6 +53,10 @@ NO_HOST: Final = "correct the address, or use versions of agentrail that fit: no
 
 _NOT_NOW: Final = frozenset({429, 503})
 _CLOSING: Final = f"{problems.TYPES}host-closing"
+_TOO_FAST: Final = f"{problems.TYPES}too-many-requests"
+_PASSING: Final = frozenset({_CLOSING, _TOO_FAST})
+"""Problems at the host's door: nothing was carried out, and a later attempt goes well."""
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -81,7 +85,7 @@ class Line:
     When it is cut, it is made again, with growing pauses. Subscriptions go on after their last event. A call in flight
     is sent again: a command under its command id, so that the host carries it out once. Callers notice nothing, unless
     there is no connection for `patience` seconds; then calls and subscriptions end with `HostLost`, and the line goes
-    on trying for later ones.
+    on trying for later ones. A host that counts too many requests is asked again later, also for so long.
     """
 
     def __init__(self, address: HostAddress, key: HostKey, tls: ssl.SSLContext | None, patience: float) -> None:
@@ -149,7 +153,7 @@ class Line:
         return LineSubscription(self, what, session, since=since, types=types, policy=policy)
 
     async def _answered(self, sent: JsonObject, session: str) -> Json:
-        """Send a call, also again while the host is closing, and return what comes back."""
+        """Send a call, also again while the host is closing or counts too many requests; return what comes back."""
         patience = trio.current_time() + self._patience
         while True:
             if self._over is not None:
@@ -163,7 +167,7 @@ class Line:
             if isinstance(problem, AgentrailError):
                 raise fresh(problem)
             seconds = _seconds(problem)
-            if problem.get("type") != _CLOSING or trio.current_time() + seconds > patience:
+            if problem.get("type") not in _PASSING or trio.current_time() + seconds > patience:
                 raise error_of(problem, session)
             await trio.sleep(seconds)
 
@@ -197,6 +201,17 @@ class Line:
 
     async def open(self) -> ClientSocket:
         """Make the first connection; raise what stands in the way."""
+        patience = trio.current_time() + self._patience
+        while True:
+            try:
+                return await self._opened()
+            except TooManyRequests as refused:
+                seconds = refused.retry_after
+                if trio.current_time() + seconds > patience:
+                    raise
+            await trio.sleep(seconds)
+
+    async def _opened(self) -> ClientSocket:
         try:
             return await open_websocket(self.address, self._key, self._tls)
         except CutError as cut:
@@ -319,7 +334,7 @@ class Line:
 
     def _refused(self, listening: LineSubscription, problem: JsonObject) -> None:
         """The host does not begin a subscription, or ends it."""
-        is_passing = problem.get("type") == _CLOSING or (listening.has_begun and problem.get("status") in _NOT_NOW)
+        is_passing = problem.get("type") in _PASSING or (listening.has_begun and problem.get("status") in _NOT_NOW)
         if is_passing and listening.refused_for < self._patience:
             listening.wait(_seconds(problem))
         else:

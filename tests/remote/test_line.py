@@ -28,6 +28,7 @@ from agentrail.errors import (
     NotAuthenticated,
     QueueFull,
     SubscriberTooSlow,
+    TooManyRequests,
     UnknownSession,
 )
 from agentrail.remote.host_address import HostAddress, read_address
@@ -130,13 +131,17 @@ async def test_what_is_in_flight_at_a_cut_is_sent_again_under_its_command_id() -
     assert "command" not in last
 
 
-async def test_a_closing_host_is_asked_again_under_the_same_command_id() -> None:
+AT_THE_DOOR: Final = pytest.mark.parametrize("refused", [HostClosing(), TooManyRequests(20, 0.1)], ids=str)
+
+
+@AT_THE_DOOR
+async def test_a_host_that_takes_no_call_now_is_asked_again_under_the_same_command_id(refused: AgentrailError) -> None:
     came = count(1)
 
     def play(message: Message) -> Sequence[Message | int]:
         if next(came) > 1:
             return echo(message)
-        told = problem(message, HostClosing())
+        told = problem(message, refused)
         cast("dict[str, object]", told["problem"])["retry_after"] = 0.01
         return [told]
 
@@ -148,11 +153,12 @@ async def test_a_closing_host_is_asked_again_under_the_same_command_id() -> None
     assert first["command"] == second["command"]
 
 
-async def test_a_host_that_closes_for_too_long_is_told_of() -> None:
-    host = PlayingHost(lambda message: [problem(message, HostClosing())])
+@AT_THE_DOOR
+async def test_a_host_that_takes_no_call_for_too_long_is_told_of(refused: AgentrailError) -> None:
+    host = PlayingHost(lambda message: [problem(message, refused)])
     with host.playing():
         async with open_line(host.url, KEY, patience=0.1) as line:
-            with pytest.raises(HostClosing):
+            with pytest.raises(type(refused)):
                 await line.call("prompt", session="trip", body=PROMPT)
 
 

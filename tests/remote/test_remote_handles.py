@@ -18,11 +18,13 @@ from agentrail.errors import (
     UnknownSession,
     WrongType,
 )
+from agentrail.events import SessionStarted
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard
 from agentrail.remote.remote_supervisor import connect
-from agentrail.testing import ScriptedModel
+from agentrail.testing import ScriptedModel, stall
+from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, open_desk
 
 
@@ -48,6 +50,29 @@ def profiles() -> list[Profile]:
     spec = SessionSpec(model=ScriptedModel(['{"number": 3}', "two"], name="small"))
     desk = Profile("desk", spec, models=["big"], tools=[pay], plugins=[BudgetGuard()])
     return [desk, Profile("other", spec)]
+
+
+async def test_handles_wait_when_they_are_faster_than_the_host_lets_their_tenant_be() -> None:
+    spec = SessionSpec(model=ScriptedModel([stall()]), max_prompt_queue=100)
+    limits = HostLimits(drain_seconds=0.5)
+    texts = [f"text {number}" for number in range(limits.burst + 5)]
+    async with open_desk(spec, limits=limits) as desk, connect(desk.serving.url, KEYS["boss"]) as supervisor:
+        session = await supervisor.spawn("desk", "trip")
+        await session.prompt("begin")
+        async with trio.open_nursery() as nursery:
+            for text in texts:
+                nursery.start_soon(session.prompt, text)
+        assert sorted(prompt.text for prompt in await session.queued()) == sorted(texts)
+        async with trio.open_nursery() as nursery:
+            for _ in texts:
+                nursery.start_soon(session.queued)
+        async with session.subscribe(since=0) as events:
+            assert isinstance((await anext(events)).event, SessionStarted)
+        async with trio.open_nursery() as nursery:
+            for _ in texts:
+                nursery.start_soon(session.queued)
+        async with connect(desk.serving.url, KEYS["boss"]) as other:
+            assert [each.id for each in await other.sessions()] == ["boss.trip"]
 
 
 async def test_code_is_given_by_the_names_that_the_host_has_registered() -> None:
