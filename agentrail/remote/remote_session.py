@@ -14,6 +14,7 @@ from agentrail.errors import AnswerUnfit, BadChoice, NoAnswer, SessionParked, Wr
 from agentrail.hooks.live import why_refused
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.ports.agents import Task
+from agentrail.ports.handles.command_fields import check_fields, kept_parts
 from agentrail.ports.handles.handle_arguments import key_of
 from agentrail.ports.handles.session_values import Reply, Status
 from agentrail.ports.model import ModelChain
@@ -112,6 +113,7 @@ class RemoteSession:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
         if when not in sent.WHENS:
             raise BadChoice.among("when", when, sent.WHENS)
+        check_fields(sent.SteerSent(text, when), command)
         return value_of(Accepted, answer_of(AcceptedView, await self._do("steer", command, text=text, when=when)))
 
     async def abort(
@@ -125,14 +127,17 @@ class RemoteSession:
         """Stop the session's work at once; return when that is journaled, or at once if the journal cannot write."""
         if kill_tools not in sent.KILLS:
             raise BadChoice.among("kill_tools", kill_tools, sent.KILLS)
+        check_fields(sent.AbortSent(reason, kill_tools, clear_queue), command)
         await self._do("abort", command, reason=reason, kill_tools=kill_tools, clear_queue=clear_queue)
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
         """End the session for good; return when it has ended."""
+        check_fields(sent.StopSent(reason), command)
         await self._do("stop", command, reason=reason)
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
         """Shorten the context: at once if no turn is open, else before the next request."""
+        check_fields(sent.CompactSent(reason), command)
         await self._do("compact", command, reason=reason)
 
     # Deciding
@@ -148,16 +153,19 @@ class RemoteSession:
     ) -> None:
         """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too."""
         edited = None if args is None else freeze_object(args)
+        check_fields(sent.ApproveSent(approval_id, edited, always, auto_resume), command)
         await self._do("approve", command, approval=approval_id, args=edited, always=always, auto_resume=auto_resume)
 
     async def reject(
         self, approval_id: str, reason: str | None = None, *, auto_resume: bool = False, command: str | None = None
     ) -> None:
         """Reject a held call: it gets an error result with the *reason*."""
+        check_fields(sent.RejectSent(approval_id, reason, auto_resume), command)
         await self._do("reject", command, approval=approval_id, reason=reason, auto_resume=auto_resume)
 
     async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
         """Answer a question that a tool asked."""
+        check_fields(sent.RespondSent(ref, answer), command)
         await self._do("respond", command, ref=ref, answer=answer)
 
     # Changing
@@ -301,5 +309,6 @@ class RemoteSession:
 
 
 def _said(text: Said) -> Json:
-    """Return a message as JSON: a text, or its parts."""
-    return text if isinstance(text, str) else cast("Json", json.loads(to_json(list(text))))
+    """Return a message as JSON: a text, or its parts; raise `BadMessage` if it is neither."""
+    parts = kept_parts(text)
+    return text if isinstance(text, str) else cast("Json", json.loads(to_json(list(parts))))

@@ -40,6 +40,8 @@ from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.judge import ReadAnswer
 from agentrail.hooks.live import why_refused
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.ports.handles.command_fields import check_fields, kept_parts, kept_text
+from agentrail.ports.handles.command_fields import check_flag as check_flag
 from agentrail.ports.handles.handle_arguments import cursor_of, kinds_of
 from agentrail.ports.handles.handle_arguments import key_of as key_of
 from agentrail.ports.handles.session_values import Reply
@@ -58,8 +60,6 @@ from agentrail.runtime.resources import Subagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
-from agentrail.runtime.shared.sanitize import kept_parts as kept_parts
-from agentrail.runtime.shared.sanitize import kept_text
 from agentrail.runtime.status import Monitor as Monitor
 from agentrail.runtime.status import status_of as status_of
 from agentrail.values.content import Data, File, Image, Part, Text, in_words
@@ -68,22 +68,10 @@ from agentrail.values.events.policies import POLICIES
 from agentrail.values.foreign import described as described
 from agentrail.values.foreign import number, shown
 from agentrail.values.json import INT_MAX, Json, JsonObject, freeze, freeze_object, weight
-from agentrail.values.value import Value
 
 STOPPING = (AbortSent, StopSent)
 """Commands that are accepted even while the journal is full."""
 
-
-class _PlainFields(dict[type[Value], tuple[tuple[str, str], ...]]):
-    """By class: the fields that are text, text or `None`, or a boolean, each with its annotation."""
-
-    def __missing__(self, kind: type[Value]) -> tuple[tuple[str, str], ...]:
-        plain = ("str", "str | None", "bool")
-        found = self[kind] = tuple((name, noted) for name, noted in kind.__annotations__.items() if noted in plain)
-        return found
-
-
-_PLAIN_FIELDS = _PlainFields()
 
 LONGEST_NAME: Final = 200
 """The most characters of a tenant, an owner, a title or a label."""
@@ -97,15 +85,7 @@ OVERHEAD = 64
 
 def letter(given: AnyInput, command: str | None, slot: Slot[Answer], caller: Caller = NOBODY) -> Letter:
     """Return the mailbox letter for *given*; raise `BadMessage` or `BadChoice` if a field cannot be stored."""
-    if command is not None:
-        kept_text(command, "the command id")
-    size = OVERHEAD
-    for name, kind in _PLAIN_FIELDS[type(given)]:
-        found = getattr(given, name)
-        if kind == "bool":
-            check_flag(name, found)
-        elif found is not None or kind == "str":
-            size += len(kept_text(found, f"the {name}").encode())
+    size = OVERHEAD + check_fields(given, command)
     if isinstance(given, PromptSent):
         size += sum(map(_bytes, given.parts)) + (weight(given.returns) if given.returns else 0)
     elif isinstance(given, ApproveSent) and given.args is not None:
@@ -118,12 +98,6 @@ def caller(who: object, request: object, four_eyes: object) -> Caller:
     """Return who gives commands; raise `WrongType` or `BadChoice` if an argument is of no use."""
     check_flag("four_eyes", four_eyes)
     return Caller(name_of("who", who), name_of("request", request), bool(four_eyes))
-
-
-def check_flag(name: str, found: object) -> None:
-    """Raise `BadChoice` if *found*, the argument called *name*, is not a boolean."""
-    if not isinstance(found, bool):
-        raise BadChoice.among(name, found, ("True", "False"))
 
 
 def refuse_untaken(parts: Iterable[Part], model: str, find: Callable[[str], Model]) -> None:

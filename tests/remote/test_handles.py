@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import attrs
 import pytest
@@ -13,6 +13,7 @@ from agentrail import SessionSpec, tool
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
+    BadMessage,
     BadReturns,
     CommandConflict,
     NoAnswer,
@@ -21,6 +22,7 @@ from agentrail.errors import (
     TurnAborted,
     UnknownApproval,
     UnknownCursor,
+    UnknownPlugin,
     UnknownPrompt,
     UnknownTask,
     UnknownTool,
@@ -84,6 +86,49 @@ async def raised(doing: Awaitable[object]) -> AgentrailError:
     with pytest.raises(AgentrailError) as caught:
         await doing
     return caught.value
+
+
+# What is no message, and no other field of a command
+
+HALF: Final = "text with half a surrogate pair"
+UNFIT: Final[dict[str, tuple[Callable[[Any], Awaitable[object]], AgentrailError]]] = {
+    "a number": (lambda session: session.ask(3), BadMessage("the text", "a `int`")),
+    "nothing": (lambda session: session.prompt(None), BadMessage("the text", "a `NoneType`")),
+    "a list of numbers": (lambda session: session.prompt([3]), BadMessage("a part", "a `int`")),
+    "bytes": (lambda session: session.prompt(b"hi"), BadMessage("a part", "a `int`")),
+    "half a pair": (
+        lambda session: session.prompt("\ud800"),
+        BadMessage("the text", HALF),
+    ),
+    "half a pair in a part": (
+        lambda session: session.ask([Text("\ud800")]),
+        BadMessage("a part", HALF),
+    ),
+    "steering": (lambda session: session.steer(3), BadMessage("the text", "a `int`")),
+    "a command id": (lambda session: session.steer("hi", command=3), BadMessage("the command id", "a `int`")),
+    "a reason": (lambda session: session.abort(3), BadMessage("the reason", "a `int`")),
+    "a flag": (lambda session: session.abort(clear_queue="no"), BadChoice("clear_queue", "no", "`True`, `False`")),
+    "a reason to stop": (lambda session: session.stop(None), BadMessage("the reason", "a `NoneType`")),
+    "a reason to compact": (lambda session: session.compact(3), BadMessage("the reason", "a `int`")),
+    "an approval": (lambda session: session.approve(3), BadMessage("the approval_id", "a `int`")),
+    "a rejection": (lambda session: session.reject("x", 3), BadMessage("the reason", "a `int`")),
+    "an answer": (lambda session: session.respond("x", 3), BadMessage("the answer", "a `int`")),
+    "a plugin": (
+        lambda session: session.update_plugin("Zork", size=3),
+        UnknownPlugin("Zork", "`HumanApproval`"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNFIT)
+@EACH_PLACE
+async def test_what_no_command_takes_is_refused_by_the_same_class_everywhere(opened: Open, what: str) -> None:
+    doing, refused = UNFIT[what]
+    async with opened(holds("fine")) as place:
+        found = await raised(doing(place.session))
+        assert (type(found), found.args[0]) == (type(refused), refused.args[0])
+        if not isinstance(refused, UnknownPlugin):  # a host has plugins of its own
+            assert found == refused
 
 
 # Talking

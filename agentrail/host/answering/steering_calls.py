@@ -11,6 +11,7 @@ from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
+from agentrail.runtime.commands import attached_as
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.json import JsonObject
 from agentrail.values.secrets import named_secret
@@ -157,6 +158,7 @@ class SteeringCalls:
         elif isinstance(body, DetachPluginBody):
             await session.detach_plugin(body.plugin, command=exchange.command)
         else:
+            attached_as(session.inspect(), body.plugin)
             taken = OWN_OPTIONS & body.options.keys()
             if taken:
                 raise BadOptions(body.plugin, f"there is no option {_listed(taken)}")

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from traceback import format_exception, format_tb
 from typing import Final, cast
 
 import trio
 
 from agentrail.errors import (
-    BadMessage,
     BadResponse,
     ContextTooLong,
     EncodingRefused,
@@ -29,9 +28,8 @@ from agentrail.errors import (
     TransientModelError,
 )
 from agentrail.values import fitting
-from agentrail.values.content import Data, File, Image, Part, Text
+from agentrail.values.content import Text
 from agentrail.values.foreign import inside, is_short, mended, named, pass_interrupt, seconds, trace, words
-from agentrail.values.json import freeze
 from agentrail.values.stream import Chunk, Failure, FailureKind, Response
 from agentrail.values.value import quick
 
@@ -196,47 +194,3 @@ def fit_wait(error: ModelError) -> float | None:
         return seconds(error.retry_after)
     except Exception:  # noqa: BLE001 - a foreign error class whose attribute fails
         return None
-
-
-# From a caller
-
-
-def kept_text(text: object, what: str) -> str:
-    """Return *text* if it can be stored; raise `BadMessage` otherwise."""
-    if not isinstance(text, str):
-        raise BadMessage(what, f"a `{type(text).__name__}`")
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise BadMessage(what, "text with half a surrogate pair") from None
-    return text
-
-
-def kept_parts(said: object) -> tuple[Part, ...]:
-    """Return a caller's text or parts as a tuple of parts; raise `BadMessage` if they cannot be stored."""
-    if isinstance(said, str):
-        return (_text(kept_text(said, TEXT)),)
-    if not isinstance(said, Iterable):
-        raise BadMessage(TEXT, f"a `{type(said).__name__}`")
-    return tuple(_kept_part(part) for part in cast("Iterable[object]", said))
-
-
-def _kept_part(part: object) -> Part:
-    match part:
-        case Text(text=text):
-            return _text(kept_text(text, PART))
-        case Image(media_type=media_type, data=data):
-            return Image(kept_text(media_type, "a media type"), kept_text(data, "an image"))
-        case File():
-            kept = File(*(kept_text(getattr(part, name), "a file") for name in File.__struct_fields__))
-            if kept.problem is not None:
-                raise BadMessage(PART, kept.problem)
-            return kept
-        case Data(data=found):
-            try:
-                return Data(freeze(found))
-            except NotJson as error:
-                raise BadMessage(PART, str(error)) from None
-        case _:
-            raise BadMessage(PART, f"a `{type(part).__name__}`")
