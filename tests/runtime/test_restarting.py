@@ -105,6 +105,20 @@ async def test_what_was_written_before_the_crash_is_not_done_twice() -> None:
         assert world.heard(session).names[1:4] == ["PromptReceived", "AgentStart", "RequestStart"]
 
 
+@pytest.mark.parametrize("point", ["PUBLISH", "PUBLISHED", "ANSWER", "ANSWERED"])
+async def test_what_was_written_before_the_crash_is_seen_and_answered_once(world: World, point: str) -> None:
+    whole = await world.spawn(["fine", "well"])
+    session = await world.spawn(["fine", "well"])
+    for one in (whole, session):
+        if one is session:
+            crash_this_step(Failpoint[point])
+        assert [(await one.ask(text)).text for text in ("go", "and?")] == ["fine", "well"]
+    await settle()
+    heard = [name for name in world.heard(session).names if name != "SessionRestarted"]
+    assert heard == world.heard(whole).names
+    assert len(world.heard(session).names) == len(heard) + 1
+
+
 async def test_a_response_that_was_written_before_the_crash_is_shown_once(world: World) -> None:
     class Late(Plugin):
         def after_response(self, hook: AfterResponse, state: None, ctx: Context) -> Continue[None]:

@@ -258,20 +258,22 @@ class Session(Parts):
             for effect in effects:
                 left = (effect,)
                 performer.perform(effect)
+            left = ()
+            answer = outcome.answer
+            if answer is not None:
+                if letter.command is not None:
+                    self._answers.remember(letter.command, letter.digest, answer)
+                if letter.watch is not None and isinstance(answer, Accepted):
+                    letter.watch(answer.ref)
+                letter.settle(answer)
+            if self.waiters:
+                self.waiters.notice(outcome, self.ties.held)
+            self.ties.tell(outcome)
         except BaseException:
-            self._left = (outcome.but(effects=(*left, *effects)), letter, False)
+            unseen = publish and bool(outcome.events) and self.bus.cursor.seq < outcome.events[-1].seq
+            self._left = (outcome.but(effects=(*left, *effects)), letter, unseen)
             raise
         self._left = None
-        answer = outcome.answer
-        if answer is not None:
-            if letter.command is not None:
-                self._answers.remember(letter.command, letter.digest, answer)
-            if letter.watch is not None and isinstance(answer, Accepted):
-                letter.watch(answer.ref)
-            letter.settle(answer)
-        if self.waiters:
-            self.waiters.notice(outcome, self.ties.held)
-        self.ties.tell(outcome)
 
     async def open_sources(self) -> None:
         """Start the sources of tools; return when each has offered tools or failed."""
