@@ -26,6 +26,7 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Ok, ok
 from tests.runtime.journals import BROKEN, TestJournal
+from tests.runtime.poison import crash_this_step
 from tests.runtime.test_resuming import Turns
 from tests.runtime.test_sources import Scripted, offering
 from tests.runtime.tools import fake, slow
@@ -49,6 +50,16 @@ async def test_an_idle_session_sleeps_and_the_next_message_wakes_it(world: World
     assert (await session.ask("and?")).text == "two"
     assert [message.text for message in session.messages()] == ["hi", "one", "and?", "two"]
     assert session.inspect().plugin_states == (2,)
+
+
+async def test_crashes_of_several_wakings_are_not_those_of_one_message(world: World) -> None:
+    session = await world.spawn(["fine"], "s", hibernate_after=10)
+    for _ in range(4):
+        await fall_asleep(session)
+        crash_this_step()
+        await session.wake()
+    assert (await session.ask("hi")).text == "fine"
+    assert [report.input for report in world.supervisor.crashes()] == ["SessionWoke 0"] * 4
 
 
 class SlowToKeep(TestJournal):

@@ -225,9 +225,10 @@ class SupervisorNode:
     def _carry_out(self, child: Child, error: BaseException | None) -> None:
         """Apply the supervision rules to the end of *child*."""
         body = child.body if isinstance(child.body, SessionBody) else None
+        in_hand = "" if body is None else body.session.in_hand
         ending = Ending(
             error is not None,
-            "" if body is None else body.session.in_hand,
+            "" if in_hand.endswith(" 0") else in_hand,  # each letter of the actor itself is a new one, without a number
             isinstance(error, Fenced),
             isinstance(error, CommitUnknown),
         )
@@ -235,7 +236,7 @@ class SupervisorNode:
         decided = decide(self._policy, self._wards, self._restarts, child.key, ending, at=at, chance=chance)
         self._restarts = decided.restarts
         if error is not None:
-            self._report(child, error, decided, ending.input)
+            self._report(child, error, decided, in_hand)
         if decided.ward is not None:
             child.ward = self._wards[child.key] = decided.ward
         if decided.fails:
