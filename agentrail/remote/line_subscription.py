@@ -61,6 +61,7 @@ class LineSubscription:
         self._kept: deque[tuple[Told, int]] = deque()
         self._size = 0
         self._again_at = 0.0
+        self._gap_end = Cursor(0)
         self._fell_behind = False
         self._refused_at: float | None = None
         self._is_over = False
@@ -74,7 +75,7 @@ class LineSubscription:
         self.id = ""
         """Id of it at the host; empty while the host sends nothing to it."""
         self.cursor = since
-        """Place after the last event or gap that has come; `None` before the first if none was given."""
+        """Place after the last event that has come; `None` before the first if none was given."""
 
     @in_brackets
     def __repr__(self) -> str:
@@ -168,9 +169,12 @@ class LineSubscription:
             case EventFrame(cursor=cursor):
                 self.cursor = cursor
                 self._keep(told, size)
-            case GapFrame(end=end):
-                self.cursor = end if self.cursor is None else max(self.cursor, end)
+            case GapFrame(end=end) if end > self._gap_end:
+                # The cursor stays: durable events of its range may follow, and would be lost by a cut before them.
+                self._gap_end = end
                 self._keep(told, size)
+            case GapFrame():  # told again after a cut
+                pass
         self._news.set()
 
     def _keep(self, told: Told, size: int) -> None:
