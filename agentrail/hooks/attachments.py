@@ -11,7 +11,8 @@ from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
 from agentrail.errors.branches import listed, nearest
 from agentrail.hooks.context import MoneyLimit
 from agentrail.hooks.contract import check_attributes
-from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, check_plugin, implemented
+from agentrail.hooks.moments import HOOK_NAMES
+from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Attachable, Keyed, Plugin, check_plugin
 from agentrail.values.foreign import names_of, shown
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.tools import ToolSpec
@@ -69,6 +70,14 @@ def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
     if type(key) is not str or not key:
         raise BadPlugin(type(plugin).__name__, f"its `key` is {shown(key)}; give `Keyed` a text")
     return key, plugin
+
+
+def implemented(plugin: AnyPlugin) -> frozenset[str]:
+    """Return the names of the hooks (and `on_event` and `screen`) that *plugin* overrides."""
+    cls = type(plugin)
+    return frozenset(
+        name for name in (*HOOK_NAMES, ON_EVENT, SCREEN) if getattr(cls, name, None) is not getattr(Plugin, name)
+    )
 
 
 def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:

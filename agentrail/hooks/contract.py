@@ -11,6 +11,7 @@ from typing import Final, cast
 from agentrail.errors import BadPlugin
 from agentrail.errors.branches import nearest
 from agentrail.hooks.context import MoneyLimit
+from agentrail.hooks.event_lines import EventLines
 from agentrail.hooks.frozen import FROZEN, can_set, is_own_setter, why_changeable
 from agentrail.values.foreign import crash, money, names_of, number, shown
 from agentrail.values.spelling import refuse_unknown
@@ -67,6 +68,12 @@ def _is_limit(found: object) -> bool:
     return found is None or (type(found) is MoneyLimit and money(found.max_usd) is not None)
 
 
+def _are_lines(found: object) -> bool:
+    if found is None or type(found) is not EventLines:
+        return found is None
+    return type(found.level) is str and _is_small(found.texts) and type(found.only) is frozenset
+
+
 Attribute = tuple[Callable[[object], bool], str]
 """A function that checks the value of an attribute, and a description of the values that it accepts."""
 
@@ -74,6 +81,7 @@ PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
     {
         "key": (lambda found: isinstance(found, str) and bool(found), "a text"),
         "money_limit": (_is_limit, "a `MoneyLimit` of at least 0 US dollars, or None"),
+        "event_lines": (_are_lines, "`EventLines` with a level, a frozenset of names and a number, or None"),
         "tools_named": (_are_names, "a tuple of names"),
         "models_named": (_are_names, "a tuple of names"),
         "tools_brought": (_are_tools, "a tuple of tools with different names, as `@tool` makes them"),

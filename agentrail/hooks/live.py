@@ -10,6 +10,7 @@ from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context, Log
+from agentrail.hooks.event_lines import EventLines
 from agentrail.hooks.judge import NO_CONSENT, AnswerForm, Askers, Consent, PluginRow, ReadAnswer, have_on_event
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.pipeline import (
@@ -106,6 +107,7 @@ class Live:
         "_for",
         "_form",
         "_has_price",
+        "_lines",
         "_misfit",
         "_plugins",
         "_row",
@@ -135,6 +137,7 @@ class Live:
         self._has_price = has_price
         self._for: tuple[AttachedPlugin, ...] = ()
         self._row = _NO_ROW
+        self._lines: tuple[EventLines, ...] = ()
         self.askers: Askers | None = None
         self.complain: Complain = nobody_listens
 
@@ -167,6 +170,8 @@ class Live:
                 for hook in seat.hooks:
                     row.setdefault(hook, []).append(PluginEntry(place, seat, cast("Method", getattr(plugin, hook))))
             self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
+            wanted = (self._plugins[seat.key, seat.revision].event_lines for seat in seats)
+            self._lines = tuple([lines for lines in wanted if lines is not None])
         return self._row
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
@@ -204,6 +209,12 @@ class Live:
     def screening(self, seats: tuple[AttachedPlugin, ...]) -> tuple[PluginEntry, ...]:
         """Return the plugins that have a `screen`, in order."""
         return self._entries(seats).get(SCREEN, ()) if seats else ()
+
+    def event_lines(self, seats: tuple[AttachedPlugin, ...]) -> tuple[EventLines, ...]:
+        """Return how plugins want durable events to be written to the log."""
+        if seats is not self._for:
+            self._entries(seats)
+        return self._lines
 
     def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
         """Whether any of the plugins has `on_event`."""

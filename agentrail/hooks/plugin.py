@@ -59,6 +59,7 @@ from agentrail.hooks.contract import (
     check_members,
     refuse_unknown_options,
 )
+from agentrail.hooks.event_lines import EventLines
 from agentrail.hooks.frozen import FROZEN
 from agentrail.hooks.moments import (
     HOOK_NAMES,
@@ -139,6 +140,11 @@ class AnyPlugin:
     @property
     def money_limit(self) -> MoneyLimit | None:
         """The plugin's limit on the session's cost; `None` if it sets none. `ctx.budget_left` is what is left."""
+        return None
+
+    @property
+    def event_lines(self) -> EventLines | None:
+        """How durable events are written to the program's log; `None` if this plugin does not want them there."""
         return None
 
     @property
@@ -376,14 +382,6 @@ def _is_class(found: object) -> bool:
 def _shown_type(cls: type[AnyPlugin]) -> str:
     found = state_type(cls)
     return f"`{found.__name__ if type(found) is type else found}`"
-
-
-def implemented(plugin: AnyPlugin) -> frozenset[str]:
-    """Return the names of the hooks (and `on_event` and `screen`) that *plugin* overrides."""
-    cls = type(plugin)
-    return frozenset(
-        name for name in (*HOOK_NAMES, ON_EVENT, SCREEN) if getattr(cls, name, None) is not getattr(Plugin, name)
-    )
 
 
 @cache

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
-from functools import cache
 from typing import cast
 
 from attrs import Attribute, field, frozen
 
 from agentrail.errors import BadOptions
-from agentrail.hooks.context import Context, Log
+from agentrail.hooks.event_lines import EventLines, snake_case
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import is_count
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.json import FrozenObject, Json
-
-HOW_GRAVE = {
-    "agent_abort": "warning",
-    "stream_error": "error",
-    "plugin_error": "error",
-    "tool_abandoned": "warning",
-    "tool_blocked": "warning",
-    "loop_detected": "warning",
-}
-"""The log level of some events, by the event's name; `EventLogger.level` does not change it."""
-
 
 LEVELS = ("debug", "info", "warning", "error")
 """Names of the log levels."""
-
-
-@cache
-def snake_case(name: str) -> str:
-    """Return the class name *name* in snake case, as events are named in logs and stored data."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def _names(given: Collection[str]) -> frozenset[str]:
@@ -65,7 +44,7 @@ class EventLogger(Plugin[None]):
     """
 
     level: str = field(default="info", validator=_is_level)
-    """The log level of events that are not in `HOW_GRAVE`."""
+    """The log level of events that are not in `agentrail.hooks.event_lines.HOW_GRAVE`."""
     only: frozenset[str] = field(default=frozenset(), converter=_names)
     """The names of the events to write, in any collection; if empty, all are written."""
     texts: int = field(default=80, validator=is_count)
@@ -73,23 +52,7 @@ class EventLogger(Plugin[None]):
 
     priority = Priority.OWN
 
-    def on_event(self, event: Envelope, state: None, ctx: Context) -> Log[None] | None:
-        """Return a `Log` with the line for *event*; `None` if `only` names other events."""
-        name = snake_case(type(event.event).__name__)
-        if self.only and name not in self.only:
-            return None
-        fields: dict[str, Json] = {
-            "event": name,
-            "seq": event.seq,
-            "turn": event.turn,
-            "round": event.round,
-            "at": event.at,
-        }
-        for part in event.event.__struct_fields__:
-            found = getattr(event.event, part)
-            if isinstance(found, bool | int | float):
-                fields[part] = found
-            elif isinstance(found, str) and self.texts:
-                fields[part] = found if len(found) <= self.texts else f"{found[: self.texts]}…"
-        # an event is JSON already, so its texts and numbers are not looked at again
-        return Log(HOW_GRAVE.get(name, self.level), name, FrozenObject(fields), None)
+    @property
+    def event_lines(self) -> EventLines:
+        """How the events are written."""
+        return EventLines(self.level, self.only, self.texts)

@@ -3,9 +3,6 @@
 CPU is in bare tool rounds: what a call of a tool adds to a turn of a session without plugins, in the same run. Plugins
 that may ask for something are measured with nothing to be judged, and with a question in each turn. New plugins are
 taken from the list of public names. Exits with 1 if a figure is missed.
-
-`EventLogger` asks nobody either, and is printed beside the sum, held to no figure: it has a line to write for each
-event, and records keep the lines. All others have nothing to say.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack
 from agentrail.hooks.plugin import AnyPlugin, Attachable
-from agentrail.plugins import EventLogger, Reflection, SelfVerify
+from agentrail.plugins import Reflection, SelfVerify
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.tools import tool
@@ -165,12 +162,11 @@ def main() -> int:
             cost = cost_of((made(cls),), turns, repeats)
             missed |= cost.questions > 0
             print_row(cls.__name__, cost, "  MISSED: it asks, and nothing is to be judged" if cost.questions else "")
-        silent = [made(cls) for cls in shipped() if not asks(cls) and cls is not EventLogger]
+        silent = [made(cls) for cls in shipped() if not asks(cls)]
         cost = cost_of(silent, turns, repeats)
         over = cost.rounds > MOST_ROUNDS or cost.more_bytes > MOST_BYTES or cost.questions > 0
         missed |= over
         print_row(f"all that never ask (≤ {MOST_ROUNDS:.0f})", cost, "  MISSED" if over else "")
-        print_row("they and EventLogger", cost_of([*silent, EventLogger()], turns, repeats))
         for name, make in ASKING.items():
             cost = cost_of((make(),), turns, repeats)
             over = not cost.questions or cost.rounds > MOST_ROUNDS_A_QUESTION * cost.questions

@@ -230,6 +230,24 @@ async def test_each_durable_event_is_one_line(caplog: pytest.LogCaptureFixture) 
 
 
 @in_virtual_time
+@pytest.mark.parametrize("level", [logging.INFO, logging.CRITICAL])
+async def test_no_record_keeps_a_line_and_the_log_decides_what_is_written(
+    caplog: pytest.LogCaptureFixture, level: int
+) -> None:
+    caplog.set_level(level, "agentrail.plugin")
+    async with open_world() as world:
+        session = await world.spawn(["hello"], plugins=[EventLogger(only=["agent_start"])])
+        await session.ask("go")
+        records = await world.journal.read(session.id, 0, 100)
+    lines = [record for record in caplog.records if record.name == "agentrail.plugin"]
+    found = [{**line.__dict__["fields"], "at": 0} for line in lines]
+    told = {"event": "agent_start", "seq": 3, "turn": 1, "round": 0, "at": 0, "ref": "p1"}
+    assert found == ([told] if level == logging.INFO else [])
+    assert {ruling.hook for record in records for ruling in record.rulings} & {"on_event"} == set()
+    assert not any("WriteLog" in record.effects for record in records)
+
+
+@in_virtual_time
 async def test_without_texts_the_words_of_a_tool_that_fails_are_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
 

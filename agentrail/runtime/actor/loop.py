@@ -255,6 +255,8 @@ class Session(Parts):
         try:
             if publish:
                 self.bus.publish(outcome.events)
+                if outcome.state.seats:
+                    self.write_lines(outcome, self.code.judge)
             for effect in effects:
                 left = (effect,)
                 performer.perform(effect)

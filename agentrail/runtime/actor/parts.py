@@ -14,8 +14,10 @@ from weakref import ref
 
 import trio
 
+from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import JournalUnavailable
+from agentrail.hooks.live import Live
 from agentrail.ports.journal import Claim
 from agentrail.reprs import listed
 from agentrail.runtime.actor.early_release import relieve
@@ -23,6 +25,7 @@ from agentrail.runtime.actor.hibernation import Sleep, outline, state_of
 from agentrail.runtime.actor.journal_log import Records
 from agentrail.runtime.actor.parent_link import UNTIED, Ties
 from agentrail.runtime.actor.tool_sources import Sources
+from agentrail.runtime.diagnosis.plugin_complaints import write_events
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.tracing import Traces
 from agentrail.runtime.inbox.known_commands import Answers
@@ -124,6 +127,12 @@ class Parts:
 
     def _bus(self, state: State, before: int, *, mid_turn: bool = False) -> Bus:
         return Bus(self.session_id, state.setup.options.event_buffer_size, self.records, before, mid_turn=mid_turn)
+
+    def write_lines(self, outcome: Step, judge: Live) -> None:
+        """Write the lines that plugins want in the log for the events of a step."""
+        lines = judge.event_lines(outcome.state.seats) if outcome.events else ()
+        if lines:
+            write_events(self.session_id, outcome.events, lines)
 
     # What can be told without making the parts again
 

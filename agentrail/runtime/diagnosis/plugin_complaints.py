@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from agentrail.core.vocabulary.effects import WriteLog
 from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.event_lines import EventLines
 from agentrail.runtime.shared.sanitize import tell
+from agentrail.values.events.envelope import Envelope
 
 log = logging.getLogger("agentrail.plugin")
 
@@ -28,6 +30,16 @@ def write_line(session_id: str, effect: WriteLog) -> None:
     """Write a line of a plugin of a session, at the level that it says."""
     fields = {"session_id": session_id, "fields": dict(effect.fields)}
     log.log(LEVELS.get(effect.level, logging.INFO), "%s", effect.message, extra=fields)
+
+
+def write_events(session_id: str, events: Sequence[Envelope], wanted: Sequence[EventLines]) -> None:
+    """Write a line for each of the *events* that is *wanted*, if the log takes lines of its level."""
+    levels = [name for name, number in LEVELS.items() if log.isEnabledFor(number)]
+    for lines in wanted if levels else ():
+        for event in events:
+            line = lines.line(event, levels)
+            if line is not None:
+                write_line(session_id, WriteLog(line.level, line.message, line.fields))
 
 
 class Complaints:

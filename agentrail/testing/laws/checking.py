@@ -14,10 +14,10 @@ from hypothesis.errors import Flaky
 
 from agentrail.errors import PluginRefused
 from agentrail.hooks.actions import AskAnswer
-from agentrail.hooks.attachments import unkeyed
+from agentrail.hooks.attachments import implemented, unkeyed
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
-from agentrail.hooks.plugin import MATRIX, ON_EVENT, SCREEN, AnyPlugin, Attachable, implemented
+from agentrail.hooks.plugin import MATRIX, ON_EVENT, SCREEN, AnyPlugin, Attachable
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.calling import Caller
 from agentrail.testing.known_words import vocabulary
