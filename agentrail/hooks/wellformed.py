@@ -153,8 +153,9 @@ def frozen_request(request: AskRequest) -> AskRequest:
     """Return *request* with its JSON frozen, so that later changes by the plugin have no effect."""
     match request:
         case CallModel(messages=messages, returns=returns) if messages or returns:
-            return request.but(messages=tuple(map(fit_message, messages)), returns=freeze_object(returns))
-        case RunTool(name=name, args=args):
+            frozen = returns if type(returns) is FrozenObject else freeze_object(returns)
+            return request.but(messages=tuple(map(fit_message, messages)), returns=frozen)
+        case RunTool(name=name, args=args) if type(args) is not FrozenObject:
             return RunTool(name, freeze_object(args))
         case CallService(name=name, payload=payload) if type(payload) is not FrozenObject:
             return CallService(name, freeze(payload))

@@ -23,6 +23,7 @@ MAX_DEPTH = 64
 MAX_ITEMS: Final = 10_000
 """The most items that one value may have, nested ones included; writing more would block the event loop too long."""
 TOO_DEEP: Final = f"more than {MAX_DEPTH} levels"
+TOO_MANY: Final = f"more than {MAX_ITEMS} items"
 INT_MIN = -(2**63)
 INT_MAX = 2**64 - 1
 
@@ -120,7 +121,7 @@ def _pairs(found: Mapping[object, object], at: str, room: list[int]) -> list[tup
 def _take_room(count: int, at: str, room: list[int]) -> None:
     room[0] -= count
     if room[0] < 0:
-        raise NotJson(at, f"more than {MAX_ITEMS} items")
+        raise NotJson(at, TOO_MANY)
 
 
 def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> None:
@@ -137,9 +138,11 @@ def _fit_parts(frozen: Json, at: str, depth: int, room: list[int]) -> None:
     if depth > MAX_DEPTH:
         raise NotJson(at, TOO_DEEP)
     items = frozen.values() if isinstance(frozen, Mapping) else cast("Sequence[Json]", frozen)
-    _take_room(len(items), at, room)
+    room[0] -= len(items)
+    if room[0] < 0:
+        raise NotJson(at, TOO_MANY)
     for item in items:
-        if isinstance(item, Mapping | tuple):
+        if type(item) not in _LEAVES and isinstance(item, (FrozenObject, tuple, Mapping)):
             _fit_parts(item, at, depth + 1, room)
 
 

@@ -113,7 +113,7 @@ ALONE: Final[dict[str, Callable[[], object]]] = {
     "<RemoteModel 'openai:gpt'>": lambda: RemoteModel("openai:gpt", PROVIDERS["openai"], Http(), lambda _: SECRET),
     "DemoModel()": DemoModel,
     "<ToolContext 's' call 'c'>": partial(ToolContext, "s", "c", user_data=freeze_object({"key": SECRET})),
-    "<RunningAsk 'a'>": partial(RunningAsk, "a"),
+    "<RunningAsk 'a'>": lambda: RunningAsk("a", lambda *_: None),
 }
 
 

@@ -289,7 +289,7 @@ class StepDraft:
             round=s.round,
             usage=s.usage,
             turn_usage=NOTHING_USED if turn is None else s.usage.minus(turn.used),
-            price_known=model in s.priced and all(spare.model in s.priced for spare in spares),
+            price_known=model in s.priced and (not spares or all(spare.model in s.priced for spare in spares)),
             todos=s.todos,
             sections=pairs_of(s.sections),
             tools=tuple(s.tools),

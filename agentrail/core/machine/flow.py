@@ -164,7 +164,7 @@ def _hand_over(w: StepDraft, waiting: Suspension, request: Errand) -> None:
     s = w.s
     handed = waiting.but(asked=True)
     s.suspended = tuple(handed if other is waiting else other for other in s.suspended)
-    w.ask(CarryOut(waiting.ask_id, waiting.plugin, request, w.context().model))
+    w.ask(CarryOut(waiting.ask_id, waiting.plugin, request, s.using[0]))
     _set_deadline(w, waiting)
 
 

@@ -175,11 +175,11 @@ class Reflection(Plugin[Reviewing]):
         if self.reviewer != MODEL or hook.attempt > 1 or not hook.messages:
             return Continue(state)
         if ctx.round <= 1:
-            return Continue(_unless_same(state, evolve(state, task=_cut(_prompt_in(hook.messages), MOST_TASK))))
+            return Continue(_with_task(state, _prompt_in(hook.messages)))
         last = hook.messages[-1]
         if not isinstance(last, UserMessage) or last.origin is not Origin.STEERING:
             return Continue(state)
-        return Continue(_unless_same(state, evolve(state, task=_cut(f"{state.task}\n\n{last.text}", MOST_TASK))))
+        return Continue(_with_task(state, f"{state.task}\n\n{last.text}"))
 
     def before_steering(self, hook: BeforeSteering, state: Reviewing, ctx: Context) -> Continue[Reviewing]:
         """Remember that the answer under review may not be an answer to all that was said."""
@@ -238,14 +238,14 @@ class Reflection(Plugin[Reviewing]):
 
     def _judged(self, given: AskAnswer, state: Reviewing, answer: str) -> Continue[Reviewing] | Intervene[Reviewing]:
         """Return what follows from the answer of a reviewer model about *answer*."""
-        new = evolve(state, reviews=state.reviews + 1, sent_back=False)
-        found = _verdict(given)
+        reviews, found = state.reviews + 1, _verdict(given)
+        if not isinstance(found, str) and found[0]:
+            passed = evolve(state, reviews=reviews, sent_back=False, settled=_digest(answer))
+            return Continue(passed).emitting("review_passed", freeze({"review": reviews}))
+        new = evolve(state, reviews=reviews, sent_back=False)
         if isinstance(found, str):
             return _skipped(new, answer, found)
-        passed, problems = found
-        if passed:
-            told = freeze({"review": new.reviews})
-            return Continue(evolve(new, settled=_digest(answer))).emitting("review_passed", told)
+        problems = found[1]
         if new.reviews >= self.max_reviews:
             return self._given_up(new, answer, problems)
         text = SENT_BACK.format(problems=_listed(problems or (NO_REASON,)))
@@ -268,8 +268,9 @@ class Reflection(Plugin[Reviewing]):
         return Emit("review_given_up", told, state=new)
 
 
-def _unless_same(state: Reviewing, new: Reviewing) -> Reviewing:
-    return state if new == state else new
+def _with_task(state: Reviewing, task: str) -> Reviewing:
+    cut = _cut(task, MOST_TASK)
+    return state if cut == state.task else evolve(state, task=cut)
 
 
 def _skipped(state: Reviewing, answer: str, problem: str) -> Continue[Reviewing]:

@@ -79,7 +79,7 @@ class SelfVerify(Plugin[Verification]):
         """Remember that a call has run, if the check is needed after it."""
         if state.unchecked or hook.name == self.tool:
             return Continue(state)
-        counts = any(meets(pattern, hook.name, hidden=True) for pattern in self.after)
+        counts = "*" in self.after or any(meets(pattern, hook.name, hidden=True) for pattern in self.after)
         return Continue(evolve(state, unchecked=True) if counts else state)
 
     def before_finish(

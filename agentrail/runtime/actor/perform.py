@@ -144,7 +144,7 @@ class Performer:
         for call in tuple((self._calls or {}).values()):
             call.cancel()
         for ask in self._asks.values():
-            ask.scope.cancel()
+            ask.cancel()
         if self._jobs is not None:
             self._jobs.close()
         self._ties.close()
@@ -324,8 +324,8 @@ class Performer:
         self._shared.timers.clear((self._session_id, effect.timer))
 
     def carry_out(self, effect: effects.CarryOut) -> None:
-        """Start a task that does what a plugin asked for (action `Ask`)."""
-        ask = RunningAsk(effect.ask_id)
+        """Do what a plugin asked for (action `Ask`), in a task of its own."""
+        ask = RunningAsk(effect.ask_id, self._ask_ended)
         self._asks = {**self._asks, ask.ask_id: ask}
         code = self._code
         own = (code.prices, partial(model_options, self.state), self._tool, code.surroundings, code.services)
@@ -333,18 +333,18 @@ class Performer:
         threads = CallThreads(self._shared.threads, type(effect.request).__name__)
         ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)
 
-        def post(given: AnyInput) -> None:
-            self._asks = {key: other for key, other in self._asks.items() if key != ask.ask_id}
-            self._mailbox.post(given)
+        body = partial(ask.run, effect.request, effect.model, world, ctx)
+        self._shared.tasks.start(ask, body, f"question {effect.ask_id} ({self._session_id})")
 
-        name = f"question {effect.ask_id} ({self._session_id})"
-        self._shared.nursery.start_soon(ask.run, effect.request, effect.model, world, ctx, post, name=name)
+    def _ask_ended(self, ask: RunningAsk, given: AnyInput) -> None:
+        self._asks = {key: other for key, other in self._asks.items() if key != ask.ask_id}
+        self._mailbox.post(given)
 
     def cancel_ask(self, effect: effects.CancelAsk) -> None:
         """Cancel the task that does what a plugin asked for."""
         ask = self._asks.get(effect.ask_id)
         if ask is not None:
-            ask.scope.cancel()
+            ask.cancel()
 
     def start_compaction(self, effect: effects.StartCompaction) -> None:
         """Start a task that compacts the context."""

@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
 
-import trio
-
 from agentrail.core.answers import read_answer
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
 from agentrail.core.vocabulary.state import State
@@ -30,7 +28,8 @@ from agentrail.ports.model import Prices
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
 from agentrail.reprs import in_brackets
-from agentrail.runtime.shared.sanitize import Contained, traced
+from agentrail.runtime.shared.sanitize import traced
+from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.work.file_finding import find_files
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.tool_call import execute
@@ -80,41 +79,41 @@ def model_options(state: State, name: str) -> JsonObject:
     return options if model == name else EMPTY
 
 
-class RunningAsk:
-    """A plugin's request in a task of its own."""
+class RunningAsk(Work):
+    """A plugin's request that is carried out; one answer with the usage is posted when it ends, however it does."""
 
-    __slots__ = ("_used", "ask_id", "scope")
+    __slots__ = ("_answer", "_post", "_used", "ask_id")
 
-    def __init__(self, ask_id: str) -> None:
+    def __init__(self, ask_id: str, post: Callable[[RunningAsk, AnyInput], None]) -> None:
+        super().__init__()
         self.ask_id = ask_id
-        self.scope = trio.CancelScope()
+        self._post = post
+        self._answer: AskAnswer = Failed("cancelled")
         self._used: Callable[[], Usage] = _nothing
 
     @in_brackets
     def __repr__(self) -> str:
         return repr(self.ask_id)
 
-    async def run(
-        self, request: Errand, model: str, world: AskWorld, ctx: ToolContext, post: Callable[[AnyInput], None]
-    ) -> None:
-        """Body of the task: carry the request out, and post one answer with the usage, even after a failure."""
+    async def run(self, request: Errand, model: str, world: AskWorld, ctx: ToolContext) -> None:
+        """Carry the request out."""
         reach("ASK_SPAWNED")
-        answer: AskAnswer = Failed("cancelled")
+        if self.cancelled:  # it would still run until its first checkpoint
+            return
+        if isinstance(request, CallModel):
+            self._answer = await self._judged(request, request.model or model, world)
+        else:
+            self._answer = await _answer(request, world, ctx)
 
-        def failed(error: BaseException) -> None:
-            nonlocal answer
-            log.warning("ask %s failed: %s", self.ask_id, traced(error))
-            answer = Failed(described(error))
+    def raised(self, error: BaseException) -> None:
+        """Answer that the request has failed."""
+        log.warning("ask %s failed: %s", self.ask_id, traced(error))
+        self._answer = Failed(described(error))
 
-        try:
-            with Contained(failed), self.scope:
-                if isinstance(request, CallModel):
-                    answer = await self._judged(request, request.model or model, world)
-                else:
-                    answer = await _answer(request, world, ctx)
-        finally:
-            reach("ASK_SETTLED")
-            post(AskSettled(self.ask_id, answer, self._used()))
+    def over(self) -> None:
+        """Post the answer, with the usage."""
+        reach("ASK_SETTLED")
+        self._post(self, AskSettled(self.ask_id, self._answer, self._used()))
 
     async def _judged(self, request: CallModel, model: str, world: AskWorld) -> AskAnswer:
         """Return a model's text or object, and keep its usage even if the request fails later."""
@@ -126,7 +125,7 @@ class RunningAsk:
         asked = ModelRequest(model, messages, request.system, may_call=False, options=options, returns=request.returns)
         meter = UsageMeter(asked)
         priced = partial(world.prices.priced, asked.model, asked.options)
-        self._used = lambda: priced(meter.used(cut=self.scope.cancel_called))
+        self._used = lambda: priced(meter.used(cut=self.cancelled))
         response = await world.ask_model(asked, meter)
         self._used = lambda: priced(response.usage)
         text = text_of(response.parts)
