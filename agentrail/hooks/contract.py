@@ -10,8 +10,7 @@ from typing import Final, cast
 
 from agentrail.errors import BadPlugin
 from agentrail.errors.branches import nearest
-from agentrail.hooks.context import MoneyLimit
-from agentrail.hooks.event_lines import EventLines
+from agentrail.hooks.context import EventLines, MoneyLimit
 from agentrail.hooks.frozen import FROZEN, can_set, is_own_setter, why_changeable
 from agentrail.values.foreign import crash, money, names_of, number, shown
 from agentrail.values.spelling import refuse_unknown

@@ -9,8 +9,7 @@ from typing import Final, cast
 from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.context import Context, Log
-from agentrail.hooks.event_lines import EventLines
+from agentrail.hooks.context import Context, EventLines, Log
 from agentrail.hooks.judge import NO_CONSENT, AnswerForm, Askers, Consent, PluginRow, ReadAnswer, have_on_event
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.pipeline import (

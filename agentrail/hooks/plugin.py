@@ -49,7 +49,7 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.context import Context, Log, MoneyLimit
+from agentrail.hooks.context import Context, EventLines, Log, MoneyLimit
 from agentrail.hooks.contract import (
     LONGEST_SCREENED,
     SignatureOfInit,
@@ -59,7 +59,6 @@ from agentrail.hooks.contract import (
     check_members,
     refuse_unknown_options,
 )
-from agentrail.hooks.event_lines import EventLines
 from agentrail.hooks.frozen import FROZEN
 from agentrail.hooks.moments import (
     HOOK_NAMES,

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from agentrail.hooks.actions import TimedOut as TimedOut
     from agentrail.hooks.actions import WriteFile as WriteFile
     from agentrail.hooks.context import Context as Context
+    from agentrail.hooks.context import EventLines as EventLines
     from agentrail.hooks.context import Log as Log
     from agentrail.hooks.context import MoneyLimit as MoneyLimit
-    from agentrail.hooks.event_lines import EventLines as EventLines
     from agentrail.hooks.moments import AfterResponse as AfterResponse
     from agentrail.hooks.moments import AfterTool as AfterTool
     from agentrail.hooks.moments import AfterToolBatch as AfterToolBatch
@@ -134,7 +134,7 @@ _HOMES = {
     "HumanApproval": "agentrail.plugins.approval",
     "Intervene": "agentrail.hooks.actions",
     "Keyed": "agentrail.hooks.plugin",
-    "EventLines": "agentrail.hooks.event_lines",
+    "EventLines": "agentrail.hooks.context",
     "Log": "agentrail.hooks.context",
     "LargeResultOffload": "agentrail.plugins.recall.large_result_offload",
     "MATRIX": "agentrail.hooks.plugin",
