@@ -63,8 +63,6 @@ class HostLimits(Authored, kw_only=True):
     """Within how many seconds it has to answer."""
     socket_calls: int = 64
     """The most calls of one WebSocket that are carried out at once; further ones wait unread."""
-    socket_views: int = 4
-    """The most of them that only look: each keeps its answer, which may be large, until there is room for it."""
     socket_mistakes: int = 20
     """The most messages of one WebSocket that do not fit; with one more, it is closed."""
     view_seconds: float = 0.5

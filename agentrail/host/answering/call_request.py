@@ -10,11 +10,15 @@ from typing import Final, TypeAlias, TypeVar, cast
 
 from attrs import field, frozen
 
+from agentrail.errors import AgentrailError
 from agentrail.host.access.identity import Identity
-from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse
+from agentrail.host.http11.http_messages import PROBLEM, Headers, HttpRequest, HttpResponse
 from agentrail.host.journal_watch import JournalWatch
-from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
+from agentrail.host.plugins.hook_answers import NO_BODY
+from agentrail.host.plugins.plugin_values import HandledResponse, RequestContext, RequestKind
+from agentrail.host.told_refusals import told_problem
 from agentrail.runtime.shared.ids import new_id
+from agentrail.values.json import thaw
 from agentrail.wire.call_rows.host_call import JSON, HostCall
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.strict_reading import check_media, command_of, read_body, read_query
@@ -24,6 +28,13 @@ T = TypeVar("T")
 
 NO_STORE: Final = ("cache-control", "no-store")
 OF_JSON: Final[Headers] = (("content-type", JSON), NO_STORE)
+
+
+@frozen
+class LaterAnswer(HttpResponse):
+    """The answer to a call on a WebSocket: its content is made when there is room for it."""
+
+    make: Callable[[], bytes] = bytes
 
 
 @frozen
@@ -78,8 +89,24 @@ class CallRequest:
         return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
 
     def given(self, found: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
-        """Return an answer with *found* as its content."""
-        return json_answer(self.call.status if status is None else status, to_json(found), headers)
+        """Return an answer with *found* as its content, which no cache may keep."""
+        return self._answer(self.call.status if status is None else status, OF_JSON + headers, partial(to_json, found))
+
+    def handled(self, answer: HandledResponse) -> HttpResponse:
+        """Return the response that a plugin gives; its headers take the place of ours."""
+        headers = dict([NO_STORE] if answer.status in NO_BODY else OF_JSON)
+        headers |= {name.lower(): value for name, value in answer.headers.items()}
+        body = answer.body
+        make = bytes if answer.status in NO_BODY else lambda: to_json(thaw(body))
+        return self._answer(answer.status, tuple(headers.items()), make)
+
+    def refused(self, error: AgentrailError) -> HttpResponse:
+        """Return the answer with the problem document of *error*."""
+        problem = told_problem(error, self.call.attempt, self.who.tenant)
+        return self._answer(problem.status, problem.headers + PROBLEM, lambda: problem.content)
+
+    def _answer(self, status: int, headers: Headers, make: Callable[[], bytes]) -> HttpResponse:
+        return LaterAnswer(status, headers, make=make) if self.on_socket else HttpResponse(status, headers, make())
 
     def done(self) -> HttpResponse:
         """Return the answer of a call that gives nothing back."""
@@ -88,9 +115,3 @@ class CallRequest:
 
 CarryOut: TypeAlias = Callable[[CallRequest], Awaitable[HttpResponse]]
 """Carries out one call of the table."""
-
-
-def json_answer(status: int, content: bytes, headers: Headers = ()) -> HttpResponse:
-    """Return an answer with JSON as its content, which no cache may keep, unless *headers* say otherwise."""
-    given = {name for name, _ in headers}
-    return HttpResponse(status, (*[each for each in OF_JSON if each[0] not in given], *headers), content)

@@ -25,17 +25,16 @@ from agentrail.errors import (
     UnknownSession,
     UsageError,
 )
-from agentrail.host.answering.call_request import NO_STORE, CallRequest
+from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.answering.file_calls import FileCalls
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer, while_here
-from agentrail.host.plugins.hook_answers import NO_BODY
-from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
+from agentrail.host.plugins.plugin_values import Request, RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
-from agentrail.host.told_refusals import refusal, told_problem
+from agentrail.host.told_refusals import told_problem
 from agentrail.ports.handles.session_values import Reply
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
@@ -45,10 +44,8 @@ from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import PromptDropped, PromptQueued, PromptReceived
-from agentrail.values.json import thaw
 from agentrail.wire.bodies import ChatBody, PromptBody, SteerBody
 from agentrail.wire.call_rows.handle_views import WholeReplyView
-from agentrail.wire.call_rows.host_call import JSON
 from agentrail.wire.problems import INTERNAL
 from agentrail.wire.public_ids import SessionName, new_name
 from agentrail.wire.sse_frames import HEARTBEAT, PROBLEM, REPLY, frame
@@ -181,7 +178,7 @@ class TalkCalls:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
                     life.outcome, life.error = _outcome_of(error), type(error).__name__
-                    answer.settle(refusal(error, exchange.call.attempt, exchange.who.tenant))
+                    answer.settle(exchange.refused(error))
         for found in failed:
             tell(log, found, "a request to `%s` failed", name.internal)
         if not answer.settled:
@@ -200,7 +197,7 @@ class TalkCalls:
         answer = await self._rows.intercept(asked)
         if answer is not None:
             talk.life.outcome = "intercepted"
-            talk.reply(_handled(answer))
+            talk.reply(talk.exchange.handled(answer))
             return
         await step(evolve(talk, words=await files.message(talk.words, self._rows)))
 
@@ -375,14 +372,6 @@ class Following:
         if isinstance(event, PromptReceived) and event.ref == ref:
             self._turn = envelope.turn
         return envelope.turn == self._turn or (isinstance(event, PromptQueued | PromptDropped) and event.ref == ref)
-
-
-def _handled(answer: HandledResponse) -> HttpResponse:
-    """Return the response that a plugin gives; its headers take the place of ours."""
-    headers = dict([NO_STORE] if answer.status in NO_BODY else [("content-type", JSON), NO_STORE])
-    headers |= {name.lower(): value for name, value in answer.headers.items()}
-    content = b"" if answer.status in NO_BODY else to_json(thaw(answer.body))
-    return HttpResponse(answer.status, tuple(headers.items()), content)
 
 
 def _as_chat(exchange: CallRequest, body: PromptBody) -> ChatBody:

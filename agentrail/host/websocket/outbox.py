@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import trio
 
 
 class Outbox:
-    """Messages that wait to be sent, in order; whoever adds one waits while there are too many bytes."""
+    """Messages that wait to be sent, in order; whoever adds one waits while there are too many bytes.
+
+    A message is made when it has its turn: beside those that wait to be sent, there is one at most.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -26,15 +30,19 @@ class Outbox:
             self.unsent += len(message)
             self._changed.unpark_all()
 
-    async def put(self, message: bytes) -> None:
-        """Add a message; wait for room if it does not fit beside those that wait. Alone, each fits."""
-        if self._turn.locked() or not self._has_room(message):
-            async with self._turn:
-                while not self._has_room(message):
-                    await self._changed.park()
-                self.put_now(message)
+    async def put(self, make: Callable[[], bytes]) -> None:
+        """Add the message that *make* returns; wait for a turn to make it, then for room. Alone, each fits."""
+        if self._turn.locked():
+            await self._turn.acquire()
         else:
+            self._turn.acquire_nowait()
+        try:
+            message = make()
+            while not self._has_room(message):
+                await self._changed.park()
             self.put_now(message)
+        finally:
+            self._turn.release()
 
     async def first(self) -> bytes:
         """Wait for a message, and return the first; it counts until it is told to be `sent`."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import trio
 
 from agentrail.errors import AgentrailError, BadChoice, HostClosing, NotAuthenticated
 from agentrail.host.access.identity import NOBODY
-from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.answering.call_request import CallRequest, LaterAnswer
 from agentrail.host.answering.plugin_calls import COMMAND, GivenBody
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.access_log import tell_request
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, PeerGone, problem_answer
-from agentrail.host.told_refusals import refusal
+from agentrail.host.http11.http_messages import PROBLEM, HttpRequest, HttpResponse, PeerGone, problem_answer
+from agentrail.host.told_refusals import told_problem
 from agentrail.host.websocket.socket_parts import SocketParts
 from agentrail.host.websocket.socket_user import SocketUser
 from agentrail.runtime.shared.sanitize import Contained, tell
@@ -42,16 +43,32 @@ class SocketCalls:
         self._peer = peer
         self._refused = refused
 
-    async def answer(self, frame: CallFrame, gone: Callable[[], Awaitable[None]]) -> bytes | None:
-        """Return the answer to a call; `None` if the client has *gone*, or waits no longer, before there is one."""
+    async def answer(self, frame: CallFrame, gone: Callable[[], Awaitable[None]]) -> Callable[[], bytes] | None:
+        """Carry out a call, and return what makes its answer.
+
+        Return `None` if the client has *gone*, or waits no longer, before there is one.
+        """
         began = trio.current_time()
         failed: list[BaseException] = []
+        answer = problem_answer(INTERNAL)
         with Contained(failed.append):
-            return _told(frame, await self._carried_out(frame, gone), self._peer, began)
-        if isinstance(failed[0], PeerGone):
+            answer = await self._carried_out(frame, gone)
+        if failed and isinstance(failed[0], PeerGone):
             return None
-        tell(log, failed[0], "the call `%s` on a WebSocket failed", frame.call, words=False)
-        return _told(frame, problem_answer(INTERNAL), self._peer, began)
+        if failed:
+            self._tell(frame, failed[0])
+        return partial(self._made, frame, answer, trio.current_time() - began)
+
+    def _tell(self, frame: CallFrame, error: BaseException) -> None:
+        tell(log, error, "the call `%s` on a WebSocket failed", frame.call, words=False)
+
+    def _made(self, frame: CallFrame, answer: HttpResponse, seconds: float) -> bytes:
+        """Make the message with an answer; one that cannot be made is a fault of the host."""
+        failed: list[BaseException] = []
+        with Contained(failed.append):
+            return _told(frame, answer, self._peer, seconds)
+        self._tell(frame, failed[0])
+        return _told(frame, problem_answer(INTERNAL), self._peer, seconds)
 
     async def _carried_out(self, frame: CallFrame, gone: Callable[[], Awaitable[None]]) -> HttpResponse:
         call, who, limits = CALLS[frame.call], NOBODY, self._parts.limits
@@ -68,19 +85,19 @@ class SocketCalls:
             request = HttpRequest("POST", PATH, frame.query_text, headers, self._peer, body, gone)
             exchange = CallRequest(request, call, who, frame.session or "", limits, on_socket=True)
             return await exchange.answered(self._parts.functions[frame.call])
-        except NotAuthenticated as error:
-            self._refused()
-            return refusal(error, call.attempt, who.tenant)
         except AgentrailError as error:
-            return refusal(error, call.attempt, who.tenant)
+            if isinstance(error, NotAuthenticated):
+                self._refused()
+            problem = told_problem(error, call.attempt, who.tenant)
+            return LaterAnswer(problem.status, PROBLEM, make=lambda: problem.content)
 
 
-def _told(frame: CallFrame, answer: HttpResponse, peer: str, began: float) -> bytes:
+def _told(frame: CallFrame, answer: HttpResponse, peer: str, seconds: float) -> bytes:
     """Return an answer as a message, and log it as that of a request."""
-    content = answer.content
+    content = answer.make() if isinstance(answer, LaterAnswer) else answer.content
     if not isinstance(content, bytes):
         raise BadChoice("content", "a stream", "bytes: a call on a WebSocket is answered by one message")
-    tell_request(peer, (METHOD, f"{PATH}/{frame.call}"), answer.status, len(content), trio.current_time() - began)
+    tell_request(peer, (METHOD, f"{PATH}/{frame.call}"), answer.status, len(content), seconds)
     if dict(answer.headers).get("content-type") == MEDIA_TYPE:
         return socket_frames.refused(frame.id, answer.status, content)
     return socket_frames.answer(frame.id, answer.status, content)

@@ -24,6 +24,7 @@ from agentrail.host.websocket.web_socket import SocketClosed, WebSocket, accepte
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.wire import socket_frames
 from agentrail.wire.calls import CALLS
+from agentrail.wire.problems import Problem
 from agentrail.wire.socket_frames import (
     BROKEN_RULE,
     FAULT,
@@ -72,10 +73,12 @@ class SocketConnection:
         self.user = SocketUser(parts.authenticator, request.headers)
         self._calls = SocketCalls(parts, self.user, request.peer, self._key_refused)
         self._outbox = Outbox(parts.limits.unsent_bytes)
-        self._listening = SocketListening(parts, self.user, request.peer, self._outbox)
+        self._looking = trio.StrictFIFOLock()
+        """Whoever looks at something holds it until what was found has room among what is to be sent."""
+        self._listening = SocketListening(parts, self.user, request.peer, self._outbox, self._looking)
         self._uses: dict[str, Callable[[], None]] = {}  # by id: ends the call or the subscription
         self._running = 0
-        self._looking = trio.CapacityLimiter(parts.limits.socket_views)
+        self._listens = 0  # subscriptions, those among them that have not begun, or whose end is not told yet
         self._changed = trio.lowlevel.ParkingLot()
         self._mistakes = 0
         self._was_held = False  # whether messages were left unread since the last ping
@@ -201,11 +204,12 @@ class SocketConnection:
 
     @property
     def _is_full(self) -> bool:
-        """Whether as many calls are carried out as may be at once."""
-        return self._running >= self._limits.socket_calls
+        """Whether as many calls are carried out as may be at once, or as many subscriptions begin and end."""
+        most = self._limits.socket_calls
+        return self._running >= most or self._listens >= most + self._limits.streams
 
     async def _wait_for_room(self) -> None:
-        """Wait until one more call may be carried out; what the client sends meanwhile is left unread."""
+        """Wait until one more message may be acted on; what the client sends meanwhile is left unread."""
         while self._is_full:
             self._was_held = True
             await self._changed.park()
@@ -241,6 +245,7 @@ class SocketConnection:
                 calls.start_soon(self._call, frame, gone)
             case ListenFrame() as frame:
                 scope = trio.CancelScope()
+                self._listens += 1
                 self._uses[frame.id] = scope.cancel
                 tasks.start_soon(self._listen, frame, scope)
             case _:
@@ -257,11 +262,13 @@ class SocketConnection:
 
     async def _listen(self, frame: ListenFrame, scope: trio.CancelScope) -> None:
         """Body of the task of one subscription."""
-        problem = b""
+        problem: Problem | None = None
         with scope:
             problem = await self._listening.listen(frame)
-        await self._outbox.put(socket_frames.ended(frame.id, problem))
+        await self._outbox.put(lambda: socket_frames.ended(frame.id, b"" if problem is None else problem.content))
         del self._uses[frame.id]
+        self._listens -= 1
+        self._changed.unpark_all()
 
     def _give_up(self, name: str, gone: trio.Event) -> None:
         """End the wait for the answer to a call: its id is free."""

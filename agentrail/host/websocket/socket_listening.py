@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
 
 import trio
 
 from agentrail.errors import AgentrailError, HostClosing
 from agentrail.host.access.identity import NOBODY
-from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.answering.call_request import CallRequest, LaterAnswer
 from agentrail.host.answering.plugin_calls import GivenBody
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest
@@ -25,7 +27,7 @@ from agentrail.values.events.policies import POLICIES
 from agentrail.wire import socket_frames
 from agentrail.wire.bodies import EventsQuery
 from agentrail.wire.calls import CALLS
-from agentrail.wire.problems import INTERNAL
+from agentrail.wire.problems import INTERNAL, Problem
 from agentrail.wire.socket_frames import PATH, ListenFrame, is_view
 from agentrail.wire.sse_frames import data_of
 from agentrail.wire.strict_reading import classes_of, start_of
@@ -39,21 +41,24 @@ class SocketListening:
     While too much waits to be sent, nothing is taken from a subscription: its policy says what happens to its events.
     """
 
-    def __init__(self, parts: SocketParts, user: SocketUser, peer: str, outbox: Outbox) -> None:
+    def __init__(
+        self, parts: SocketParts, user: SocketUser, peer: str, outbox: Outbox, looking: trio.StrictFIFOLock
+    ) -> None:
         self._parts = parts
         self._user = user
         self._peer = peer
         self._outbox = outbox
+        self._looking = looking
 
-    async def listen(self, frame: ListenFrame) -> bytes:
-        """Send what *frame* asks for until that ends; return the problem document that says why, or none."""
+    async def listen(self, frame: ListenFrame) -> Problem | None:
+        """Send what *frame* asks for until that ends; return the problem that says why, if there is one."""
         failed: list[BaseException] = []
         with Contained(failed.append):
             return await self._sent(frame)
         tell(log, failed[0], "a subscription to `%s` failed", frame.listen, words=False)
-        return INTERNAL.content
+        return INTERNAL
 
-    async def _sent(self, frame: ListenFrame) -> bytes:
+    async def _sent(self, frame: ListenFrame) -> Problem | None:
         call, who, parts = CALLS[frame.listen], NOBODY, self._parts
         try:
             if parts.drain.has_begun:
@@ -70,8 +75,8 @@ class SocketListening:
                 else:
                     await self._send_events(frame, exchange)
         except AgentrailError as error:
-            return told_problem(error, call.attempt, who.tenant).content
-        return b""
+            return told_problem(error, call.attempt, who.tenant)
+        return None
 
     async def _send_events(self, frame: ListenFrame, exchange: CallRequest) -> None:
         since = start_of(exchange.call, EventsQuery(since=frame.since), "")
@@ -82,11 +87,11 @@ class SocketListening:
 
         async def give(envelope: Envelope | None) -> bool:
             if envelope is not None:
-                await self._outbox.put(self._message(frame.id, envelope))
+                await self._outbox.put(partial(self._message, frame.id, envelope))
             return True
 
         async with subscription as events:
-            await self._outbox.put(socket_frames.begun(frame.id, events.position))
+            await self._outbox.put(partial(socket_frames.begun, frame.id, events.position))
             await self._parts.frames.give_each(events, give)
         if self._parts.drain.has_begun:  # the session is parked: for the client it has not ended
             raise HostClosing
@@ -102,8 +107,13 @@ class SocketListening:
         """Send a view, and again each time it has changed. What is not sent in time is left out: the newest counts."""
         carry_out, last = self._parts.functions[exchange.call.name], b""
         while True:
-            found = (await carry_out(exchange)).content
-            if isinstance(found, bytes) and found != last:
-                last = found
-                await self._outbox.put(socket_frames.view(name, found))
+            async with self._looking:
+                found = await carry_out(exchange)
+                if isinstance(found, LaterAnswer) and (now := sha256(found.make()).digest()) != last:
+                    last = now
+                    await self._outbox.put(partial(_view, name, found.make))
             await trio.sleep(self._parts.limits.view_seconds)
+
+
+def _view(name: str, make: Callable[[], bytes]) -> bytes:
+    return socket_frames.view(name, make())

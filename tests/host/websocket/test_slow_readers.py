@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
+import tracemalloc
+from collections.abc import Sequence
 
 import pytest
 import trio
 
+from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.access.identity import Identity
+from agentrail.host.host_server import Host
+from agentrail.host.profiles import Profile
 from agentrail.host.websocket.outbox import Outbox
 from agentrail.testing import say
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
+from tests.host.model.in_process import opened
+from tests.host.model.people import LINES, PEOPLE
+from tests.host.model.socket_lines import line
 from tests.host.rfc6455.raw_frames import Opcode, frame
 from tests.host.rfc6455.raw_peer import Peer, shaken, upgrade
 from tests.host.test_streams import freed
@@ -24,12 +34,12 @@ MOST = 1000
 @pytest.mark.parametrize(("first", "second", "waits"), [(500, 499, False), (500, 500, False), (500, 501, True)])
 async def test_so_many_bytes_wait_to_be_sent_and_no_more(first: int, second: int, waits: bool) -> None:
     outbox = Outbox(MOST)
-    await outbox.put(b"a" * first)
+    await outbox.put(lambda: b"a" * first)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(outbox.put, b"b" * second)
+        nursery.start_soon(outbox.put, lambda: b"b" * second)
         await trio.testing.wait_all_tasks_blocked()
         assert outbox.unsent == first + (0 if waits else second)
-        nursery.start_soon(outbox.put, b"c")  # small enough, but it waits for its turn
+        nursery.start_soon(outbox.put, lambda: b"c")  # small enough, but it waits for its turn
         await trio.testing.wait_all_tasks_blocked()
         found: list[int] = []
         while len(found) < 3:
@@ -41,15 +51,106 @@ async def test_so_many_bytes_wait_to_be_sent_and_no_more(first: int, second: int
 
 async def test_a_message_that_is_larger_goes_alone_and_a_closed_outbox_keeps_nothing() -> None:
     outbox = Outbox(MOST)
-    await outbox.put(b"a" * (MOST + 1))
+    await outbox.put(lambda: b"a" * (MOST + 1))
     assert outbox.unsent == MOST + 1
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(outbox.put, b"b")
+        nursery.start_soon(outbox.put, lambda: b"b")
         await trio.testing.wait_all_tasks_blocked()
         outbox.close()
     assert outbox.unsent == 0
-    await outbox.put(b"c")
+    await outbox.put(lambda: b"c")
     assert outbox.unsent == 0
+
+
+@pytest.mark.parametrize("size", [MOST // 4, MOST, 3 * MOST])
+async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> None:
+    outbox, made, sent, held = Outbox(MOST), 0, 0, list[int]()
+
+    def make() -> bytes:
+        nonlocal made
+        made += size
+        return bytes(size)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(64):
+            nursery.start_soon(outbox.put, make)
+        while sent < 64 * size:
+            await trio.testing.wait_all_tasks_blocked()
+            held.append(made - sent)
+            sent += len(await outbox.first())
+            outbox.sent()
+    assert max(held) <= max(MOST, size) + size
+    assert held[:-2] == [held[0]] * len(held[:-2]) or size < MOST
+
+
+async def test_a_message_that_cannot_be_made_holds_up_no_other() -> None:
+    outbox = Outbox(MOST)
+
+    def fail() -> bytes:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await outbox.put(fail)
+    await outbox.put(lambda: b"a")
+    assert outbox.unsent == 1
+
+
+WIDE = "x" * 300_000
+CALLS = 60
+
+
+@pytest.mark.parametrize("asked", ["ask", "messages", "events", "both"])
+async def test_a_client_that_reads_no_answers_has_one_made_beside_what_waits_to_be_sent(asked: str) -> None:
+    """Counted are the bytes that the host has made, and not sent, with those that the way to the client keeps."""
+    limits = HostLimits(requests_per_second=1e6, burst=10**6, drain_seconds=0.5, write_seconds=60)
+    host = Host([Profile("desk", scripted(say(WIDE)))], limits=limits)
+    async with opened(host, ApiKeys(lines=LINES)) as found:
+        async with line(found.application, PEOPLE[0]) as first:
+            await first.ask("open_session", body={"session": "s1"})
+            await first.ask("ask", "s1", body={"message": "hi"}, command="k")
+        async with line(found.application, PEOPLE[0], reads=False) as deaf:
+            gc.collect()
+            tracemalloc.start()
+            try:
+                for number in range(CALLS):
+                    if asked == "ask" or (asked == "both" and number % 2):
+                        await deaf.send(call="ask", session="s1", body={"message": "hi"}, command="k")
+                    elif asked == "events":
+                        await deaf.send(listen="events", session="s1", since="0")
+                    else:
+                        await deaf.send(call="messages", session="s1")
+                await trio.testing.wait_all_tasks_blocked()
+                gc.collect()
+                held, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            (unsent,) = [each.unsent for each in gc.get_objects() if type(each) is Outbox and each.unsent]
+            # One is in the outbox, one is made beside it; of the first there are three copies on its way.
+            assert held < 7 * max(unsent, len(WIDE))
+
+
+async def test_subscriptions_that_cannot_be_and_are_not_read_of_are_left_unread() -> None:
+    class Counting(ApiKeys):
+        asked = 0
+
+        async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+            self.asked += 1
+            return await super().identify(headers)
+
+    limits = HostLimits(requests_per_second=1e6, burst=10**6, drain_seconds=0.5, socket_calls=3, streams=2)
+    host = Host([Profile("desk", scripted("one"))], limits=limits)
+    keys = Counting(lines=LINES)
+    async with opened(host, keys) as found, line(found.application, PEOPLE[0], reads=False) as deaf:
+        async with trio.open_nursery() as nursery:
+
+            async def listen() -> None:
+                for _ in range(2_000):
+                    await deaf.send(listen="events", session="none")
+
+            nursery.start_soon(listen)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        assert keys.asked < 1_000
 
 
 async def deaf(desk: Desk) -> Peer:
