@@ -110,7 +110,7 @@ def read_host_frame(text: str) -> HostFrame | None:
     """Return the message that *text* is; `None` for one of a kind that is not known. Raise `BadText` if it is none."""
     try:
         found = _decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError) as why:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as why:
         raise BadText(str(why)) from None
     if found.problem is not None:
         return RefusalFrame(found.id, cast("JsonObject", found.problem))

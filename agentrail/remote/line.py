@@ -56,6 +56,8 @@ _CLOSING: Final = f"{problems.TYPES}host-closing"
 _TOO_FAST: Final = f"{problems.TYPES}too-many-requests"
 _PASSING: Final = frozenset({_CLOSING, _TOO_FAST})
 """Problems at the host's door: nothing was carried out, and a later attempt goes well."""
+_NEVER: Final = 1e9
+"""Seconds: JSON may have numbers that are greater than any of ours."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -335,8 +337,9 @@ class Line:
     def _refused(self, listening: LineSubscription, problem: JsonObject) -> None:
         """The host does not begin a subscription, or ends it."""
         is_passing = problem.get("type") in _PASSING or (listening.has_begun and problem.get("status") in _NOT_NOW)
-        if is_passing and listening.refused_for < self._patience:
-            listening.wait(_seconds(problem))
+        seconds = _seconds(problem)
+        if is_passing and listening.refused_for + seconds <= self._patience:
+            listening.wait(seconds)
         else:
             listening.fail(error_of(problem, listening.session or ""))
 
@@ -379,7 +382,7 @@ def _answers(rejection: Rejection) -> str:
 def _seconds(problem: JsonObject) -> float:
     """Return after how many seconds another attempt may go well."""
     found = problem.get("retry_after")
-    return float(found) if isinstance(found, int | float) and found > 0 else 1.0
+    return float(min(found, _NEVER)) if isinstance(found, int | float) and found > 0 else 1.0
 
 
 def _end(name: str) -> str:

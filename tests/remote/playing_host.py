@@ -28,8 +28,8 @@ from agentrail.wire.problems import MEDIA_TYPE, problem_of
 KEY: Final = "ar_1_the_key_that_nobody_sees"
 
 Message: TypeAlias = dict[str, object]
-Play: TypeAlias = Callable[[Message], Sequence[Message | int]]
-"""What the host answers to a message: messages, and codes with which it closes."""
+Play: TypeAlias = Callable[[Message], Sequence[Message | int | str]]
+"""What the host answers to a message: messages, as text too, and codes with which it closes."""
 
 
 @define
@@ -53,7 +53,7 @@ class PlayingHost:
                     if isinstance(reply, int):
                         await connection.close(reply, "played")
                         return
-                    await connection.send(json.dumps(reply))
+                    await connection.send(reply if isinstance(reply, str) else json.dumps(reply))
         except ConnectionClosed:
             pass
         finally:

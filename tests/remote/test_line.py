@@ -153,6 +153,37 @@ async def test_a_host_that_takes_no_call_now_is_asked_again_under_the_same_comma
     assert first["command"] == second["command"]
 
 
+@pytest.mark.parametrize("seconds", [10**400, 1e308, 61])
+async def test_nobody_waits_longer_than_the_patience_because_a_host_says_so(seconds: float) -> None:
+    def play(message: Message) -> Sequence[Message | int]:
+        told = problem(message, HostClosing())
+        cast("dict[str, object]", told["problem"])["retry_after"] = seconds
+        return [told]
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            with pytest.raises(HostClosing):
+                await line.call("prompt", session="trip", body=PROMPT)
+            with pytest.raises(HostClosing):
+                async with line.listen("tree"):
+                    pytest.fail("it is not entered")
+
+
+async def test_an_answer_that_is_too_deep_costs_the_connection_and_not_the_line() -> None:
+    came = count(1)
+
+    def play(message: Message) -> Sequence[Message | int | str]:
+        deep = f'{{"id":"{message["id"]}","status":200,"body":{"[" * 50_000}{"]" * 50_000}}}'
+        return [deep] if next(came) == 1 else echo(message)
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            assert await line.call("tree") == {"echo": None}
+    assert len(host.received) == 2
+
+
 @AT_THE_DOOR
 async def test_a_host_that_takes_no_call_for_too_long_is_told_of(refused: AgentrailError) -> None:
     host = PlayingHost(lambda message: [problem(message, refused)])
