@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from agentrail.remote.remote_session import RemoteSession as RemoteSession
     from agentrail.remote.remote_supervisor import RemoteSupervisor as RemoteSupervisor
     from agentrail.remote.remote_supervisor import connect as connect
+    from agentrail.remote.remote_views import RemoteView as RemoteView
     from agentrail.runtime.diagnosis.crash_reports import CrashReport as CrashReport
     from agentrail.runtime.events.subscription import Subscription as Subscription
     from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
@@ -93,6 +94,7 @@ _HOMES = {
     "RemoteSession": "agentrail.remote.remote_session",
     "RemoteSubscription": "agentrail.remote.remote_events",
     "RemoteSupervisor": "agentrail.remote.remote_supervisor",
+    "RemoteView": "agentrail.remote.remote_views",
     "ReplaceMessages": "agentrail.hooks.actions",
     "ReplacePrompt": "agentrail.hooks.actions",
     "ReplaceResponse": "agentrail.hooks.actions",

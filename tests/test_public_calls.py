@@ -72,6 +72,7 @@ MADE_FOR_USERS: Final = frozenset(
         "RemoteSession",
         "RemoteSubscription",
         "RemoteSupervisor",
+        "RemoteView",
         "Reply",
         "SessionDown",
         "SessionHandle",

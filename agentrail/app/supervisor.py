@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agentrail.app import wiring
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
-    from agentrail.ports.handles.session_values import ChildView
+    from agentrail.ports.handles.session_values import ChildView, HeldCall
     from agentrail.ports.journal import Journal, SessionFilter, StoredAnswer, StoredSession
     from agentrail.ports.retention import Retention
     from agentrail.runtime import commands
@@ -286,6 +286,11 @@ class Supervisor:
     def tree(self) -> ChildView:
         """Return a view of this supervisor and all its descendants: their states, restarts and mailboxes."""
         return self._node.tree_view()
+
+    def approvals(self) -> Mapping[str, tuple[HeldCall, ...]]:
+        """Return what waits for a person in the sessions of the tree; with a session is what its sub-agents ask."""
+        found = ((each.id, each.status().held) for each in self.sessions())
+        return {name: held for name, held in found if held and held[0].path[:1] in ((), (name,))}
 
     def figures(self, tenants: int = 200) -> Figures:
         """Return what all sessions do and have used, by tenant; counting begins with the first call.

@@ -24,7 +24,7 @@ from agentrail.errors.children import (
     UnknownChild,
     UnknownTask,
 )
-from agentrail.errors.connecting import BadConnection, HostLost, HostNotReached, LineLeft
+from agentrail.errors.connecting import BadConnection, HostLost, HostNotReached, LineLeft, NotAtHost
 from agentrail.errors.infrastructure import (
     BadArchive,
     BadJournal,
@@ -293,6 +293,7 @@ __all__ = [
     "NoFirstByte",
     "NoNextByte",
     "NoTrioRun",
+    "NotAtHost",
     "NotAuthenticated",
     "NotEntered",
     "NotInItsRun",

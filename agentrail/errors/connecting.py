@@ -35,6 +35,15 @@ class HostLost(OutsideError):
         super().__init__(address, seconds, problem)
 
 
+class NotAtHost(UsageError, AttributeError):
+    """A local handle or supervisor can do this, and one of a host cannot."""
+
+    wording = "cannot use `{0}` of what a host has: {1}; {2}"
+
+    def __init__(self, name: str, problem: str, advice: str) -> None:
+        super().__init__(name, problem, advice)
+
+
 class LineLeft(UsageError):
     """A connection to a host was used after its `async with` was left."""
 

@@ -79,9 +79,13 @@ class LineSubscription:
 
     @in_brackets
     def __repr__(self) -> str:
-        about = self._what if self.session is None else f"{self._what} of {self.session!r}"
         over = "ended" if self._is_over or self._error else "" if self.has_begun else "not begun"
-        return listed(about, some(len(self._kept), "message waits", "messages wait"), over)
+        return listed(self.about, some(len(self._kept), "message waits", "messages wait"), over)
+
+    @property
+    def about(self) -> str:
+        """What it is a subscription to."""
+        return self._what if self.session is None else f"{self._what} of {self.session!r}"
 
     async def __aenter__(self) -> Self:
         """Begin to listen; return when the host has begun to send. Raise the error with which it refuses."""

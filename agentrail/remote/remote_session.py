@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Final, Literal, Never, TypeAlias, TypeVar, cast, overload
 
 from agentrail.core.vocabulary import commands as sent
 from agentrail.core.vocabulary.commands import Accepted
@@ -20,6 +20,7 @@ from agentrail.ports.handles.session_values import Reply, Status
 from agentrail.ports.model import ModelChain
 from agentrail.remote.call_arguments import given, texts_of
 from agentrail.remote.line import Line
+from agentrail.remote.local_alone import OF_SESSIONS, missing
 from agentrail.remote.read_values import answer_of, value_of
 from agentrail.remote.remote_events import RemoteMonitor, RemoteSubscription, events_of
 from agentrail.reprs import in_brackets
@@ -44,6 +45,7 @@ Said: TypeAlias = str | Iterable[Part]
 Offer: TypeAlias = Literal["models", "tools", "plugins"]
 T = TypeVar("T")
 
+PARKED: Final = "session `{0}` is stored at its host, and does not run now; prompt it, which brings it back"
 NAMES: Final = "names that its host has registered: "
 
 
@@ -64,6 +66,12 @@ class RemoteSession:
     @in_brackets
     def __repr__(self) -> str:
         return f"{self.id!r} at {str(self._line.address)!r}"
+
+    if not TYPE_CHECKING:  # for checkers of types, what is not there is not there
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise `NotAtHost` for what only local ones can."""
+            missing(type(self), name, OF_SESSIONS)
 
     async def _do(self, call: str, command: str | None, **body: Json) -> Json:
         """Have the host carry out a call with a *body*; fields that are `None` are not sent."""
@@ -239,7 +247,9 @@ class RemoteSession:
         """Return what the session does; raise `SessionParked` if it does not run now: a prompt brings it back."""
         found = await self._see("show_session", DetailView)
         if found.status is None:
-            raise SessionParked(self.id)
+            parked = SessionParked(self.id)
+            parked.told = PARKED.format(self.id)
+            raise parked
         return value_of(Status, found.status, session_id=found.session)
 
     async def messages(self) -> tuple[Message, ...]:

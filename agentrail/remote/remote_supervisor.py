@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, Never, cast
 
 from agentrail.errors import SessionExists, SessionStored, WrongType
 from agentrail.opening import Opening, Way
-from agentrail.ports.handles.session_values import ChildView
+from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.call_arguments import given, texts_of
 from agentrail.remote.line import PATIENCE, Line, open_line
-from agentrail.remote.read_values import answer_of, stored_of, value_of
+from agentrail.remote.local_alone import OF_SUPERVISORS, missing
+from agentrail.remote.read_values import answer_of, stored_of
 from agentrail.remote.remote_session import RemoteSession
+from agentrail.remote.remote_views import RemoteView, approvals_of, held_of, tree_of
 from agentrail.reprs import in_brackets
 from agentrail.values.json import Json
 from agentrail.values.secrets import Secret
 from agentrail.values.spelling import checked
 from agentrail.wire.call_rows.handle_views import AgentsView
-from agentrail.wire.views import ChildShown, ErasedView, OpenedView, SessionsView
+from agentrail.wire.views import ApprovalsView, ErasedView, HeldView, OpenedView, SessionsView
 
 CONNECTING: Final = Way("connect to a host", "connect", "supervisor", "url, key")
 PROFILES: Final = "the name of a profile of the host: "
@@ -37,6 +39,12 @@ class RemoteSupervisor:
     @in_brackets
     def __repr__(self) -> str:
         return repr(str(self._line.address))
+
+    if not TYPE_CHECKING:  # for checkers of types, what is not there is not there
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise `NotAtHost` for what only local ones can."""
+            missing(type(self), name, OF_SUPERVISORS)
 
     async def spawn(
         self,
@@ -121,7 +129,26 @@ class RemoteSupervisor:
 
     async def tree(self) -> ChildView:
         """Return a view of the sessions of the tenant that run, with their sub-agents."""
-        return value_of(ChildView, answer_of(ChildShown, await self._line.call("tree")))
+        return tree_of(await self._line.call("tree"))
+
+    async def approvals(self) -> Mapping[str, tuple[HeldCall, ...]]:
+        """Return what waits for a person and this user may decide about, by session: also in those that do not run."""
+        found: list[HeldView] = []
+        after: str | None = None
+        while True:
+            page = answer_of(ApprovalsView, await self._line.call("approvals", query=given(after=after)))
+            found += page.items
+            after = page.next
+            if after is None:
+                return held_of(found)
+
+    def watch_tree(self) -> RemoteView[ChildView]:
+        """Return what `tree` gives, at first and each time it has changed: `async with` it, then `async for`."""
+        return RemoteView(self._line.listen("tree"), tree_of)
+
+    def watch_approvals(self) -> RemoteView[Mapping[str, tuple[HeldCall, ...]]]:
+        """Return what `approvals` gives, at first and each time it has changed: the first 1,000 calls that wait."""
+        return RemoteView(self._line.listen("approvals"), approvals_of)
 
 
 @checked

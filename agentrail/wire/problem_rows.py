@@ -153,6 +153,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.BadProfile: _HOSTS_CODE,
     errors.BadConnection: _HOSTS_CODE,
     errors.LineLeft: _HOSTS_CODE,
+    errors.NotAtHost: _HOSTS_CODE,
 }
 
 REFUSED: Final[Mapping[type[AgentrailError], Row]] = {

@@ -59,10 +59,10 @@ async def remote(spec: SessionSpec) -> AsyncGenerator[Place]:
     """Open a host, connect to it, and open the session `trip`."""
     async with (
         open_desk([Profile("desk", spec)]) as desk,
-        connect(desk.serving.url, KEYS["boss"]) as supervisor,
+        connect(desk.serving.url, KEYS["eve"]) as supervisor,
     ):
         session = as_session(await supervisor.spawn("desk", "trip"))
-        yield Place(session, as_supervisor(supervisor), supervisor.redact, "boss.")
+        yield Place(session, as_supervisor(supervisor), supervisor.redact, "ann.")
 
 
 PLACES: Sequence[tuple[str, Open]] = (("local", local), ("remote", remote))

@@ -270,6 +270,22 @@ async def test_a_question_is_answered(opened: Open) -> None:
         assert any("the red one" in text for text in await said(place.session))
 
 
+@EACH_PLACE
+async def test_what_waits_for_a_person_is_listed_by_session(opened: Open) -> None:
+    inner = holds("inner done").but(description="Pays.")
+    pays = call("task", {"agent": "payer", "description": "pay", "prompt": "go"})
+    spec = SessionSpec(model=ScriptedModel([say(calls=[pays]), "done"]), agents={"payer": inner})
+    async with opened(spec) as place:
+        assert await awaited(place.supervisor.approvals()) == {}
+        reply = await place.session.ask("pay", command="k")
+        (held,) = reply.held
+        assert (held.tool, held.args, len(held.path)) == ("pay", {"to": "ann"}, 2)
+        assert await awaited(place.supervisor.approvals()) == {place.session.id: reply.held}
+        await place.session.approve(held.id)
+        assert (await place.session.ask("pay", command="k")).text == "done"
+        assert await awaited(place.supervisor.approvals()) == {}
+
+
 # Changing
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 import pytest
 import trio
 
 from agentrail import SessionSpec, tool
+from agentrail.app.supervisor import Supervisor
 from agentrail.errors import (
     AnswerUnfit,
+    NotAtHost,
     NotRegistered,
     PluginExists,
     ScopeMissing,
@@ -21,11 +25,15 @@ from agentrail.errors import (
 from agentrail.events import SessionStarted
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
-from agentrail.plugins import BudgetGuard
-from agentrail.remote.remote_supervisor import connect
-from agentrail.testing import ScriptedModel, stall
+from agentrail.plugins import BudgetGuard, HumanApproval
+from agentrail.remote.local_alone import OF_SESSIONS, OF_SUPERVISORS
+from agentrail.remote.remote_session import RemoteSession
+from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, open_desk
+from tests.remote.playing_host import Relay
 
 
 @tool
@@ -48,7 +56,7 @@ class Even:
 
 def profiles() -> list[Profile]:
     spec = SessionSpec(model=ScriptedModel(['{"number": 3}', "two"], name="small"))
-    desk = Profile("desk", spec, models=["big"], tools=[pay], plugins=[BudgetGuard()])
+    desk = Profile("desk", spec, models=["demo"], tools=[pay], plugins=[BudgetGuard()])
     return [desk, Profile("other", spec)]
 
 
@@ -89,7 +97,10 @@ async def test_code_is_given_by_the_names_that_the_host_has_registered() -> None
         for doing, wanted in (
             (session.replace_tools(pay), "`tools`; give names that its host has registered: `pay`"),
             (session.attach_plugin(BudgetGuard()), "`plugin`; give names that its host has registered: `BudgetGuard`"),
-            (session.switch_model(ScriptedModel()), "`model`; give names that its host has registered: `big`, `small`"),
+            (
+                session.switch_model(ScriptedModel()),
+                "`model`; give names that its host has registered: `demo`, `small`",
+            ),
         ):
             with pytest.raises(WrongType, match=wanted):
                 await doing
@@ -140,9 +151,85 @@ async def test_a_stored_session_has_no_status_until_a_call_brings_it_back() -> N
         with pytest.raises(SessionParked) as parked:
             await session.status()
         assert parked.value == SessionParked("trip")
+        assert str(parked.value) == (
+            "session `trip` is stored at its host, and does not run now; prompt it, which brings it back"
+        )
         assert len(await session.messages()) == 2
         await session.prompt("again")
         assert (await session.status()).session_id == "ann.trip"
+
+
+VIEWS: Final = HostLimits(view_seconds=0.02, drain_seconds=0.5)
+
+
+async def test_views_are_sent_at_first_and_when_they_have_changed() -> None:
+    model = ScriptedModel([say(calls=[call("pay", {"to": "ann"})]), "done"])
+    spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])])
+    async with (
+        open_desk(spec, limits=VIEWS) as desk,
+        connect(desk.serving.url, KEYS["boss"]) as boss,
+        connect(desk.serving.url, KEYS["ann"]) as ann,
+        ann.watch_approvals() as waiting,
+        boss.watch_tree() as trees,
+    ):
+        assert await anext(waiting) == {}
+        assert (await anext(trees)).children == ()
+        session = await ann.spawn("desk", "trip")
+        reply = await session.ask("pay")
+        assert await anext(waiting) == {"ann.trip": reply.held} == await ann.approvals()
+        while not (tree := await anext(trees)).children:
+            pass
+        assert [each.name for each in tree.children] == ["ann.trip"]
+        await session.approve(reply.held[0].id)
+        assert await anext(waiting) == {}
+        with pytest.raises(ScopeMissing) as missing:
+            async with ann.watch_tree():
+                pytest.fail("it is not entered")
+        assert missing.value == ScopeMissing("tree", "observe")
+
+
+async def test_a_view_goes_on_after_a_cut() -> None:
+    async with open_desk(profiles(), limits=VIEWS) as desk:
+        relay = Relay(int(desk.serving.url.rpartition(":")[2]), lambda: 10**9)
+        async with relay.relaying(), connect(relay.url, KEYS["boss"]) as boss, boss.watch_tree() as trees:
+            assert (await anext(trees)).children == ()
+            relay.cut_all()
+            assert (await anext(trees)).children == ()  # it is sent whole again
+            await boss.spawn("desk", "trip")
+            assert [each.name for each in (await anext(trees)).children] == ["boss.trip"]
+
+
+async def test_more_approvals_than_a_page_has_are_all_listed() -> None:
+    models = [ScriptedModel([say(calls=[call("pay", {"to": "ann"})]), "done"]) for _ in range(3)]
+    specs = [SessionSpec(model=each, tools=[pay], plugins=[HumanApproval(tools=["pay"])]) for each in models]
+    given = [Profile(f"desk{number}", spec) for number, spec in enumerate(specs)]
+    limits = HostLimits(page=2, drain_seconds=0.5)
+    async with open_desk(given, limits=limits) as desk, connect(desk.serving.url, KEYS["ann"]) as ann:
+        held = {}
+        for number in range(3):
+            session = await ann.spawn(f"desk{number}", f"s{number}")
+            held[session.id] = (await session.ask("pay")).held
+        assert await ann.approvals() == held
+
+
+def public(kind: type[object]) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+async def test_what_only_local_ones_can_says_why_and_what_to_do() -> None:
+    assert set(OF_SESSIONS) == public(SessionHandle) - public(RemoteSession)
+    assert set(OF_SUPERVISORS) == public(Supervisor) - public(RemoteSupervisor)
+    async with open_desk(profiles()) as desk, connect(desk.serving.url, KEYS["ann"]) as supervisor:
+        for has, rows in ((supervisor.session("trip"), OF_SESSIONS), (supervisor, OF_SUPERVISORS)):
+            for name, (problem, advice) in rows.items():
+                with pytest.raises(NotAtHost) as raised:
+                    getattr(has, name)
+                assert raised.value == NotAtHost(name, problem, advice)
+                assert not hasattr(has, name)
+            with pytest.raises(AttributeError, match="object has no attribute 'nothing'"):
+                has.nothing  # type: ignore[union-attr]  # noqa: B018 - that is tried
+    with pytest.raises(NotAtHost, match=r"cannot use `inspect` of what a host has: .*; use `status`, `messages` and"):
+        supervisor.session("trip").inspect()  # type: ignore[attr-defined]  # it is not there
 
 
 async def test_handles_show_where_they_are() -> None:
@@ -152,5 +239,6 @@ async def test_handles_show_where_they_are() -> None:
         assert repr(supervisor) == f"<RemoteSupervisor '{at}'>"
         assert repr(session) == f"<RemoteSession 'trip' at '{at}'>"
         assert repr(session.subscribe()) == "<RemoteSubscription events of 'trip'>"
+        assert repr(supervisor.watch_tree()) == "<RemoteView tree>"
         assert repr(session.monitor()) == "<RemoteMonitor end of 'trip'>"
         await trio.lowlevel.checkpoint()

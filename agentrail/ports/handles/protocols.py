@@ -13,7 +13,7 @@ from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Prompt
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.ports.agents import Task
-from agentrail.ports.handles.session_values import ChildView, Reply, SessionDown, Status
+from agentrail.ports.handles.session_values import ChildView, HeldCall, Reply, SessionDown, Status
 from agentrail.ports.journal import StoredSession
 from agentrail.ports.model import ModelChain
 from agentrail.values.content import Part
@@ -269,4 +269,8 @@ class AnySupervisor(Protocol[Code_contra]):
 
     def tree(self) -> Look[ChildView]:
         """Return a view of the supervisor and all its descendants."""
+        ...
+
+    def approvals(self) -> Look[Mapping[str, tuple[HeldCall, ...]]]:
+        """Return what waits for a person's decision or answer, by session."""
         ...
