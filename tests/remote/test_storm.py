@@ -11,8 +11,9 @@ from agentrail.remote.line import open_line
 from agentrail.values.events.envelope import Cursor
 from tests.host.hosted import open_desk, scripted
 from tests.profiles import CAMPAIGN
+from tests.remote.cut_sessions import LIMITS
+from tests.remote.cut_visitors import KEY
 from tests.remote.playing_host import Relay
-from tests.remote.test_host_cuts import KEY, LIMITS
 
 LINES: Final = 1000 if CAMPAIGN else 100
 TIMES: Final = 10 if CAMPAIGN else 3
