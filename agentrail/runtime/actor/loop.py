@@ -238,10 +238,6 @@ class Session(Parts):
         """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs."""
         return await outcome_of(self.state, ref, self.records.read, self.records.head, self.ties.held)
 
-    def _never_was(self, outcome: Step) -> bool:
-        """Whether the session failed to start: then nothing is journaled and its id stays free."""
-        return self.records.head == 0 and outcome.state.phase is Phase.ENDED
-
     def _show(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish, perform and answer a step that is journaled; after a crash here, recovery does the rest."""
         given = letter.given

@@ -128,6 +128,10 @@ class Parts:
     def _bus(self, state: State, before: int, *, mid_turn: bool = False) -> Bus:
         return Bus(self.session_id, state.setup.options.event_buffer_size, self.records, before, mid_turn=mid_turn)
 
+    def _never_was(self, outcome: Step) -> bool:
+        """Whether the session failed to start: then nothing is journaled and its id stays free."""
+        return self.records.head == 0 and outcome.state.phase is Phase.ENDED
+
     def write_lines(self, outcome: Step, judge: Live) -> None:
         """Write the lines that plugins want in the log for the events of a step."""
         lines = judge.event_lines(outcome.state.seats) if outcome.events else ()
