@@ -59,6 +59,20 @@ async def test_what_a_file_has_is_served(text: str, told: str, tmp_path: Path) -
     assert status == 0
 
 
+async def test_a_process_that_ends_looks_for_no_garbage(tmp_path: Path) -> None:
+    """The clients of the next process wait for its end, and most of that was a collection among all objects."""
+    lines = (
+        "import atexit, gc, pathlib",
+        "from agentrail import SessionSpec",
+        "helper = SessionSpec(model='demo')",
+        "noted = pathlib.Path('frozen').write_text",
+        "atexit.register(lambda: noted(str(gc.get_freeze_count() > len(gc.get_objects()))))",
+    )
+    (tmp_path / "app.py").write_text("\n".join(lines), encoding="utf-8")
+    await served(["app.py"], tmp_path, "/healthz")
+    assert (tmp_path / "frozen").read_text() == "True"
+
+
 async def test_without_a_file_the_demo_agent_is_served(tmp_path: Path) -> None:
     said, answer, status = await served(["--journal", "kept.db"], tmp_path, "/v1/sessions")
     assert "agentrail serves the demo agent at http://127.0.0.1:" in said
