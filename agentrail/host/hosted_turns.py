@@ -11,7 +11,7 @@ from typing import Final, get_args
 import trio
 
 from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, State
-from agentrail.errors import AgentrailError, BadModelOptions, KeyMissing
+from agentrail.errors import AgentrailError, BadModelOptions, KeyMissing, SessionAsleep
 from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.runtime.handle import SessionHandle
@@ -123,6 +123,25 @@ def _number(ref: str) -> int:
     return int(ref.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
+def _latest(session: SessionHandle, then: State) -> State:
+    """Return the state of *session* if no prompt has ended since *then*, so that no records need be read; else *then*.
+
+    Each record that is read falls into the time in which clients wait for all sessions to come back.
+    """
+    with suppress(SessionAsleep):
+        now = session.inspect()
+        if (_pending(now), now.turns) == (_pending(then), then.turns):
+            return now
+    return then
+
+
+def _pending(state: State) -> list[str]:
+    """Return the ids of the prompts that wait or have their turn."""
+    here = [] if state.taking is None else [state.taking.ref]
+    here += [] if state.turn is None else [state.turn.ref]
+    return [*here, *(prompt.ref for prompt in state.queue), *(text.ref for text in state.steering)]
+
+
 HEARD: Final = (AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn, StreamError)
 """Events after which a prompt has no turn any more, and that of a model that has failed."""
 
@@ -148,7 +167,8 @@ class Turns:
         """
         found = self._sessions.get(session.id)
         if found is None or found.session is not session:
-            state = self._returning.pop(session.id, None) or session.inspect()
+            then = self._returning.pop(session.id, None)
+            state = session.inspect() if then is None else _latest(session, then)
             found = self._sessions[session.id] = SessionTurns(session, state)
             self._nursery.start_soon(self._listen, found)
         return found

@@ -115,10 +115,14 @@ class Past:
 
     async def _read_on(self) -> None:
         """Read more durable events from the journal, with buffered deltas in between."""
+        if self._read_to.seq >= self._to.seq:  # only deltas are missing, and the journal has none
+            self._found.extend(self._whispers_before(None))
+            self._read_to = self._to
+            return
         if self._record is None:
             self._record = await patiently(partial(self._records.place, self._read_to.seq))
         records = await patiently(partial(self._records.read, self._record, PAGE))
-        if not records and self._read_to.seq < self._to.seq:  # the records were deleted from the journal meanwhile
+        if not records:  # the records were deleted from the journal meanwhile
             self._found.append(gap_between(self._session_id, self._read_to, self._to))
         for record in records:
             if record.events and record.events[0].seq > self._to.seq:

@@ -31,10 +31,14 @@ MOST_SHOWN: Final = 200
 
 
 async def brought_back(
-    shared: SharedServices, session_id: str, find_code: FindCode, *, take_over: bool
+    shared: SharedServices, session_id: str, find_code: FindCode, *, take_over: bool, is_read: bool
 ) -> tuple[Session, SessionReturned]:
-    """Claim and rebuild a stored session, and return it with its first input; no record is written yet."""
-    await read_opening(shared, session_id)  # raise for a missing or damaged session before claiming it
+    """Claim and rebuild a stored session, and return it with its first input; no record is written yet.
+
+    Without *is_read*, read its opening first.
+    """
+    if not is_read:
+        await read_opening(shared, session_id)  # raise for a missing or damaged session before claiming it
     reach("OPENING_READ")
     claim = await shared.leases.claim(session_id, take_over=take_over)
     reach("CLAIMED")

@@ -38,7 +38,7 @@ NEXT_PAGE: Final = ("", "next page of due sessions")
 
 
 class Returning:
-    """Brings sessions back: *listed* lists those that are stored, *resume* resumes one of them."""
+    """Brings sessions back: *listed* lists those that are stored, *resume* resumes one whose opening was read."""
 
     def __init__(self, shared: SharedServices, listed: List, resume: Callable[[str], Awaitable[None]]) -> None:
         self._shared = shared

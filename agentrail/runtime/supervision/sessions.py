@@ -164,17 +164,19 @@ class Sessions:
         above: Link | None = None,
         *,
         take_over: bool = False,
+        is_read: bool = False,
     ) -> SessionHandle:
         """Rebuild a session from the journal, or return the one that runs here; raise if its code does not fit.
 
-        Whoever has the parent of a sub-agent may take over the sub-agent.
+        Whoever has the parent of a sub-agent may take over the sub-agent. With *is_read*, the caller has read its
+        opening just now.
         """
         here = await self.arrived(session_id)
         if here is not None and above is None:
             return here
         with self._taking(node, session_id, above):
             take = take_over or above is not None
-            back = partial(brought_back, self.shared, session_id, find_code, take_over=take)
+            back = partial(brought_back, self.shared, session_id, find_code, take_over=take, is_read=is_read)
             session, returned = await self._reading(session_id, back)
             node.check(session_id)
             session.ties.above = above
@@ -280,7 +282,7 @@ class Sessions:
         """Resume the sessions that had work under way and whose code is known; set timers for the others."""
 
         async def resume(session_id: str) -> None:
-            await self.resume(self.root, session_id, find_code, "transient")
+            await self.resume(self.root, session_id, find_code, "transient", is_read=True)
 
         await Returning(self.shared, self.stored, resume).run()
 

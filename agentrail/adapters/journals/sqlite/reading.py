@@ -282,12 +282,19 @@ def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
     row = session_row(db, session_id)
     if row is None:
         return 0
-    low, high = 0, row.head
+    low, high, step = row.head, row.head, 1
+    while low and _seq(db, row, low) > seq:  # from the end, as most subscribers have missed little
+        low, high, step = max(low - step, 0), low - 1, 2 * step
     while low < high:
         middle = (low + high + 1) // 2
-        (found,) = checked(db, row, middle, middle)
-        low, high = (middle, high) if found.seq <= seq else (low, middle - 1)
+        low, high = (middle, high) if _seq(db, row, middle) <= seq else (low, middle - 1)
     return low
+
+
+def _seq(db: sqlite3.Connection, row: SessionRow, number: int) -> int:
+    """Return the number of the last event up to record *number*; raise `BadRecord` if that is damaged or lost."""
+    (found,) = checked(db, row, number, number)
+    return found.seq
 
 
 def _answer(db: sqlite3.Connection, sound: Sound, session_id: str, command: str) -> StoredAnswer | None:
