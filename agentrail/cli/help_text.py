@@ -40,6 +40,7 @@ def greeting(version: str, model: str, folder: Path, *, fresh: bool) -> tuple[Pi
     return (
         line(f"agentrail {version}: talk to {talks}.", Tone.BOLD),
         line(f"Its tools work in {folder}, {what}."),
+        line("Shell commands are not confined to it: each runs only if you say yes."),
         line("Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more."),
         *((line("\n  Try, in this order:", Tone.DIM), *suggestions) if suggestions else ()),
         line(""),

@@ -16,6 +16,7 @@ KNOWN = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:…" fo
 GREETING = """\
 agentrail 0.1.0: talk to the built-in demo model, which only knows phrases.
 Its tools work in FOLDER, your folder; it asks before it writes.
+Shell commands are not confined to it: each runs only if you say yes.
 Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more.
 
   Try, in this order:

@@ -29,6 +29,7 @@ from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.remote.local_alone import OF_SESSIONS, OF_SUPERVISORS
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
+from agentrail.remote.scopes_page import scopes
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.wire.limits import HostLimits
@@ -81,6 +82,17 @@ async def test_handles_wait_when_they_are_faster_than_the_host_lets_their_tenant
                 nursery.start_soon(session.queued)
         async with connect(desk.serving.url, KEYS["boss"]) as other:
             assert [each.id for each in await other.sessions()] == ["boss.trip"]
+
+
+def test_the_table_of_scopes_has_each_method_that_asks_the_host() -> None:
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in scopes()[2:]]
+    found = {name.strip("` ") for _, _, names in rows for name in names.split(",")}
+    public = {name for kind in (RemoteSession, RemoteSupervisor) for name in vars(kind) if not name.startswith("_")}
+    assert found == public - {"id", "session"}
+    by_name = {name.strip("` "): (own, others) for own, others, names in rows for name in names.split(",")}
+    assert by_name["prompt"] == ("`talk`", "`admin`")
+    assert by_name["monitor"] == ("`talk`", "`observe`")
+    assert by_name["attach_tools"] == ("`admin`", "`admin`")
 
 
 async def test_code_is_given_by_the_names_that_the_host_has_registered() -> None:

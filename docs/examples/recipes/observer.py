@@ -14,7 +14,7 @@ from __future__ import annotations
 import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.events import AgentEnd, Cursor
+from agentrail.events import AgentAbort, AgentEnd, Cursor
 
 
 async def observe(session: SessionHandle, cursor: Cursor | None, most: int) -> tuple[list[str], Cursor | None]:
@@ -25,7 +25,7 @@ async def observe(session: SessionHandle, cursor: Cursor | None, most: int) -> t
             cursor = envelope.cursor
             if envelope.n == 0:  # not a delta
                 heard.append(type(envelope.event).__name__)
-            if len(heard) == most or isinstance(envelope.event, AgentEnd):
+            if len(heard) == most or isinstance(envelope.event, AgentEnd | AgentAbort):
                 break
     return heard, cursor
 

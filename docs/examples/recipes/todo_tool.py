@@ -11,7 +11,7 @@ from __future__ import annotations
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.events import AgentEnd, TodoChange
+from agentrail.events import AgentAbort, AgentEnd, TodoChange
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Effect, SetTodos, Todo, ToolContext
 
@@ -34,7 +34,7 @@ async def main() -> None:
                 match envelope.event:
                     case TodoChange(todos=todos):
                         print(", ".join(f"{todo.text} ({todo.status})" for todo in todos))
-                    case AgentEnd():
+                    case AgentEnd() | AgentAbort():
                         break
 
 
