@@ -236,7 +236,9 @@ class FourEyesWanted(RefusedError):
 class OriginRefused(RefusedError):
     """A page of this origin, or a request to this host name, may not use the host."""
 
-    wording = "requests of {0!r} are refused; name it in the host's list of origins"
+    wording = (
+        "requests of {0!r} are refused; start the host with it: the origin of a page by `--origin`, a name by `--name`"
+    )
 
     def __init__(self, origin: str) -> None:
         super().__init__(_cut(origin))

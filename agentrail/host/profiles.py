@@ -21,6 +21,8 @@ from agentrail.values.value import Authored
 NO_OPTIONS: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
 MODELS_WANTED: Final = "its `models` must be a list of names, such as `demo`"
 OPTIONS_WANTED: Final = "its `plugin_options` must be lists of names of options, by the key of their plugin"
+ONE_WANTED: Final = 'at least one `Profile`, such as `Profile("desk", SessionSpec(…))`'
+SWAPPED: Final = 'its `id` must be a text, and comes first: `Profile("desk", SessionSpec(…))`'
 PROFILES_WANTED: Final = "a list of `Profile`, or a function that returns one for a `RequestContext`"
 
 
@@ -105,12 +107,14 @@ class ProfileTable:
             self._resolve = profiles
             return
         given = cast("object", profiles)
-        if isinstance(given, str) or not isinstance(given, Sequence) or not profiles:
+        if isinstance(given, str) or not isinstance(given, Sequence):
             raise WrongType.of("profiles", profiles, PROFILES_WANTED)
+        if not profiles:
+            raise WrongType("profiles", "an empty list", ONE_WANTED)
         for profile in profiles:
             _check(profile)
             if profile.id in self._known:
-                raise BadProfile(profile.id, "there are two of this name")
+                raise BadProfile(profile.id, "there are two of this name; give one of them another `id`")
             self._known[profile.id] = profile
 
     def __iter__(self) -> Iterator[Profile]:
@@ -131,7 +135,9 @@ class ProfileTable:
         if given is None:
             raise UnknownAgent(context.agent_id, "the host's function for profiles has found none")
         if not isinstance(given, Profile):
-            raise BadProfile(context.agent_id, f"the function for profiles returned a `{named(given)}`")
+            raise BadProfile(
+                context.agent_id, f"the function for profiles returned a `{named(given)}`; return a `Profile`, or None"
+            )
         _check(given)
         return given
 
@@ -149,6 +155,8 @@ class ProfileTable:
 def _check(found: object) -> None:
     if not isinstance(found, Profile):
         raise WrongType.of("profiles", found, PROFILES_WANTED)
+    if not isinstance(cast("object", found.id), str):
+        raise BadProfile(named(found.id), SWAPPED)
     if not found.id or not found.id.isprintable():
         raise BadProfile(repr(found.id), "its `id` must be a text that can be printed")
     if not _are_names(found.models):

@@ -40,7 +40,7 @@ KINDS: Final = (Host, Profile, SessionSpec)
 
 MANY: Final = {
     "--name": "a name under which clients reach the host, besides the address, such as `agents.example.com`",
-    "--origin": "the origin of pages that may use the host, such as `https://example.com`",
+    "--origin": "the origin of pages of another site that may use the host, such as `https://example.com`",
 }
 """Options that may be given more than once."""
 
@@ -153,7 +153,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
     for option, about in MANY.items():
-        parser.add_argument(option, action="append", default=[], metavar=option[2:].upper(), help=f"{about}; repeat it")
+        parser.add_argument(
+            option, action="append", default=[], metavar=option[2:].upper(), help=f"{about}; it may be given again"
+        )
     return parser
 
 

@@ -162,7 +162,9 @@ REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
     errors.ScopeMissing: Row(403),
     errors.OwnDecision: Row(403),
     errors.FourEyesWanted: Row(403),
-    errors.OriginRefused: Row(403, "have the operator name it in the host's list"),
+    errors.OriginRefused: Row(
+        403, "have the operator of the host allow it: the origin of a page by `--origin`, a name by `--name`"
+    ),
     errors.PluginRefused: Row(403, "change what the plugin refuses"),
     errors.SessionRefused: Row(403, "ask for another agent", "{1} refuses the start of the session: {2}"),
     errors.PromptWasRejected: Row(403, "say it differently"),

@@ -16,7 +16,7 @@ from agentrail.errors import BadBody, BadData, BadQuery, BadText, WrongMedia
 from agentrail.errors.branches import meant
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.json import MAX_ITEMS, Json
+from agentrail.values.json import EMPTY, MAX_ITEMS, Json
 from agentrail.wire.bodies import EventsQuery, Query
 from agentrail.wire.call_rows.host_call import HostCall
 from agentrail.wire.limits import DEFAULTS
@@ -57,8 +57,16 @@ def read_body(call: HostCall, content: bytes, depth: int = DEFAULTS.json_depth) 
     try:
         return decode(call.body, data)
     except BadData as bad:
-        _, at, problem = bad.args
-        raise BadBody(call.name, str(at), str(problem)) from None
+        _, at, problem = map(str, bad.args)
+        raise BadBody(call.name, at, problem + _fields_there(call.body, data, problem)) from None
+
+
+def _fields_there(body: object, data: Json, problem: str) -> str:
+    """Return which field of *body* was meant, or which there are, if *problem* is a key of *data* that is not known."""
+    names: Sequence[str] = getattr(body, "__struct_fields__", ())
+    keys: Mapping[str, Json] = data if isinstance(data, Mapping) else EMPTY
+    unknown = next((key for key in keys if key not in names and f"`{key}`, which is not known" in problem), None)
+    return f" ({meant(unknown, names, 'its fields are')})" if unknown is not None and names else ""
 
 
 def strict_json(content: bytes, depth: int) -> Json:

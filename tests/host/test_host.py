@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import httpx
 import pytest
 import trio
 
 from agentrail import SessionSpec, tool
-from agentrail.errors import BadChoice, BadProfile, JournalFull, KeyRefused, WrongType
+from agentrail.errors import BadChoice, BadProfile, JournalFull, KeyRefused, UsageError, WrongType
 from agentrail.host.access.api_keys import ApiKeys, KeyFile
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
@@ -28,7 +28,7 @@ from agentrail.host.plugins.plugin_values import (
     RequestContext,
     RequestEnd,
 )
-from agentrail.host.profiles import Profile
+from agentrail.host.profiles import Profile, Profiles
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import NO_LEASE, Claim, Lease
@@ -523,6 +523,33 @@ BAD_PARTS: Final[dict[str, tuple[dict[str, Any], str]]] = {
         "cannot take a `str`, which has no method `claim`, as `journal`; give an object",
     ),
 }
+
+
+DEMO: Final = SessionSpec(model="demo")
+BAD_PROFILES: Final[dict[str, tuple[Any, str]]] = {
+    "none": ([], "cannot take an empty list as `profiles`; give at least one `Profile`, such as `Profile("),
+    "one alone": (Profile("desk", DEMO), "cannot take a `Profile` as `profiles`; give a list of `Profile`"),
+    "swapped": (
+        [cast("Any", Profile)(DEMO, "desk")],
+        "cannot use the profile 'SessionSpec': its `id` must be a text, and comes first: `Profile(",
+    ),
+    "two of a name": ([Profile("a", DEMO)] * 2, "two of this name; give one of them another `id`"),
+}
+
+
+@pytest.mark.parametrize(("profiles", "told"), BAD_PROFILES.values(), ids=BAD_PROFILES)
+def test_a_host_is_not_made_of_profiles_that_are_none(profiles: Profiles, told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        Host(profiles)
+    assert told in str(refused.value)
+
+
+async def test_a_field_that_is_not_known_is_told_with_those_that_there_are() -> None:
+    async with open_desk(scripted("one")) as desk:
+        misspelt = (await desk.ann.post("/v1/chat", json={"mesage": "hi"})).json()["found"]
+        other = (await desk.ann.post("/v1/sessions/trip/steer", json={"zork": 1})).json()["found"]
+    assert misspelt.endswith("it has the key `mesage`, which is not known (did you mean `message`?)")
+    assert "`zork`, which is not known (its fields are `text`, `when`" in other
 
 
 @pytest.mark.parametrize(("parts", "told"), BAD_PARTS.values(), ids=BAD_PARTS)

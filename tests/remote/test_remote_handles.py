@@ -29,10 +29,10 @@ from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.remote.local_alone import OF_SESSIONS, OF_SUPERVISORS
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
-from agentrail.remote.scopes_page import scopes
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.wire.limits import HostLimits
+from tests.docs.scopes import scopes
 from tests.host.hosted import KEYS, open_desk
 from tests.remote.playing_host import Relay
 

@@ -29,6 +29,7 @@ from agentrail.wire.calls import CALLS
 from agentrail.wire.strict_reading import check_media, command_of, read_body, read_query, start_of, types_of
 from tests.profiles import CAMPAIGN
 
+PROMPT_FIELDS = "(its fields are `files`, `message`, `returns`)"
 PROMPT, ABORT, EVENTS = CALLS["prompt"], CALLS["abort"], CALLS["events"]
 
 
@@ -93,7 +94,10 @@ def test_what_is_no_strict_json_is_refused_with_the_place(content: bytes, said: 
         ({"message": [{"$": "Text"}]}, "its `message[0]` lacks `text`"),
         ({"message": [{"$": "Text", "text": 1}]}, "its `message[0].text` is a whole number where text is wanted"),
         ({"message": [{"$": "Thinking", "text": "a"}]}, "its `message[0].$` is none of those that are known"),
-        ({"message": "a", "tenant": "b"}, "it has the key `tenant`, which is not known"),
+        (
+            {"message": "a", "tenant": "b"},
+            "it has the key `tenant`, which is not known (its fields are `files`, `message`, `returns`)",
+        ),
         ({"message": "a", "files": "b"}, "its `files` is text where an array is wanted"),
         ({"message": "a", "files": ["a", 2]}, "its `files[1]` is a whole number where text is wanted"),
         ({"message": "a", "files": ["a" * 201]}, "its `files[0]` has more than 200 characters"),

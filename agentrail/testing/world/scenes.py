@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from attrs import frozen
 
 from agentrail.core.vocabulary.options import Options, Spare
+from agentrail.errors import WrongType
 from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.plugin import MATRIX, Attachable, Keyed
 from agentrail.testing.breaking_probes import (
@@ -76,6 +77,7 @@ def fits_answer(_: JsonObject, found: JsonObject) -> str | None:
 
 
 DEFAULTS: Final = Options()
+PLUGINS_WANTED: Final = "a tuple of plugins, with a comma also after a single one"
 
 
 @spelt
@@ -90,6 +92,11 @@ class Scene:
     user_data: JsonObject = EMPTY
     spares: tuple[Spare, ...] = ()
     returns: JsonObject = EMPTY
+
+    def __attrs_post_init__(self) -> None:
+        """Raise `WrongType` if the plugins are no tuple or list of them."""
+        if not isinstance(cast("object", self.plugins), tuple | list):
+            raise WrongType.of("plugins", self.plugins, PLUGINS_WANTED)
 
 
 def draw_options(choose: Choose) -> Options:
