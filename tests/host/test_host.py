@@ -497,7 +497,7 @@ async def test_at_its_start_a_host_warns_of_each_model_whose_key_is_missing(
     claude = SessionSpec(model="anthropic:claude-sonnet-5", description="thinks")
     profiles = [
         Profile("desk", claude.but(agents={"helper": claude, "heir": SessionSpec(description="inherits")})),
-        Profile("editor", MISSING_KEY, models=["mistral:mistral-large-latest", "demo"]),
+        Profile("editor", MISSING_KEY, models=["mistral:mistral-large-latest", "demo", "gpt-5"]),
         Profile("own", SessionSpec(model=["ollama:llama3", ScriptedModel([])])),
         Profile("odd", SessionSpec(model=("mistral:x", {"zork": 1}))),
     ]
@@ -508,6 +508,7 @@ async def test_at_its_start_a_host_warns_of_each_model_whose_key_is_missing(
     assert [line.removeprefix("the profile ").partition("; ")[0] for line in found] == [
         f"`desk` cannot use its model `anthropic:claude-sonnet-5`: {no_key}: `ANTHROPIC_API_KEY` is not set",
         f"`editor` cannot use its model `openai:gpt-4o`: {no_key}: `NO_SUCH_KEY` is not set",
+        "`editor` cannot use its model `gpt-5`: there is no model `gpt-5` (did you mean `openai:gpt-5`?)",
         "`odd` cannot use its model `mistral:x`: cannot use these model options: there is no option `zork`",
     ]
 
@@ -580,7 +581,6 @@ async def test_a_host_whose_journal_is_full_at_the_start_serves(caplog: pytest.L
         Profile("desk", SessionSpec(model="gpt-5")),
         Profile("desk", SessionSpec(model=["demo", "gpt-5"])),
         Profile("desk", SessionSpec(model="demo", agents={"a": SessionSpec(model="gpt-5", description="a")})),
-        Profile("desk", SessionSpec(model="demo"), models=["gpt-5"]),
     ],
 )
 async def test_a_host_does_not_serve_a_profile_with_a_model_of_no_provider(profile: Profile) -> None:

@@ -19,6 +19,7 @@ log: Final = logging.getLogger("agentrail.host")
 def check_models(profiles: Iterable[Profile]) -> None:
     """Raise `BadProfile` for the first of *profiles* with a model of no provider; warn of those that lack a key.
 
+    Of models that a session may be switched to, each is warned of: the profile can do without it.
     A specification that is built by a function is built for a request, and looked at then.
     """
     for profile in profiles:
@@ -26,9 +27,9 @@ def check_models(profiles: Iterable[Profile]) -> None:
         for name, options in _named_in(profile):
             try:
                 check_set_up(name, options)
-            except UnknownModel as unknown:
-                raise BadProfile(profile.id, str(unknown)) from unknown
-            except (KeyMissing, BadModelOptions) as problem:
+            except (UnknownModel, KeyMissing, BadModelOptions) as problem:
+                if isinstance(problem, UnknownModel) and name not in profile.models:
+                    raise BadProfile(profile.id, str(problem)) from problem
                 if name not in told:
                     log.warning("the profile `%s` cannot use its model `%s`: %s", profile.id, name, problem)
                 told.add(name)
