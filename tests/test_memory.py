@@ -143,6 +143,8 @@ def test_a_session_that_is_compacted_takes_no_more_bytes_however_long_it_lives(
 
 def _growth() -> int:
     """Return how many bytes more such a session takes in the second half of its life."""
+    gc.collect()
+    gc.freeze()  # a supervisor has unfrozen all: each turn's collection would look at the objects of the whole suite
     tracemalloc.start()
     try:
         taken = trio.run(_bytes_of_a_long_life, LONG)
