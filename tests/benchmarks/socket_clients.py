@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
+from collections import Counter
 from itertools import count
 from typing import Any, Final, Self
 
 import trio
 
-from tests.host.rfc6455.raw_frames import Opcode, frame
 from tests.host.rfc6455.raw_peer import Peer, shaken, upgrade
 
 PATH: Final = "/v1/ws"
@@ -47,6 +48,10 @@ class Caller:
             self.heard.append(got)
         return got
 
+    async def leave(self) -> None:
+        """Cut the connection."""
+        await trio.aclose_forcefully(self._peer.stream)
+
     async def next(self) -> Message:
         """Return the next message."""
         found: Message = json.loads(await self._peer.next_text())
@@ -63,37 +68,68 @@ class Caller:
 async def audience(port: int, key: str, reading: int, resting: int, sessions: list[str]) -> None:
     """Listen by many connections to *sessions* in turn; some never read on. Print a line when all listen.
 
-    Then print for each connection that is closed what came last: the bytes of a close frame, if there was one.
+    After a line on the standard input, those that rest read what there is, and what they have come to is printed.
     """
     slots = trio.CapacityLimiter(50)
+    woken = trio.Event()
+    ends = Counter[str]()
     async with trio.open_nursery() as nursery:
         listening = trio.Semaphore(0)
         for number in range(reading + resting):
-            nursery.start_soon(_listen, port, key, sessions[number % len(sessions)], number < reading, slots, listening)
+            session = sessions[number % len(sessions)]
+            if number < reading:
+                nursery.start_soon(_listen, port, key, session, slots, listening)
+            else:
+                nursery.start_soon(_rest, port, key, session, slots, listening, woken, ends)
         for _ in range(reading + resting):
             await listening.acquire()
         print("listening", flush=True)
+        await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+        woken.set()
+        if reading:
+            await trio.sleep_forever()
+    print(json.dumps(ends), flush=True)
 
 
-async def _listen(
-    port: int, key: str, session: str, reads: bool, slots: trio.CapacityLimiter, listening: trio.Semaphore
-) -> None:
+async def _begun(port: int, key: str, session: str, room: int) -> Peer:
+    """Listen to a session; *room* is how many bytes the system keeps that are not read, 0 as many as usual."""
+    below = trio.socket.socket()
+    if room:
+        below.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+    await below.connect(("127.0.0.1", port))
+    peer = await shaken(trio.SocketStream(below), upgrade(PATH, f"Authorization: Bearer {key}"))
+    assert peer.answer.status == 101, peer.answer
+    await peer.say(json.dumps({"id": "1", "listen": "events", "session": session, "since": "0"}))
+    await peer.more()
+    return peer
+
+
+async def _listen(port: int, key: str, session: str, slots: trio.CapacityLimiter, listening: trio.Semaphore) -> None:
     async with slots:
-        stream = await trio.open_tcp_stream("127.0.0.1", port)
-        peer = await shaken(stream, upgrade(PATH, f"Authorization: Bearer {key}"))
-        assert peer.answer.status == 101, peer.answer
-        asked = json.dumps({"id": "1", "listen": "events", "session": session, "since": "0"})
-        await stream.send_all(frame(Opcode.TEXT, asked.encode()))
-        await stream.receive_some(65536)
+        stream = (await _begun(port, key, session, 0)).stream
     listening.release()
-    last = b""
-    while reads:
-        piece = await stream.receive_some(65536)
-        if not piece:
-            print("ended", last[-40:].hex(), flush=True)
-            return
-        last = piece
-    await trio.sleep_forever()
+    while await stream.receive_some(65536):
+        pass
+
+
+async def _rest(
+    port: int,
+    key: str,
+    session: str,
+    slots: trio.CapacityLimiter,
+    listening: trio.Semaphore,
+    woken: trio.Event,
+    ends: Counter[str],
+) -> None:
+    """Listen and read nothing, until woken; then note the code of the close, and whether there is a cursor."""
+    async with slots:
+        peer = await _begun(port, key, session, 4096)
+    listening.release()
+    await woken.wait()
+    while await peer.more():
+        pass
+    cursors = [found for text in peer.heard.texts if (found := json.loads(text).get("cursor"))]
+    ends[f"code {peer.heard.code}, {'with' if cursors else 'without'} a cursor"] += 1
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ if a figure is missed. `AGENTRAIL_BENCH=small` takes a tenth of everything.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,17 +16,21 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 from typing import Final
 
+import httpx
 import trio
 
 from agentrail import SessionSpec
 from agentrail.host.access.api_keys import ApiKeys, new_key, written
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
+from agentrail.ports.model import EmitChunk
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin import shell
+from agentrail.values.stream import ModelRequest, Response, TextChunk
 from agentrail.wire.limits import HostLimits
 from tests.benchmarks.host import Serving, serving
 from tests.benchmarks.load import percentile
@@ -42,6 +47,10 @@ CLIENTS: Final = 2_000 // PART
 APART: Final = 0.1
 """Seconds between the pieces of an answer that is streamed."""
 
+WIDE: Final = "x" * 4096
+WIDE_APART: Final = 0.2
+"""Seconds between pieces of this text."""
+
 ABORT: Final = 10.0
 """Milliseconds from the call to the event at another client, of which 99 of 100 take no more."""
 GONE: Final = 1.0
@@ -51,8 +60,11 @@ HELD: Final = 256.0
 ABORT_BESIDE: Final = 20.0
 """Milliseconds of an abort beside clients that do not read."""
 
+PATIENCE: Final = 120.0
+"""Seconds in which clients that do not read have to be closed: their buffers fill first, then ten pass."""
+
 MARK: Final = "4242"
-ROW, KEY = new_key("acme", "ann", ["talk"])
+ROW, KEY = new_key("acme", "ann", ["talk", "observe", "operate"])
 
 
 def sleeper() -> SessionSpec:
@@ -61,11 +73,23 @@ def sleeper() -> SessionSpec:
     return SessionSpec(model=ScriptedModel(script, repeat_last=True), tools=[shell], sandbox=LocalSandbox(Path.cwd()))
 
 
+class WideModel:
+    """Streams large pieces without end: buffers fill, and what is measured is not the time that pieces cost."""
+
+    name = "scripted:wide"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer."""
+        while True:
+            await trio.sleep(WIDE_APART)
+            emit(TextChunk(WIDE))
+
+
 async def serve(keys: str) -> None:
     """Serve on any free port of loopback, and print it."""
     profiles = [
         Profile("stream", SessionSpec(model=InstantModel(chunks=100_000, delay=APART))),
-        Profile("wide", SessionSpec(model=InstantModel(chunks=100_000, delay=APART / 50))),
+        Profile("wide", SessionSpec(model=WideModel())),
         Profile("tool", sleeper()),
     ]
     limits = HostLimits(
@@ -86,7 +110,7 @@ async def serve(keys: str) -> None:
 def audience(server: Serving, reading: int, resting: int, sessions: list[str]) -> Generator[subprocess.Popen[str]]:
     """Have so many clients listen, in a process of their own."""
     command = [sys.executable, "-m", "tests.benchmarks.socket_clients", str(server.port), KEY, str(reading)]
-    with subprocess.Popen([*command, str(resting), *sessions], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*command, str(resting), *sessions], stdin=PIPE, stdout=PIPE, text=True) as process:
         try:
             assert process.stdout
             assert process.stdout.readline() == "listening\n"
@@ -173,24 +197,39 @@ async def measure_tools(server: Serving) -> int:
     return int(longest > GONE)
 
 
+async def connections(client: httpx.AsyncClient) -> int:
+    """Return how many connections are open at the host, as its metrics say."""
+    text = (await client.get("/metrics")).text
+    return int(float(next(line.split()[1] for line in text.splitlines() if line.startswith("agentrail_connections "))))
+
+
 async def measure_slow(server: Serving) -> int:
-    """Print what clients cost that do not read; return 1 if a figure is missed."""
+    """Print what clients cost that do not read, and what becomes of them; return 1 if a figure is missed."""
     caller, watcher, sessions = await clients(server, "wide", 20)
-    with audience(server, CLIENTS // 2, 0, sessions):
-        before = server.kib()
-        with audience(server, 0, CLIENTS // 2, sessions):
-            held, until = 0.0, time.perf_counter() + 15
-            taken: list[float] = []
-            while time.perf_counter() < until:
-                taken += await aborts(caller, watcher, sessions, 10)
-                held = max(held, (server.kib() - before) / (CLIENTS // 2))
+    taken: list[float] = []
+    held = gone = 0.0
+    url, headers = f"http://127.0.0.1:{server.port}", {"authorization": f"Bearer {KEY}"}
+    async with httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=60) as client:
+        with audience(server, CLIENTS // 2, 0, sessions):
+            before, usual = server.kib(), await connections(client)
+            with audience(server, 0, CLIENTS // 2, sessions) as resting:
+                began = time.perf_counter()
+                while not gone and time.perf_counter() < began + PATIENCE:
+                    taken += await aborts(caller, watcher, sessions, 10)
+                    held = max(held, (server.kib() - before) / (CLIENTS // 2))
+                    gone = time.perf_counter() - began if await connections(client) <= usual else 0.0
+                assert resting.stdin
+                assert resting.stdout
+                print("read on", file=resting.stdin, flush=True)
+                ends: dict[str, int] = json.loads(resting.stdout.readline())
     p99 = percentile(taken, 0.99)
     print(f"a client that does not read holds {held:.0f} KiB (figure {HELD:g})")
+    print(f"all of them are closed {gone:.1f} s after they have stopped to read: {ends}")
     print(
         f"abort beside {CLIENTS // 2} of them: p50 {percentile(taken, 0.5):.2f} ms, p99 {p99:.2f} ms"
         f" (figure {ABORT_BESIDE:g})"
     )
-    return int(held > HELD or p99 > ABORT_BESIDE)
+    return int(held > HELD or p99 > ABORT_BESIDE or not gone or any("without" in end for end in ends))
 
 
 MEASURES: Final = {"abort": measure_aborts, "tools": measure_tools, "slow": measure_slow}
