@@ -138,6 +138,12 @@ class BadModelOptions(PermanentModelError):
 # Errors that are tried again
 
 
+class LimitReached(TransientModelError):
+    """A limit of a plugin was reached while the request waited for others, so it was not sent; the plugin decides."""
+
+    wording = "{0} is used up by the session and those that share the limit; the request was not sent"
+
+
 class RateLimited(TransientModelError):
     """The provider's rate limit was reached: too many requests or tokens in a short time."""
 

@@ -27,6 +27,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "on_event": ("event", "state", "ctx"),
         "screen": ("text",),
         "describe": (),
+        "limit_reached": ("usage", "turn", "elsewhere"),
     }
 )
 """The arguments of each method of a plugin that is not a hook."""

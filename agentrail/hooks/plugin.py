@@ -1,8 +1,7 @@
 """`Plugin`, the base class of plugins, with one method for each hook.
 
 The return annotation of a method declares which actions the hook accepts. A plugin is immutable: it has options and
-pure methods, reads no clock and does no I/O. To remember something it returns a new state. The session keeps and stores
-the state, and passes it to each call.
+pure methods, and does no I/O. To remember something it returns a new state, which the session passes to each call.
 """
 
 from __future__ import annotations
@@ -82,6 +81,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Compactor
 from agentrail.values.tools import HasSpec
+from agentrail.values.usage import Usage
 from agentrail.values.value import Authored
 
 S = TypeVar("S", default=None)
@@ -139,6 +139,10 @@ class AnyPlugin:
     @property
     def money_limit(self) -> MoneyLimit | None:
         """The plugin's limit on the session's cost; `None` if it sets none. `ctx.budget_left` is what is left."""
+        return None
+
+    def limit_reached(self, usage: Usage, turn: Usage, elsewhere: Usage) -> str | None:
+        """Return the limit that is reached by what session, open turn and other sessions have used; `None` if none."""
         return None
 
     @property
@@ -356,7 +360,6 @@ def state_type(cls: type[AnyPlugin]) -> object:
     return UNKNOWN
 
 
-_TAKE_NONE: Final = (None, NoneType, object)
 INIT_WANTED: Final = "write `def init(self, ctx)`, and return the first state there"
 
 
@@ -367,15 +370,12 @@ def takes_none(cls: type[AnyPlugin]) -> bool:
         found = waiting.pop()
         if isinstance(found, ForwardRef):  # a name that the module defines, later perhaps
             found = cast("object", vars(sys.modules[cls.__module__]).get(found.__forward_arg__))
-        if get_origin(found) in (Union, UnionType):
+        kind = get_origin(found) or found
+        if kind in (Union, UnionType):
             waiting += get_args(found)
-        elif found in _TAKE_NONE or not _is_class(get_origin(found) or found):
-            return True
+        elif found in (None, NoneType, object) or not isinstance(kind, type) or kind.__module__ == "typing":
+            return True  # `Any` is a class too
     return False
-
-
-def _is_class(found: object) -> bool:
-    return isinstance(found, type) and found.__module__ != "typing"  # `Any` is a class too
 
 
 def _shown_type(cls: type[AnyPlugin]) -> str:

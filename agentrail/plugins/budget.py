@@ -143,6 +143,18 @@ class BudgetGuard(Plugin[Spent]):
         """The limit of the session's cost, which other plugins can read; `None` if there is none."""
         return None if self.max_usd is None else MoneyLimit(self.max_usd, self.shared)
 
+    def limit_reached(self, usage: Usage, turn: Usage, elsewhere: Usage) -> str | None:
+        """Return the limit of tokens or money that is used up, with its value; `None` if none is."""
+        if self.shared:
+            usage, turn = usage.plus(elsewhere), turn.plus(elsewhere)
+        if self.max_tokens is not None and usage.total_tokens >= self.max_tokens:
+            return f"max_tokens={self.max_tokens}"
+        if self.max_turn_tokens is not None and turn.total_tokens >= self.max_turn_tokens:
+            return f"max_turn_tokens={self.max_turn_tokens}"
+        if self.max_usd is not None and usage.cost_usd is not None and usage.cost_usd >= self.max_usd:
+            return f"max_usd={self.max_usd}"
+        return None
+
     def on_options(self, new: object, state: Spent) -> Spent:
         """Keep the counts after a change of options, but forget which warnings were emitted, so they may come again."""
         return evolve(state, warned=frozenset())
@@ -263,7 +275,7 @@ class BudgetGuard(Plugin[Spent]):
         """Return the limits of tokens, and the tokens that will be used after a request that reads *messages*."""
         if self.max_tokens is None and self.max_turn_tokens is None:
             return []
-        reserved = total_size(messages) // CHARS_PER_TOKEN
+        reserved = max(1, total_size(messages) // CHARS_PER_TOKEN)
         used, turn = self._used(ctx)
         return [
             ("max_tokens", self.max_tokens, used.total_tokens + reserved),

@@ -42,6 +42,7 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.work.spending import FamilyUsage
 from agentrail.runtime.work.tool_call import Calls
 from agentrail.values.messages import Compactor
 from agentrail.values.usage import Limit
@@ -172,7 +173,7 @@ class SharedSurroundings(ToolSurroundings):
         return self._web
 
 
-class Subagents(Agents, Protocol):
+class Subagents(Agents, FamilyUsage, Protocol):
     """Interface: the sub-agents of a session, as its actor uses them (implemented by `Family`)."""
 
     def held(self) -> tuple[HeldCall, ...]:

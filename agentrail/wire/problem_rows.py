@@ -234,6 +234,7 @@ OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.EncodingRefused: _MODEL,
     errors.BadResponse: _MODEL,
     errors.BadModelOptions: _MODEL,
+    errors.LimitReached: _MODEL_LATER,
     errors.RateLimited: _MODEL_LATER,
     errors.Overloaded: _MODEL_LATER,
     errors.ProviderFailed: _MODEL_LATER,

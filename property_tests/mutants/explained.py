@@ -11,7 +11,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "doubtful is not None and letter is not None and head == records.head + len(records.unwritten) → "
             "(doubtful is not None) and (head == records.head + len(records.unwritten))"
         ),
-        'runtime/actor/end_reason.py why_gone: state.stopping or "stopped" → (state.stopping)',
+        'runtime/inbox/end_reason.py why_gone: state.stopping or "stopped" → (state.stopping)',
         (
             "runtime/diagnosis/watchdog.py Watchdog.close: "
             "alarm is not None and self._thread is not None → (alarm is not None)"

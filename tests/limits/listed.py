@@ -387,6 +387,18 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
 """Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
+    "runtime.work.spending.ADDED": (
+        4_000,
+        "tests/plugins/test_sub_agents_wait.py::test_the_most_that_a_request_can_cost",
+    ),
+    "runtime.work.spending.MOST_TOKENS": (
+        10**12,
+        "tests/plugins/test_sub_agents_wait.py::test_the_most_that_a_request_can_cost",
+    ),
+    "runtime.work.spending.TOKENS_PER_CHAR": (
+        2,
+        "tests/plugins/test_sub_agents_wait.py::test_the_most_that_a_request_can_cost",
+    ),
     "plugins.recall.episodes.file_name[:32]": (
         32,
         "tests/plugins/test_episodic_memory.py::test_the_name_of_a_file_tells_nothing_of_the_user",

@@ -15,9 +15,9 @@ from agentrail.core.vocabulary.commands import DONE, PromptSent
 from agentrail.core.vocabulary.inputs import SleepDue
 from agentrail.errors import CommitUnknown, SessionCrashed
 from agentrail.ports.tool import ToolContext
-from agentrail.runtime.actor.end_reason import TAKEN
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.dozing import AT_ONCE, DOZE_AFTER, DozeDue, Idlers
+from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate

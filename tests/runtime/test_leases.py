@@ -9,8 +9,8 @@ from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import Fenced, JournalFailed, SessionHeld, SessionNotAlive
 from agentrail.ports.journal import Claim, Lease
-from agentrail.runtime.actor.end_reason import TAKEN
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.testing import ScriptedModel, stall
 from agentrail.values.events import SessionEnded
 from agentrail.values.messages import UserMessage

@@ -23,8 +23,8 @@ from agentrail.errors import (
 )
 from agentrail.ports.handles.session_values import SessionDown
 from agentrail.ports.model import EmitChunk
-from agentrail.runtime.actor.end_reason import TAKEN
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.runtime.shared.journal_retry import MEANWHILE
 from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
 from agentrail.testing.scripted import Element

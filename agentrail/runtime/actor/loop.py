@@ -18,7 +18,6 @@ from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
 from agentrail.reprs import in_brackets
 from agentrail.runtime.actor.completed_inputs import COMPLETED, completed, with_partial
-from agentrail.runtime.actor.end_reason import Gone, why_gone
 from agentrail.runtime.actor.hibernation import Sleep, without_code
 from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
 from agentrail.runtime.actor.parts import Parts
@@ -26,6 +25,7 @@ from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.screened_inputs import screened, screened_digest
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
 from agentrail.runtime.actor.tool_sources import RunningSource
+from agentrail.runtime.inbox.end_reason import Gone, why_gone
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.replies import Outcome, outcome_of
@@ -246,6 +246,8 @@ class Session(Parts):
         performer.state = outcome.state
         if type(given) is inputs.StreamEnded or type(given) is inputs.StreamCut:
             performer.release(given.request_id)
+        if performer.spending is not None:
+            performer.spending.stepped(outcome.state, given)
         effects = iter(outcome.effects)
         left: tuple[AnyEffect, ...] = ()
         try:

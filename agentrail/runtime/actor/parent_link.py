@@ -20,13 +20,14 @@ from agentrail.runtime.inbox.replies import Outcome, told
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import tell
+from agentrail.runtime.work.spending import FamilyUsage
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.foreign import described
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
 
 
-class Beside(Protocol):
+class Beside(FamilyUsage, Protocol):
     """Interface: the sub-agents of the parent, as one of them uses them (implemented by `Family`)."""
 
     def peers(self, task: Task) -> tuple[Task, ...]:
@@ -61,13 +62,13 @@ class Link:
         "_post",
         "_posted",
         "_ref",
-        "_used",
         "_waits",
         "asked_by",
         "base",
         "beside",
         "prompt",
         "task",
+        "used",
     )
 
     def __init__(
@@ -86,7 +87,7 @@ class Link:
         self._announced: Slot[None] = Slot()
         self._events: list[Event] = []
         self._heard = 0
-        self._used: Usage = NOTHING_USED
+        self.used: Usage = NOTHING_USED
         self._waits = False
         self._askers: tuple[str, ...] = ()
         self._posted = False
@@ -112,8 +113,8 @@ class Link:
                 return
             self.announce()
         askers = tuple(dict.fromkeys((*self._askers, *state.asked_by))) if state.asked_by else self._askers
-        if (state.usage, state.waits, askers) != (self._used, self._waits, self._askers):
-            self._used, self._waits, self._askers = state.usage, state.waits, askers
+        if (state.usage, state.waits, askers) != (self.used, self._waits, self._askers):
+            self.used, self._waits, self._askers = state.usage, state.waits, askers
         elif not step.events:
             return
         if not self._posted and not self._ended:
@@ -147,7 +148,7 @@ class Link:
 
     def back(self, known: Subagent) -> None:
         """After a restart: go on from what the parent's state (*known*) has of the child."""
-        self._heard, self._used, self._waits = known.heard, known.used, known.waits
+        self._heard, self.used, self._waits = known.heard, known.used, known.waits
         self._announced.settle(None)
 
     def missed(self, envelopes: Sequence[Envelope]) -> list[Event]:
@@ -185,6 +186,11 @@ class Link:
         """Whether the child can do nothing until a person decides something."""
         return self._waits
 
+    @property
+    def is_announced(self) -> bool:
+        """Whether the parent is told that the child has started."""
+        return self._announced.settled
+
     async def announced(self) -> None:
         """Wait until the child was announced to the parent, or has ended without that."""
         await self._announced.wait()
@@ -193,7 +199,7 @@ class Link:
         """Return a report with all events kept since the last one, usage and waiting; the next step posts a new one."""
         self._posted = False
         events, self._events = tuple(self._events), []
-        return SubagentReported(self.task.child, events, self._heard, self._used, self._waits, self._askers)
+        return SubagentReported(self.task.child, events, self._heard, self.used, self._waits, self._askers)
 
     def end(self, answer: Ok | Err) -> None:
         """Post the last report and the child's end with *answer*, if it was announced; nothing is posted after that."""

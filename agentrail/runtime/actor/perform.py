@@ -14,9 +14,9 @@ from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired, To
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
-from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
+from agentrail.runtime.actor.model_access import ModelAccess
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.actor.screened_inputs import screened_event
 from agentrail.runtime.diagnosis.plugin_complaints import write_line
@@ -27,38 +27,33 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.compacting import RunningCompaction
-from agentrail.runtime.work.model_stream import Stream, UsageMeter, formed
+from agentrail.runtime.work.model_stream import Stream
 from agentrail.runtime.work.past import StoredPast
 from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk, model_options
 from agentrail.runtime.work.screens import Screens, screens_of
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
 
 _NO_ASKS: Final[Mapping[str, RunningAsk]] = MappingProxyType({})
 
 
-class Performer:
+class Performer(ModelAccess):
     """All work under way of one session: requests, calls, timers, plugin requests."""
 
     __slots__ = (
         "_asks",
         "_bus",
         "_calls",
-        "_code",
         "_compaction",
         "_jobs",
         "_mailbox",
         "_requests",
-        "_session_id",
-        "_shared",
         "_stall_waits",
         "_stream",
-        "_ties",
         "closed",
         "late",
         "started",
-        "state",
     )
 
     def __init__(
@@ -70,14 +65,10 @@ class Performer:
         mailbox: Mailbox,
         ties: Ties,
     ) -> None:
-        self.state = state
-        self._session_id = state.session_id
-        self._shared = shared
-        self._code = code
+        super().__init__(state, shared, code, ties)
         code.judge.complain = shared.complain
         self._bus = bus
         self._mailbox = mailbox
-        self._ties = ties
         self._stream: Stream | None = None
         self._requests: tuple[str, ...] = ()  # those that have not closed; one that was cut may be among them
         self._stall_waits = False
@@ -148,6 +139,8 @@ class Performer:
         if self._jobs is not None:
             self._jobs.close()
         self._ties.close()
+        if self.spending is not None:
+            self.spending.close()
         if self._compaction is not None:
             self._compaction.scope.cancel()
 
@@ -156,11 +149,6 @@ class Performer:
 
     def _screens(self) -> Screens | None:
         return screens_of(self._code.judge, self.state.seats)
-
-    def model(self, name: str) -> Model:
-        """Return the model called *name*; `UnknownModel` if there is none."""
-        own = self._code.models.get(name)
-        return self._shared.model(name) if own is None else own
 
     # The model
 
@@ -177,15 +165,9 @@ class Performer:
             self._mailbox.post(StreamCut(request_id, NOTHING_YET, failure))
             return
         name = f"model {request.model} ({self._session_id})"
-        body = partial(stream.run, model, self._session_id, self._shared.limits)
+        body = partial(stream.run, model, self._session_id, self.limits(request_id, stream.used))
         self._shared.tasks.start(stream, body, name)
         self._watch(stream)
-
-    async def _ask_model(self, request: ModelRequest, meter: UsageMeter) -> Response:
-        """Make a request to a model for a plugin; its chunks are only counted by *meter*, and not published."""
-        model = self.model(request.model)
-        stream = partial(self._shared.limits.stream, self._session_id, model, emit=meter.hear)
-        return await formed(model, request, stream)
 
     def _watch(self, stream: Stream) -> None:
         """Set a timer for the time when *stream* may have stalled."""
@@ -329,7 +311,7 @@ class Performer:
         self._asks = {**self._asks, ask.ask_id: ask}
         code = self._code
         own = (code.prices, partial(model_options, self.state), self._tool, code.surroundings, code.services)
-        world = AskWorld(self._ask_model, *own)
+        world = AskWorld(partial(self.ask_model, ask.ask_id), *own)
         threads = CallThreads(self._shared.threads, type(effect.request).__name__)
         ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)
 
@@ -350,7 +332,8 @@ class Performer:
         """Start a task that compacts the context."""
         post, code = self._mailbox.post, self._code
         words, find = self._screens() is None, partial(code.compactor_for, self.state)
-        self._compaction = RunningCompaction(effect, post, self._ask_model, code.prices, find, words=words)
+        ask = partial(self.ask_model, effect.compaction_id)
+        self._compaction = RunningCompaction(effect, post, ask, code.prices, find, words=words)
         self._shared.nursery.start_soon(self._compaction.run, name=f"compaction ({self._session_id})")
 
     def cancel_compaction(self, _: effects.CancelCompaction) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import trio
 
@@ -37,7 +37,7 @@ MOST_RESTING: Final = 64
 WANTED: Final = "a `Limit` for the name of each provider, with whole numbers from 1 on"
 
 
-def _nobody() -> None:
+def nobody() -> None:
     """No-op callback."""
 
 
@@ -155,6 +155,16 @@ class Lane:
         return at
 
 
+class Sends(Protocol):
+    """Interface: sends requests to models when limits allow it (implemented by `ProviderLimits` and `Metered`)."""
+
+    async def stream(
+        self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = nobody
+    ) -> Response:
+        """Wait for the limits, call *sent*, then stream one request; return the checked response."""
+        ...
+
+
 class ProviderLimits:
     """All lanes of a supervisor."""
 
@@ -173,7 +183,7 @@ class ProviderLimits:
         return sum([lane.waiting for lane in self._lanes.values()])
 
     async def stream(
-        self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = _nobody
+        self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = nobody
     ) -> Response:
         """Wait for the limits, call *sent*, then stream one request; return the checked response."""
         key = self._key(request)

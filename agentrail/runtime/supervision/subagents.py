@@ -17,6 +17,7 @@ from agentrail.errors import Fenced, SessionNotAlive, SessionStored
 from agentrail.ports.agents import Task
 from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.actor.model_access import reached, used_beside
 from agentrail.runtime.actor.parent_link import Link, Run
 from agentrail.runtime.commands import letter
 from agentrail.runtime.inbox.known_commands import Answers
@@ -31,6 +32,7 @@ from agentrail.runtime.supervision.children import Child, SessionBody, session_o
 from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.task_runs import MAX_KEPT, TaskRuns, answered, introduced
+from agentrail.runtime.work.spending import Pending, Purse
 from agentrail.values.content import Text
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -51,11 +53,15 @@ class Family(TaskRuns):
     __slots__ = (
         "_back",
         "_closed",
+        "_coming",
+        "_known",
+        "_links",
         "_node",
         "_resume",
         "_spread",
         "_start",
         "living",
+        "purse",
     )
 
     def __init__(self, parent: Session, node: SupervisorNode, start: Start, resume: Start) -> None:
@@ -66,6 +72,11 @@ class Family(TaskRuns):
         self._back: dict[str, Run] = {}
         self._closed = False
         self._spread: tuple[Usage, Usage] = (NOTHING_USED, NOTHING_USED)
+        self._links: dict[str, Link] = {}  # of the sub-agents whose usage the parent may not have counted yet
+        self._known: frozenset[str] = frozenset()
+        self._coming: dict[str, Pending] = {}  # stands for what a sub-agent has used, until that is known
+        above = parent.ties.above
+        self.purse = Purse() if above is None or above.beside is None else above.beside.purse
         self.living = 0
 
     # For tools
@@ -130,6 +141,11 @@ class Family(TaskRuns):
 
     def spread(self, state: State) -> None:
         """Tell sub-agents that share a money limit what the other sessions have used; *state* is the parent's."""
+        if self._links:
+            known = frozenset(agent.child for agent in state.subagents)
+            for child in self._known - known:
+                self._links.pop(child, None)
+            self._known = known
         if (state.usage, state.elsewhere) == self._spread:
             return
         self._spread = (state.usage, state.elsewhere)
@@ -137,11 +153,39 @@ class Family(TaskRuns):
         counted = {agent.child: agent.used for agent in state.subagents}
         for session in self._sessions():
             run = self._runs.get(session.state.session_id)
-            if run is None or not session.state.setup.shares:
+            if run is None or run.task.child in self._coming or not session.state.setup.shares:
                 continue
             others = total.minus(run.link.base).minus(counted.get(run.task.child, NOTHING_USED))
             if run.link.used_elsewhere(others):
                 session.mailbox.post(ElsewhereUsed(others))
+
+    def untold(self) -> Usage:
+        """Return what the sub-agents have used that their parent has not counted yet."""
+        counted = {agent.child: agent.used for agent in self._parent.state.subagents}
+        total = NOTHING_USED
+        for child, link in self._links.items():
+            total = total.plus(self._used_by(link).minus(counted.get(child, NOTHING_USED)))
+        return total
+
+    def _used_by(self, link: Link) -> Usage:
+        """Return what a sub-agent has used by now, with its own sub-agents."""
+        session = self._session(link.task.child)
+        if session is None:
+            return link.used
+        below = session.ties.subagents
+        return session.state.usage if below is None else session.state.usage.plus(below.untold())
+
+    def used_beside(self, child: str) -> tuple[str, Usage]:
+        """Return what others have used of the limits that a sub-agent shares, and whose limits those are."""
+        parent, link = self._parent, self._links[child]
+        set_by, elsewhere = used_beside(parent.state, parent.ties)
+        total = parent.state.usage.plus(self.untold()).plus(elsewhere)
+        return set_by, total.minus(link.base).minus(self._used_by(link))
+
+    def reached_above(self, *, at_most: bool) -> str | None:
+        """Return a limit of the parent, or of a session above whose limits it shares, that is reached."""
+        parent = self._parent
+        return reached(parent.state, parent.code, parent.ties, self.purse, at_most=at_most, of_turn=False)
 
     def resume(self, children: tuple[str, ...], state: State) -> None:
         """Start to resume the sub-agents that an earlier process ran; *state* is the parent's."""
@@ -218,6 +262,9 @@ class Family(TaskRuns):
 
     def _launch(self, run: Run) -> Run:
         self._runs[run.task.child] = run
+        self._links[run.task.child] = run.link
+        if run.comes_back:
+            self._coming[run.task.child] = self.purse.hold((*self._path[::2], run.task.child))
         for family in self._line():
             family.living += 1
         self._shared.nursery.start_soon(self._live, run, name=f"sub-agent {run.task.child}")
@@ -268,12 +315,21 @@ class Family(TaskRuns):
         if outcome is None:
             if session is None:
                 session = await patiently(partial(self._resume, self._node, self._parent, run.link))
+                run.link.base = run.link.base.minus(session.state.elsewhere)
+                self._has_come(run)
             if run.comes_back and not was_asked and not run.link.prompt:
                 return err(NO_PROMPT)
             if was_asked:
                 run.listens()
             outcome = await (run.link.outcome() if was_asked else self._ask(session, run))
         return answered(outcome, has_form=run.has_form)
+
+    def _has_come(self, run: Run) -> None:
+        """Let requests go on that have waited until it is known what a sub-agent has used."""
+        coming = self._coming.pop(run.task.child, None)
+        if coming is not None:
+            self.purse.drop(coming)
+            self._spread = (NOTHING_USED, NOTHING_USED)
 
     async def _begun(self, run: Run) -> Session | None:
         """Start the child's session. Return `None` if an earlier process had already started it; it is then resumed."""
@@ -320,6 +376,9 @@ class Family(TaskRuns):
             self._kept[run.task.child] = run
             if len(self._kept) > MAX_KEPT:
                 del self._kept[next(iter(self._kept))]
+        self._has_come(run)
+        if not run.link.is_announced:
+            self._links.pop(run.task.child, None)
         run.link.end(run.answer)
         run.end()
         if self._of is not None:

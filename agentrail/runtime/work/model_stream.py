@@ -18,7 +18,7 @@ from agentrail.ports.failpoints import reach
 from agentrail.ports.model import Model, Prices, forms_answers, times_beginning
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.provider_limits import ProviderLimits
+from agentrail.runtime.shared.provider_limits import Sends
 from agentrail.runtime.shared.sanitize import fit_chunk, fit_failure, tell
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.work.held_text import HeldText
@@ -179,6 +179,10 @@ class Stream(Work):
         partial = self.partial(cut=True)
         return partial if self._open else Partial(usage=partial.usage)
 
+    def used(self) -> Usage:
+        """Return the usage of everything received, as it counts if the request is cut now."""
+        return self._priced(self._meter.used(cut=True))
+
     def partial(self, *, cut: bool = False) -> Partial:
         """Return the response received so far, with usage estimated where the provider has not counted."""
         usage = self._priced(self._meter.used(cut=cut))
@@ -293,7 +297,7 @@ class Stream(Work):
         self.last = self._clock.now()
         reach("REQUEST_SENT")
 
-    async def run(self, model: Model, session_id: str, limits: ProviderLimits) -> None:
+    async def run(self, model: Model, session_id: str, limits: Sends) -> None:
         """Make the request; its beginning is posted while it runs, and exactly one end after that."""
         reach("REQUEST_SPAWNED")
         self.waiting = True

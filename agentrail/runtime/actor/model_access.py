@@ -1,0 +1,192 @@
+"""The models of a session, behind the limits of its plugins and those of the models' providers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import LimitReached
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.ports.model import EmitChunk, Model, Prices
+from agentrail.runtime.actor.parent_link import Ties
+from agentrail.runtime.resources import SessionCode, SharedServices
+from agentrail.runtime.shared.provider_limits import ProviderLimits, Sends, nobody
+from agentrail.runtime.work.model_stream import UsageMeter, formed
+from agentrail.runtime.work.spending import Pending, Purse, most_of
+from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.usage import NOTHING_USED, Usage
+
+
+def has_limits(state: State, code: SessionCode) -> bool:
+    """Whether a plugin of the session limits what it may use."""
+    none = AnyPlugin.limit_reached
+    return any(type(code.judge.plugin(seat)).limit_reached is not none for seat in state.seats)
+
+
+def used_beside(state: State, ties: Ties) -> tuple[str, Usage]:
+    """Return what others have used of the limits that a session shares, and the id of the session that set them."""
+    above = ties.above
+    if above is None or above.beside is None or not state.setup.shares:
+        return state.session_id, state.elsewhere
+    return above.beside.used_beside(above.task.child)
+
+
+def reached(
+    state: State, code: SessionCode, ties: Ties, purse: Purse, *, at_most: bool, of_turn: bool = True
+) -> str | None:
+    """Return a limit that a session, or one above that shares its own, has reached with what is not counted yet.
+
+    Requests under way count as the most that they can cost (*at_most*), or not at all. With *of_turn*, limits of the
+    turn count; those of a turn above do not, as it may be another one by now.
+    """
+    set_by, elsewhere = used_beside(state, ties)
+    own, others = purse.sums(set_by, state.session_id, at_most=at_most)
+    below = NOTHING_USED if ties.subagents is None else ties.subagents.untold()
+    usage, elsewhere = state.usage.plus(below).plus(own), elsewhere.plus(others)
+    turn = usage.minus(state.turn.used) if of_turn and state.turn is not None else NOTHING_USED
+    for seat in state.seats:
+        name = code.judge.plugin(seat).limit_reached(usage, turn, elsewhere)
+        if name is not None:
+            return name
+    if set_by == state.session_id or ties.above is None or ties.above.beside is None:
+        return None
+    return ties.above.beside.reached_above(at_most=at_most)
+
+
+class Spending:
+    """The requests to models of one session that has limits."""
+
+    __slots__ = ("_code", "_own", "_pending", "_ties", "closed", "state")
+
+    def __init__(self, state: State, code: SessionCode, ties: Ties) -> None:
+        self.state = state
+        self.closed = False
+        self._code = code
+        self._ties = ties
+        self._own: Purse | None = None
+        self._pending: list[tuple[Purse, Pending]] = []
+
+    @property
+    def _purse(self) -> Purse:
+        above, below = self._ties.above, self._ties.subagents
+        family = below if above is None or above.beside is None else above.beside
+        if family is not None:
+            return family.purse
+        self._own = self._own or Purse()
+        return self._own
+
+    async def begin(self, name: str, request: ModelRequest) -> Pending:
+        """Wait until *request* may be sent, and note it as under way; raise if a limit is reached meanwhile."""
+        while self._must_wait(purse := self._purse):
+            await purse.news()
+        setup = self.state.setup
+        most = partial(most_of, request, setup.options.context_window, self._code.prices)
+        one = Pending(name, (*setup.path[::2], self.state.session_id), most, is_round=bool(request.request_id))
+        purse.pending.append(one)
+        self._pending.append((purse, one))
+        return one
+
+    def _must_wait(self, purse: Purse) -> bool:
+        """Whether a limit might be passed by the requests under way; raise if one is reached without them."""
+        name = reached(self.state, self._code, self._ties, purse, at_most=False)
+        if name is not None:
+            raise LimitReached(name)
+        if all(one.ended for one in purse.pending):
+            return False
+        return reached(self.state, self._code, self._ties, purse, at_most=True) is not None
+
+    def end(self, one: Pending, used: Callable[[], Usage]) -> None:
+        """Note that a request is not under way any more; *used* returns what it has cost."""
+        one.end(used)
+        self.stepped(self.state)
+
+    def close(self) -> None:
+        """Forget all requests: the session is gone."""
+        self.closed = True
+        self.stepped(self.state)
+
+    def stepped(self, state: State, given: AnyInput | None = None) -> None:
+        """Forget the requests that *state*, after a step with the input *given*, has counted."""
+        self.state = state
+        for purse, one in tuple(self._pending):
+            if self._is_counted(one, given):
+                self._pending.remove((purse, one))
+                purse.drop(one)
+        self._purse.tell()
+
+    def _is_counted(self, one: Pending, given: AnyInput | None) -> bool:
+        if self.closed:
+            return True
+        if not one.ended:
+            return False
+        if one.is_round:
+            return self.state.request is None or self.state.request.request_id != one.name
+        if isinstance(given, AskSettled):
+            return given.ask_id == one.name
+        return isinstance(given, CompactionEnded | CompactionFailed) and given.compaction_id == one.name
+
+
+class Metered:
+    """Sends one request: past the limits of plugins first, then past those of the provider."""
+
+    __slots__ = ("_limits", "_name", "_prices", "_spending", "_used")
+
+    def __init__(
+        self, name: str, spending: Spending, limits: ProviderLimits, prices: Prices, used: Callable[[], Usage]
+    ) -> None:
+        """*used* returns the usage of the request so far, as it counts if the request is cut."""
+        self._name = name
+        self._spending = spending
+        self._limits = limits
+        self._prices = prices
+        self._used = used
+
+    async def stream(
+        self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = nobody
+    ) -> Response:
+        """Wait for the limits of plugins and of the provider, then stream the request; return the response."""
+        one = await self._spending.begin(self._name, request)
+        used = self._used
+        try:
+            response = await self._limits.stream(session_id, model, request, emit, sent)
+            used = partial(self._prices.priced, request.model, request.options, response.usage)
+        finally:
+            self._spending.end(one, used)
+        return response
+
+
+class ModelAccess:
+    """Finds the models of one session, and the limits that a request to one of them has to pass."""
+
+    __slots__ = ("_code", "_session_id", "_shared", "_ties", "spending", "state")
+
+    def __init__(self, state: State, shared: SharedServices, code: SessionCode, ties: Ties) -> None:
+        self.state = state
+        self._session_id = state.session_id
+        self._shared = shared
+        self._code = code
+        self._ties = ties
+        self.spending: Spending | None = None  # there once a request is made under a limit
+
+    def model(self, name: str) -> Model:
+        """Return the model called *name*; `UnknownModel` if there is none."""
+        own = self._code.models.get(name)
+        return self._shared.model(name) if own is None else own
+
+    def limits(self, name: str, used: Callable[[], Usage]) -> Sends:
+        """Return what sends the request called *name*; *used* returns its usage so far, if it is cut."""
+        limits, code = self._shared.limits, self._code
+        if not (self.state.seats and has_limits(self.state, code)):
+            return limits
+        if self.spending is None:
+            self.spending = Spending(self.state, code, self._ties)
+        return Metered(name, self.spending, limits, code.prices, used)
+
+    async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:
+        """Make a request for the question or compaction *name*; *meter* counts its chunks, and nobody is told."""
+        model, prices = self.model(request.model), self._code.prices
+        limits = self.limits(name, lambda: prices.priced(request.model, request.options, meter.used(cut=True)))
+        stream = partial(limits.stream, self._session_id, model, emit=meter.hear)
+        return await formed(model, request, stream)

@@ -1,0 +1,238 @@
+"""Sub-agents that share a limit: they run at once while there is room, and wait for each other near it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import trio
+from attrs import frozen
+
+from agentrail.app.pricing import PriceList
+from agentrail.errors import TurnAborted
+from agentrail.hooks.actions import Answered, Ask, CallModel, Emit, Failed
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.plugin import Plugin
+from agentrail.plugins import BudgetGuard
+from agentrail.ports.model import EmitChunk, Model
+from agentrail.runtime.work.spending import most_of
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.content import Image, Part, Text
+from agentrail.values.events import AgentAbort, PluginEvent
+from agentrail.values.events.response import Retry
+from agentrail.values.json import EMPTY, FrozenObject, JsonObject
+from agentrail.values.messages import ToolMessage, UserMessage
+from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.usage import MILLION, Price, Usage
+from tests.runtime.conftest import run_in_virtual_time
+from tests.runtime.families import agent, inner, task, tasks
+from tests.runtime.tools import quick
+from tests.runtime.world import World, open_world, settle, until
+
+HUNDRED = Usage(80, 20)
+NAMES = ("a", "b", "c")
+
+
+@frozen
+class Judge(Plugin):
+    """Asks a model about each prompt, and tells what it hears."""
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Emit[None] | Ask[None]:
+        if hook.answer is None:
+            return Ask(CallModel("Is that right?"))
+        if isinstance(hook.answer, Answered):
+            return Emit("judged", hook.answer.value)
+        return Emit("judged", hook.answer.error if isinstance(hook.answer, Failed) else "late")
+
+
+class Counting:
+    """A model that notes when its requests run."""
+
+    def __init__(self, model: Model, runs: list[tuple[str, float, float]]) -> None:
+        self.name = model.name
+        self._model = model
+        self._runs = runs
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        began = trio.current_time()
+        try:
+            return await self._model.stream(request, emit)
+        finally:
+            self._runs.append((self.name, began, trio.current_time()))
+
+
+class Trio:
+    """A session with three sub-agents that run at once, each of one response that takes ten seconds."""
+
+    def __init__(self, guard: BudgetGuard, window: int | None = None, usage: Usage = HUNDRED) -> None:
+        self.runs: list[tuple[str, float, float]] = []
+        self.agents = {}
+        for name in NAMES:
+            model = Counting(ScriptedModel([say("done", usage=usage, delay=10.0)], name=name), self.runs)
+            self.agents[name] = agent(model, context_window=window)
+        self.plugins = [guard]
+
+    async def ask(self, world: World, *more: Element) -> list[str]:
+        """Start all three, and return what the parent hears of them."""
+        session = await world.spawn([tasks(*NAMES), *more], "p", agents=self.agents, plugins=self.plugins)
+        await session.ask("go")
+        return [message.text for message in session.messages() if isinstance(message, ToolMessage)]
+
+    @property
+    def began(self) -> list[int]:
+        """The seconds at which the requests have begun, after the first one."""
+        return sorted(int(began - self.runs[0][1]) for _, began, _ in self.runs)
+
+
+def test_while_there_is_room_they_run_at_once() -> None:
+    async def live() -> None:
+        three = Trio(BudgetGuard(max_tokens=10_000), window=3_000)
+        async with open_world() as world:
+            assert await three.ask(world, "fine") == ["done", "done", "done"]
+        assert three.began == [0, 0, 0]
+
+    run_in_virtual_time(live)
+
+
+def test_near_the_limit_each_waits_until_it_is_known_what_the_others_cost() -> None:
+    async def live() -> None:
+        three = Trio(BudgetGuard(max_tokens=1_000), window=3_000)
+        async with open_world() as world:
+            assert await three.ask(world, "fine") == ["done", "done", "done"]
+        assert three.began == [0, 10, 20]
+
+    run_in_virtual_time(live)
+
+
+def test_two_find_room_and_the_third_waits() -> None:
+    async def live() -> None:
+        three = Trio(BudgetGuard(max_tokens=4_000), window=3_000)
+        async with open_world() as world:
+            assert await three.ask(world, "fine") == ["done", "done", "done"]
+        assert three.began == [0, 0, 10]
+
+    run_in_virtual_time(live)
+
+
+def test_what_waits_while_the_limit_is_used_up_is_aborted_by_the_guard() -> None:
+    async def live() -> None:
+        three = Trio(BudgetGuard(max_tokens=90), window=3_000)
+        async with open_world() as world:
+            session = await world.spawn([tasks(*NAMES), "fine"], "p", agents=three.agents, plugins=three.plugins)
+            with pytest.raises(TurnAborted, match="max_tokens=90 is used up"):
+                await session.ask("go")
+            assert [name for name, _, _ in three.runs] == [three.runs[0][0]]
+            assert session.status().usage.total_tokens == 100
+            await settle()
+            heard = inner(world, session)
+            reasons = [event.reason or "" for event in heard if isinstance(event, AgentAbort)]
+            assert len(reasons) == 2
+            assert all(reason.startswith("BudgetGuard: max_tokens=90 is used up: ") for reason in reasons)
+            (message, again) = (event.reason for event in heard if isinstance(event, Retry))
+            assert message == again
+            assert message.startswith("max_tokens=90 is used up by the session and those that share the limit")
+
+    run_in_virtual_time(live)
+
+
+def test_one_that_waits_is_aborted_at_once_and_the_others_go_on() -> None:
+    async def live() -> None:
+        three = Trio(BudgetGuard(max_tokens=1_000), window=3_000)
+        async with open_world() as world:
+            session = await world.spawn([tasks(*NAMES), "fine"], "p", agents=three.agents, plugins=three.plugins)
+            await session.prompt("go")
+            await until(lambda: len(session.tasks()) == len(NAMES))
+            await trio.sleep(1.0)
+            began = trio.current_time()
+            await session.abort()
+            await until(lambda: not session.tasks())
+            assert trio.current_time() - began < 0.1
+            assert len(three.runs) == 1
+            await session.ask("again")
+
+    run_in_virtual_time(live)
+
+
+def test_the_parent_waits_for_a_task_in_the_background_and_that_one_for_the_parent() -> None:
+    async def live() -> None:
+        runs: list[tuple[str, float, float]] = []
+        busy = [say(calls=[call("tasks")], usage=HUNDRED, delay=3.0) for _ in range(3)]
+        below = Counting(ScriptedModel([*busy, say("done", usage=HUNDRED)], name="a"), runs)
+        script = [task("a", background=True), *busy, say("fine", usage=HUNDRED)]
+        above = Counting(ScriptedModel(script), runs)
+        agents = {"a": agent(below)}
+        async with open_world() as world:
+            session = await world.spawn(above, "p", agents=agents, plugins=[BudgetGuard(max_tokens=10_000)])
+            await session.ask("go")
+            await until(lambda: not session.inspect().subagents)
+            assert session.status().usage.total_tokens == 8 * 100
+        ends = sorted((began, end) for _, began, end in runs)
+        assert all(end <= began for (_, end), (began, _) in pairwise(ends))
+
+    run_in_virtual_time(live)
+
+
+def test_questions_of_plugins_are_requests_too() -> None:
+    """What is asked of a model after the limit is reached is not sent."""
+
+    async def live() -> None:
+        async with open_world() as world:
+            model = ScriptedModel([say("yes", usage=HUNDRED), say(calls=[call("quick")], usage=HUNDRED)])
+            plugins = [BudgetGuard(max_tokens=150), Judge()]
+            session = await world.spawn(model, "p", tools=[quick()], plugins=plugins)
+            with pytest.raises(TurnAborted, match="max_tokens=150 is used up"):
+                await session.ask("go")
+            with pytest.raises(TurnAborted, match="max_tokens=150 is used up"):
+                await session.ask("go on")
+            assert session.status().usage.total_tokens == 200
+            await settle()
+            said = [event.payload for event in world.heard(session).of(PluginEvent) if event.name == "judged"]
+            why = "max_tokens=150 is used up by the session and those that share the limit; the request was not sent"
+            assert said == ["yes", f"LimitReached: {why}"]
+
+    run_in_virtual_time(live)
+
+
+def test_seconds_are_passed_by_one_response_however_many_run_at_once() -> None:
+    async def live() -> float:
+        async with open_world() as world:
+            busy = [say("hm", calls=[call("quick")], delay=4.0) for _ in range(9)]
+            agents = {name: agent(busy, name, tools=[quick()]) for name in NAMES}
+            session = await world.spawn(
+                [tasks(*NAMES), "fine"], "p", agents=agents, plugins=[BudgetGuard(max_seconds=10)]
+            )
+            began = trio.current_time()
+            with pytest.raises(TurnAborted, match="max_seconds=10 is used up"):
+                await session.ask("go")
+            return trio.current_time() - began
+
+    assert run_in_virtual_time(live) == pytest.approx(12.0, abs=0.5)
+
+
+LIMITED = FrozenObject({"max_tokens": 50})
+PRICES = PriceList({"m": Price(1.0, 2.0, cache_write=4.0)})
+
+
+def asked(*parts: Part, model: str = "m", options: JsonObject = LIMITED) -> ModelRequest:
+    return ModelRequest(model, (UserMessage(parts),) if parts else (), options=options)
+
+
+@pytest.mark.parametrize(
+    ("request_", "window", "tokens", "dollars"),
+    [
+        (asked(options=EMPTY), None, 10**12, 6 * 10**12),
+        (asked(options=EMPTY), 1_000, 1_000, 6_000),
+        (asked(), None, 4_050, 16_100),
+        (asked(Text("x" * 8)), None, 4_066, 16_164),
+        (asked(Image("image/png", "eA==")), 9_000, 9_000, 36_000 + 100),
+        (asked(model="n"), 1_000, 1_000, 0),
+    ],
+)
+def test_the_most_that_a_request_can_cost(
+    request_: ModelRequest, window: int | None, tokens: int, dollars: int
+) -> None:
+    most = most_of(request_, window, PRICES)
+    assert most.total_tokens == tokens
+    assert most.cost_usd == pytest.approx(dollars / MILLION)
