@@ -9,10 +9,10 @@ from typing import Final, Self
 from agentrail.errors import BadChoice, SessionNotAlive
 from agentrail.ports.handles.handle_arguments import cursor_of, kinds_of
 from agentrail.ports.handles.session_values import SessionDown
-from agentrail.remote.host_frames import EventFrame, GapFrame
-from agentrail.remote.line import Line
-from agentrail.remote.line_subscription import LineSubscription
 from agentrail.remote.read_values import answer_of
+from agentrail.remote.transport.host_frames import EventFrame, GapFrame
+from agentrail.remote.transport.line import Line
+from agentrail.remote.transport.line_subscription import LineSubscription
 from agentrail.reprs import in_brackets
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionEnded

@@ -18,11 +18,11 @@ from agentrail.ports.handles.command_fields import check_fields, kept_parts
 from agentrail.ports.handles.handle_arguments import key_of
 from agentrail.ports.handles.session_values import Reply, Status
 from agentrail.ports.model import ModelChain
-from agentrail.remote.call_arguments import given, texts_of
-from agentrail.remote.line import Line
 from agentrail.remote.local_alone import OF_SESSIONS, missing
 from agentrail.remote.read_values import answer_of, value_of
 from agentrail.remote.remote_events import RemoteMonitor, RemoteSubscription, events_of
+from agentrail.remote.transport.call_arguments import given, texts_of
+from agentrail.remote.transport.line import Line
 from agentrail.reprs import in_brackets
 from agentrail.tools.answers import form_of
 from agentrail.values.content import Part

@@ -11,12 +11,12 @@ from agentrail.errors import SessionExists, SessionStored, WrongType
 from agentrail.opening import Opening, Way
 from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.ports.journal import StoredSession
-from agentrail.remote.call_arguments import given, texts_of
-from agentrail.remote.line import PATIENCE, Line, open_line
 from agentrail.remote.local_alone import OF_SUPERVISORS, missing
 from agentrail.remote.read_values import answer_of, stored_of
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_views import RemoteView, approvals_of, held_of, tree_of
+from agentrail.remote.transport.call_arguments import given, texts_of
+from agentrail.remote.transport.line import PATIENCE, Line, open_line
 from agentrail.reprs import in_brackets
 from agentrail.values.json import Json
 from agentrail.values.secrets import Secret

@@ -7,9 +7,9 @@ from types import MappingProxyType, TracebackType
 from typing import Generic, Self, TypeVar
 
 from agentrail.ports.handles.session_values import ChildView, HeldCall
-from agentrail.remote.host_frames import ViewFrame
-from agentrail.remote.line_subscription import LineSubscription
 from agentrail.remote.read_values import answer_of, value_of
+from agentrail.remote.transport.host_frames import ViewFrame
+from agentrail.remote.transport.line_subscription import LineSubscription
 from agentrail.reprs import in_brackets
 from agentrail.values.json import Json
 from agentrail.wire.views import ApprovalsView, ChildShown, HeldView

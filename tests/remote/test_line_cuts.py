@@ -7,9 +7,9 @@ from typing import Final
 
 import trio
 
-from agentrail.remote.host_frames import EventFrame, GapFrame
-from agentrail.remote.line import Line
-from agentrail.remote.line_subscription import Told
+from agentrail.remote.transport.host_frames import EventFrame, GapFrame
+from agentrail.remote.transport.line import Line
+from agentrail.remote.transport.line_subscription import Told
 from agentrail.values.events.envelope import Cursor
 from tests.profiles import CAMPAIGN
 from tests.remote.played_sessions import DELTAS, PlayedSession, SessionsHost

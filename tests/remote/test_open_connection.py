@@ -9,11 +9,11 @@ import trio
 import trio.testing
 from wsproto import ConnectionType, WSConnection, events
 
-from agentrail.remote.client_socket import MAX_MESSAGE, MAX_REJECTION, ClientSocket, CutError, RejectedError
-from agentrail.remote.host_address import HostAddress
-from agentrail.remote.host_frames import read_host_frame
-from agentrail.remote.host_key import HostKey
-from agentrail.remote.open_connection import OpenConnection
+from agentrail.remote.transport.client_socket import MAX_MESSAGE, MAX_REJECTION, ClientSocket, CutError, RejectedError
+from agentrail.remote.transport.host_address import HostAddress
+from agentrail.remote.transport.host_frames import read_host_frame
+from agentrail.remote.transport.host_key import HostKey
+from agentrail.remote.transport.open_connection import OpenConnection
 
 ADDRESS: Final = HostAddress("127.0.0.1", 80)
 TAKEN: Final = b"\x81\x02{}"

@@ -99,8 +99,7 @@ class Sessions:
         """Start a session under the supervisor *node*; if that fails, remove all of it and raise the reason."""
         session_id = state.session_id
         with self._taking(node, session_id, above):
-            claiming = partial(self._claim, node, session_id, take_over=above is not None)
-            claim = await self._reading(session_id, claiming)
+            claim = await self._reading(session_id, partial(self._claim, node, session_id, take_over=above is not None))
             if code.section_files is not None:
                 state = state.but(sections=await code.section_files.sections(session_id, tell=True))
             session = Session(state, claim, self.shared, code, find_code)
@@ -168,8 +167,7 @@ class Sessions:
     ) -> SessionHandle:
         """Rebuild a session from the journal, or return the one that runs here; raise if its code does not fit.
 
-        Whoever has the parent of a sub-agent may take over the sub-agent. With *is_read*, the caller has read its
-        opening just now.
+        Whoever has its parent may take over a sub-agent. With *is_read*, the caller has read its opening just now.
         """
         here = await self.arrived(session_id)
         if here is not None and above is None:

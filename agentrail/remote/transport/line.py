@@ -16,13 +16,20 @@ import trio
 
 from agentrail.errors import AgentrailError, BadText, BodyTooLarge, HostLost, HostNotReached, LineLeft, TooManyRequests
 from agentrail.errors.branches import fresh
-from agentrail.remote.call_arguments import given
-from agentrail.remote.client_socket import ClientSocket, CutError, OtherError, RejectedError, Rejection, open_websocket
-from agentrail.remote.host_address import HostAddress, read_address
-from agentrail.remote.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
-from agentrail.remote.host_key import HostKey
-from agentrail.remote.line_subscription import LineSubscription
-from agentrail.remote.open_connection import OpenConnection
+from agentrail.remote.transport.call_arguments import given
+from agentrail.remote.transport.client_socket import (
+    ClientSocket,
+    CutError,
+    OtherError,
+    RejectedError,
+    Rejection,
+    open_websocket,
+)
+from agentrail.remote.transport.host_address import HostAddress, read_address
+from agentrail.remote.transport.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
+from agentrail.remote.transport.host_key import HostKey
+from agentrail.remote.transport.line_subscription import LineSubscription
+from agentrail.remote.transport.open_connection import OpenConnection
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.sheltered import sheltered
 from agentrail.values.events.envelope import Cursor

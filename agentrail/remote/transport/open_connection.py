@@ -10,7 +10,7 @@ import trio
 from wsproto import events
 
 from agentrail.errors import BadText
-from agentrail.remote.client_socket import ClientSocket, CutError
+from agentrail.remote.transport.client_socket import ClientSocket, CutError
 
 QUIET_SECONDS: Final = 25.0
 """After how long without a word of the host it is asked for one."""

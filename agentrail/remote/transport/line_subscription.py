@@ -10,7 +10,7 @@ from typing import Final, Protocol, Self, TypeAlias
 import trio
 
 from agentrail.errors import AgentrailError, AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
-from agentrail.remote.host_frames import BegunFrame, EventFrame, GapFrame, ViewFrame
+from agentrail.remote.transport.host_frames import BegunFrame, EventFrame, GapFrame, ViewFrame
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import Policy

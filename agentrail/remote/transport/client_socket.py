@@ -17,8 +17,8 @@ from wsproto import ConnectionType, WSConnection, events
 from wsproto.connection import ConnectionState
 from wsproto.utilities import ProtocolError
 
-from agentrail.remote.host_address import HostAddress
-from agentrail.remote.host_key import HostKey
+from agentrail.remote.transport.host_address import HostAddress
+from agentrail.remote.transport.host_key import HostKey
 from agentrail.values.value import Value
 from agentrail.wire.socket_frames import PATH, SUBPROTOCOL
 

@@ -1,0 +1,1 @@
+"""The connection to a host: made again when it is cut."""
