@@ -55,6 +55,7 @@ from agentrail.opening import Opening, Way
 from agentrail.ports.implementing import why_unfit
 from agentrail.ports.journal import Journal
 from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.sheltered import sheltered
 from agentrail.wire.limits import DEFAULTS, HostLimits
 from agentrail.wire.routes import ROUTES
@@ -203,13 +204,14 @@ class Host:
         async with self.opened(authenticator) as opened, sheltered() as nursery:
             application = opened.application
             server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits)
-            opened.metrics.connections = lambda: server.connections
-            (listening,) = await nursery.start(server.serve, (address,))
-            self._tell(listening.url)
-            try:
-                yield Serving(listening.url, listening.url + fragment, opened.supervisor)
-            finally:
-                await self._end(server, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
+            opened.metrics.connections = server.__len__
+            with fewer_full_collections(server):
+                (listening,) = await nursery.start(server.serve, (address,))
+                self._tell(listening.url)
+                try:
+                    yield Serving(listening.url, listening.url + fragment, opened.supervisor)
+                finally:
+                    await self._end(server, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
 
     async def _check(self) -> None:
         """Raise an error if the models, the keys or the journal are such that no request could be carried out."""

@@ -1,4 +1,4 @@
-"""What a supervisor has the garbage collector do: full collections come less often, and look at fewer objects.
+"""What supervisors and hosts have the garbage collector do: full collections come less often, and see fewer objects.
 
 `test_collector` runs these tests in an interpreter of their own: each of them has all objects looked at several times.
 """
@@ -6,12 +6,16 @@
 import gc
 import weakref
 from collections.abc import Generator
+from contextlib import AsyncExitStack
+from urllib.parse import urlsplit
 
 import pytest
 import trio
 
 import agentrail
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.host.host_server import Host
+from agentrail.host.profiles import Profile
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.shared import collector
@@ -161,6 +165,27 @@ async def test_with_many_sessions_a_full_collection_looks_at_what_is_new() -> No
         new = len(gc.get_objects())
         gc.collect()
         assert len(gc.get_objects()) < 100 < new < 100 * SESSIONS
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("_few_are_many")
+async def test_with_many_connections_of_a_host_a_full_collection_looks_at_what_is_new() -> None:
+    async with Host([Profile("desk", saying())]).serving(port=0) as found, AsyncExitStack() as stack:
+        at = urlsplit(found.url)
+        address, port = at.netloc, at.port or 0
+
+        async def connect() -> None:
+            stream = await stack.enter_async_context(await trio.open_tcp_stream("127.0.0.1", port))
+            await stream.send_all(f"GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
+
+        for _ in range(SESSIONS - 1):
+            await connect()
+        gc.collect()
+        assert gc.get_freeze_count() == 0
+        await connect()
+        gc.collect()
+        assert len(gc.get_objects()) < 100 < gc.get_freeze_count()
     assert gc.get_freeze_count() == 0
 
 

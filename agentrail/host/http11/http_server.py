@@ -58,8 +58,7 @@ class HttpServer:
     def __repr__(self) -> str:
         return f"<HttpServer with {self._open} connections, {len(self._resting)} waiting>"
 
-    @property
-    def connections(self) -> int:
+    def __len__(self) -> int:
         """Number of open connections."""
         return self._open
 

@@ -17,8 +17,8 @@ from attrs import frozen
 
 from agentrail.errors import CannotListen
 
-BACKLOG: Final = 1024
-"""Connections that the system keeps until they are accepted."""
+BACKLOG: Final = 65535
+"""Connections that are to wait until they are accepted; the system keeps no more than it is set up to (`somaxconn`)."""
 
 LAST_PORT: Final = 65535
 

@@ -1,8 +1,8 @@
 """Python's garbage collector while supervisors run: full collections come less often, and look at fewer objects.
 
-A full collection looks at all objects of the process, and nothing else runs meanwhile. With many sessions nearly all of
-them are what sessions keep for long: it is frozen, that is, taken out of the collector's sight. A session that has
-ended is freed without the collector, frozen or not: tests/runtime/test_cycles.py.
+A full collection looks at all objects of the process, and nothing else runs meanwhile. With many sessions, or many
+connections of a host, nearly all of them are what these keep for long: it is frozen, that is, taken out of the
+collector's sight. A session that has ended is freed without the collector, frozen or not: tests/runtime/test_cycles.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ PYTHONS_OWN: Final = 10
 """Third threshold of a process in which nobody has chosen one."""
 
 MANY: Final = 500
-"""How many sessions must live in the process so that objects are frozen; with fewer, a full collection is short."""
+"""How many sessions and connections must be in the process so that objects are frozen; with fewer, a full collection is
+short."""
 
 OLDEST: Final = 2
 """The oldest generation of the garbage collector: its collections look at all objects."""
@@ -38,17 +39,17 @@ class FewerCollections:
     ends.
     """
 
-    __slots__ = ("sessions",)
+    __slots__ = ("living",)
 
     def __init__(self) -> None:
-        self.sessions: Sized = ()
+        self.living: Sized = ()
 
-    def begin(self, sessions: Sized = ()) -> None:
-        """Have full collections come less often; if there are `MANY` *sessions*, with those of others, freeze objects.
+    def begin(self, living: Sized = ()) -> None:
+        """Have full collections come less often; freeze objects while there are `MANY` *living*, with those of others.
 
-        A third threshold of the process that is higher is kept.
+        These are sessions, or connections. A third threshold of the process that is higher is kept.
         """
-        self.sessions = sessions
+        self.living = living
         _PROCESS.join(self)
 
     def end(self) -> None:
@@ -98,23 +99,23 @@ class _Process:
         """Callback of the garbage collector: after a full collection, take what it has left out of its sight.
 
         What is frozen and later becomes garbage in a cycle stays, until everything is looked at again: when twice as
-        much per session is frozen as was left the last time. So that happens seldom, also while sessions become more,
-        and at most half of what is frozen is garbage.
+        much for each that lives is frozen as was left the last time. So that happens seldom, also while they become
+        more, and at most half of what is frozen is garbage.
         """
         if phase != "stop" or info["generation"] == 0:
             return
-        sessions = sum(len(asking.sessions) for asking in self._asking)
-        self._come_after(FULL_COLLECTION_AFTER if sessions < MANY else FULL_OF_NEW_AFTER)
+        living = sum(len(asking.living) for asking in self._asking)
+        self._come_after(FULL_COLLECTION_AFTER if living < MANY else FULL_OF_NEW_AFTER)
         if info["generation"] != OLDEST:
             return
-        if sessions < MANY:
+        if living < MANY:
             self._thaw()
             return
         self._frozen += len(gc.get_objects(OLDEST))
         gc.freeze()
         if self._whole:
-            self._whole, self._kept = False, self._frozen / sessions
-        elif self._frozen > 2 * self._kept * sessions and not self._fits(2 * self._kept * sessions):
+            self._whole, self._kept = False, self._frozen / living
+        elif self._frozen > 2 * self._kept * living and not self._fits(2 * self._kept * living):
             self._thaw()
 
     def _fits(self, most: float) -> bool:
@@ -142,13 +143,14 @@ _PROCESS: Final = _Process()
 
 
 @contextmanager
-def fewer_full_collections() -> Generator[None]:
+def fewer_full_collections(living: Sized = ()) -> Generator[None]:
     """Make full garbage collections rarer within this block: each one blocks the event loop, longer with more sessions.
 
-    The young generations are collected as before. A higher threshold that the process has set already is kept.
+    They are shorter, too, while many are *living*: see `FewerCollections.begin`. The young generations are collected as
+    before. A higher threshold that the process has set already is kept.
     """
     asking = FewerCollections()
-    asking.begin()
+    asking.begin(living)
     try:
         yield
     finally:

@@ -236,7 +236,7 @@ async def test_one_address_has_so_many_connections_and_no_more() -> None:
         assert statuses(answer) == [503]
         assert b"retry-after: 1\r\nconnection: close\r\n" in answer
         await streams[0].aclose()
-        while one.server.connections > 2:
+        while len(one.server) > 2:
             await trio.testing.wait_all_tasks_blocked()
         assert statuses(await one.talk(request())) == [200]
         for stream in streams:
