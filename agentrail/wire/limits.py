@@ -67,7 +67,7 @@ class HostLimits(Authored, kw_only=True):
     """The most messages of one WebSocket that do not fit; with one more, it is closed."""
     view_seconds: float = 0.5
     """After how many seconds a view that a WebSocket listens to is looked at again."""
-    unsent_bytes: int = 256 * 1024
+    unsent_bytes: int = 160 * 1024
     """The most bytes that wait to be sent on one WebSocket; one message may have more, if it waits alone."""
 
     # Of one tenant

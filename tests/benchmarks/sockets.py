@@ -47,8 +47,8 @@ CLIENTS: Final = 2_000 // PART
 APART: Final = 0.1
 """Seconds between the pieces of an answer that is streamed."""
 
-WIDE: Final = "x" * 4096
-WIDE_APART: Final = 0.2
+WIDE: Final = "x" * 16 * 1024
+WIDE_APART: Final = 0.8
 """Seconds between pieces of this text."""
 
 ABORT: Final = 10.0
