@@ -74,6 +74,8 @@ class SocketStream(trio.abc.Stream):
         """Send one frame. Raise `BrokenResourceError` if the peer takes nothing for too long, and ever after."""
         if self._midway:
             raise trio.BrokenResourceError
+        if self.said_goodbye:  # a frame that was made before waited for its turn; none may follow (RFC 6455, 5.5.1)
+            return
         self._answered.set()
         self._midway = True  # until all is sent: after a part of a frame, nothing may follow
         if isinstance(self._stream, trio.SocketStream):
@@ -82,7 +84,7 @@ class SocketStream(trio.abc.Stream):
             await self._send_pieces(data)
         self._midway = False
         self.sent += len(data)
-        self.said_goodbye = self.said_goodbye or data[:1] == bytes([GOODBYE])
+        self.said_goodbye = data[:1] == bytes([GOODBYE])
 
     async def _send_plain(self, below: trio.socket.SocketType, data: bytes | bytearray | memoryview) -> None:
         # No checkpoint if all is taken at once: trio-websocket makes one for each message, by its lock.
