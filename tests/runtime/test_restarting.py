@@ -5,13 +5,14 @@ import trio
 
 from agentrail import open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.errors import SessionCrashed, TurnAborted
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterResponse
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.ports.failpoints import Failpoint
+from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.handles.session_values import ChildView, SessionDown
 from agentrail.ports.journal import Record
 from agentrail.runtime.handle import SessionHandle
@@ -20,7 +21,7 @@ from agentrail.values.events.life import InputQuarantined, SessionQuarantined, S
 from agentrail.values.events.tools import ToolExecutionEnd
 from agentrail.values.messages import ToolMessage
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
-from tests.runtime.poison import POISONED, Poison, crash_this_step
+from tests.runtime.poison import POISONED, OurBug, Poison, crash_this_step
 from tests.runtime.tools import quick, slow
 from tests.runtime.world import World, check_records, open_world, settle, spec_of
 
@@ -229,6 +230,21 @@ async def test_a_message_that_kills_three_times_is_set_aside(world: World) -> No
         ("set_aside", 2),
     ]
     assert {report.input.split()[0] for report in world.supervisor.crashes()} == {"PromptSent"}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_one_that_cannot_come_back_is_set_aside_and_the_others_go_on(strategy: Strategy) -> None:
+    def watcher(point: Failpoint) -> None:
+        if point is Failpoint.APPEND:
+            message = "poison"
+            raise OurBug(message)
+
+    async with open_supervisor(strategy=strategy) as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["fine"])), "broken")
+        with watching(watcher), pytest.raises(SessionCrashed):
+            await session.prompt("go")
+        assert [report.done for report in supervisor.crashes()] == [*["restarted"] * 3, "set_aside"]
+        assert (await (await supervisor.spawn(spec_of(ScriptedModel(["fine"])))).ask("hi")).text == "fine"
 
 
 async def test_the_first_restart_is_at_once_and_later_ones_wait_longer_and_longer() -> None:

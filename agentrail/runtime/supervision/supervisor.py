@@ -228,7 +228,7 @@ class SupervisorNode:
         in_hand = "" if body is None else body.session.in_hand
         ending = Ending(
             error is not None,
-            "" if in_hand.endswith(" 0") else in_hand,  # each letter of the actor itself is a new one, without a number
+            "" if in_hand == "SessionWoke 0" else in_hand,  # each waking has a new letter, without a number
             isinstance(error, Fenced),
             isinstance(error, CommitUnknown),
         )
