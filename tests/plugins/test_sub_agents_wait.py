@@ -8,12 +8,13 @@ import pytest
 import trio
 from attrs import frozen
 
+from agentrail import SessionSpec, open_supervisor
 from agentrail.app.pricing import PriceList
 from agentrail.errors import TurnAborted
-from agentrail.hooks.actions import Answered, Ask, CallModel, Emit, Failed
+from agentrail.hooks.actions import Answered, Ask, CallModel, Continue, Emit, Failed
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
-from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.work.spending import most_of
@@ -28,8 +29,10 @@ from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.usage import MILLION, Price, Usage
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.families import agent, inner, task, tasks
+from tests.runtime.journals import TestJournal
+from tests.runtime.test_sources import Scripted, offering, silent
 from tests.runtime.tools import quick
-from tests.runtime.world import World, open_world, settle, until
+from tests.runtime.world import World, open_world, settle, spec_of, until
 
 HUNDRED = Usage(80, 20)
 NAMES = ("a", "b", "c")
@@ -45,6 +48,17 @@ class Judge(Plugin):
         if isinstance(hook.answer, Answered):
             return Emit("judged", hook.answer.value)
         return Emit("judged", hook.answer.error if isinstance(hook.answer, Failed) else "late")
+
+
+@frozen
+class OtherJudge(Plugin):
+    """Asks another model about each prompt, also in sub-agents."""
+
+    def inherited(self, state: None, ctx: Context) -> AnyPlugin:
+        return self
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+        return Continue() if hook.answer is not None else Ask(CallModel("Is that right?", model="big:one"))
 
 
 class Counting:
@@ -191,6 +205,43 @@ def test_questions_of_plugins_are_requests_too() -> None:
             said = [event.payload for event in world.heard(session).of(PluginEvent) if event.name == "judged"]
             why = "max_tokens=150 is used up by the session and those that share the limit; the request was not sent"
             assert said == ["yes", f"LimitReached: {why}"]
+
+    run_in_virtual_time(live)
+
+
+def test_the_window_of_a_session_says_nothing_of_another_model_that_a_plugin_asks() -> None:
+    async def live() -> None:
+        runs: list[tuple[str, float, float]] = []
+        big = Counting(ScriptedModel([say("yes", usage=Usage(50_000, 10), delay=5.0)] * 9, name="big"), runs)
+        agents = {name: agent(["done"], name, context_window=3_000) for name in NAMES}
+        plugins = [BudgetGuard(max_tokens=80_000), OtherJudge()]
+        spec = spec_of(ScriptedModel([tasks(*NAMES), "fine"]), agents=agents, plugins=plugins, context_window=3_000)
+        async with open_supervisor(models={"big": lambda _: big}) as supervisor:
+            session = await supervisor.spawn(spec)
+            with pytest.raises(TurnAborted, match="max_tokens=80000 is used up"):
+                await session.ask("go")
+            assert len(runs) == 2
+            assert session.status().usage.total_tokens < 80_000 + 50_010
+
+    run_in_virtual_time(live)
+
+
+def test_the_family_does_not_wait_for_the_tools_of_one_that_comes_back() -> None:
+    async def live() -> None:
+        journal = TestJournal()
+
+        def spec(far: Scripted) -> SessionSpec:
+            below = agent([say("done", usage=HUNDRED, delay=50.0)], tools=[far])
+            script = [task("a", background=True), say("fine", usage=HUNDRED), "I am here"]
+            return spec_of(ScriptedModel(script), agents={"a": below}, plugins=[BudgetGuard(max_tokens=10_000)])
+
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.spawn(spec(Scripted("far", [offering("t")])), "p")
+            await session.ask("go")
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.resume("p", spec(Scripted("far", [silent])))
+            with trio.fail_after(1_000.0):
+                assert (await session.ask("are you there?")).text == "fine"
 
     run_in_virtual_time(live)
 

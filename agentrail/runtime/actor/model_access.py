@@ -82,7 +82,9 @@ class Spending:
         while self._must_wait(purse := self._purse):
             await purse.news()
         setup = self.state.setup
-        most = partial(most_of, request, setup.options.context_window, self._code.prices)
+        is_own = request.request_id or request.model == self.state.using[0]  # else a plugin asks another model
+        window = setup.options.context_window if is_own else None
+        most = partial(most_of, request, window, self._code.prices)
         one = Pending(name, (*setup.path[::2], self.state.session_id), most, is_round=bool(request.request_id))
         purse.pending.append(one)
         self._pending.append((purse, one))

@@ -66,6 +66,7 @@ class Link:
         "asked_by",
         "base",
         "beside",
+        "elsewhere_before",
         "prompt",
         "task",
         "used",
@@ -90,13 +91,12 @@ class Link:
         self.used: Usage = NOTHING_USED
         self._waits = False
         self._askers: tuple[str, ...] = ()
-        self._posted = False
-        self._ended = False
+        self._posted = self._ended = self._elsewhere_posted = False
         self._ref: str | None = None
         self._outcome: Slot[Outcome] = Slot()
         self.base: Usage = NOTHING_USED
+        self.elsewhere_before: Usage = NOTHING_USED  # what a child that came back knew of others
         self._elsewhere: Usage = NOTHING_USED
-        self._elsewhere_posted = False
 
     # From the child
 

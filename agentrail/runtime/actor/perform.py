@@ -344,8 +344,11 @@ class Performer(ModelAccess):
     # The rest
 
     def report_start(self, effect: effects.ReportStart) -> None:
-        """Report the start, or its failure, to the caller of `spawn`."""
+        """Report the start, or its failure, to the caller of `spawn`, and a return to the family of a sub-agent."""
         self.started.settle(effect.error)
+        above = self._ties.above
+        if effect.error is None and above is not None and above.beside is not None:
+            above.beside.is_back(self._session_id, self.state.elsewhere)
 
     def write_log(self, effect: effects.WriteLog) -> None:
         """Write a line of a plugin to the logger `agentrail.plugin`, at the level that it says."""

@@ -155,8 +155,9 @@ class Family(TaskRuns):
             run = self._runs.get(session.state.session_id)
             if run is None or run.task.child in self._coming or not session.state.setup.shares:
                 continue
-            others = total.minus(run.link.base).minus(counted.get(run.task.child, NOTHING_USED))
-            if run.link.used_elsewhere(others):
+            link = run.link
+            others = total.plus(link.elsewhere_before).minus(link.base).minus(counted.get(run.task.child, NOTHING_USED))
+            if link.used_elsewhere(others):
                 session.mailbox.post(ElsewhereUsed(others))
 
     def untold(self) -> Usage:
@@ -180,7 +181,7 @@ class Family(TaskRuns):
         parent, link = self._parent, self._links[child]
         set_by, elsewhere = used_beside(parent.state, parent.ties)
         total = parent.state.usage.plus(self.untold()).plus(elsewhere)
-        return set_by, total.minus(link.base).minus(self._used_by(link))
+        return set_by, total.plus(link.elsewhere_before).minus(link.base).minus(self._used_by(link))
 
     def reached_above(self, *, at_most: bool) -> str | None:
         """Return a limit of the parent, or of a session above whose limits it shares, that is reached."""
@@ -264,7 +265,7 @@ class Family(TaskRuns):
         self._runs[run.task.child] = run
         self._links[run.task.child] = run.link
         if run.comes_back:
-            self._coming[run.task.child] = self.purse.hold((*self._path[::2], run.task.child))
+            self._hold(run)
         for family in self._line():
             family.living += 1
         self._shared.nursery.start_soon(self._live, run, name=f"sub-agent {run.task.child}")
@@ -315,14 +316,23 @@ class Family(TaskRuns):
         if outcome is None:
             if session is None:
                 session = await patiently(partial(self._resume, self._node, self._parent, run.link))
-                run.link.base = run.link.base.minus(session.state.elsewhere)
-                self._has_come(run)
             if run.comes_back and not was_asked and not run.link.prompt:
                 return err(NO_PROMPT)
             if was_asked:
                 run.listens()
             outcome = await (run.link.outcome() if was_asked else self._ask(session, run))
         return answered(outcome, has_form=run.has_form)
+
+    def _hold(self, run: Run) -> None:
+        """Let requests wait until it is known what a sub-agent that comes back has used."""
+        self._coming[run.task.child] = self.purse.hold((*self._path[::2], run.task.child))
+
+    def is_back(self, child: str, elsewhere: Usage) -> None:
+        """See `FamilyUsage`. Nobody waits for the sources of its tools, which may never answer."""
+        if child in self._coming:
+            run = self._runs[child]
+            run.link.elsewhere_before = elsewhere
+            self._has_come(run)
 
     def _has_come(self, run: Run) -> None:
         """Let requests go on that have waited until it is known what a sub-agent has used."""
@@ -342,6 +352,7 @@ class Family(TaskRuns):
         if opening.setup.path != (*parent.setup.path, parent.session_id, task.call_id):
             raise stored
         run.comes_back = True
+        self._hold(run)
         run.link.announce()
         return None
 

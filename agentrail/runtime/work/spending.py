@@ -138,6 +138,10 @@ class FamilyUsage(Protocol):
         """
         ...
 
+    def is_back(self, child: str, elsewhere: Usage) -> None:
+        """Note that it is known what a sub-agent has used that comes back, and what *elsewhere* it knows of."""
+        ...
+
     def reached_above(self, *, at_most: bool) -> str | None:
         """Return a limit of the session, or of one above whose limits it shares, that is reached; see `reached`."""
         ...
