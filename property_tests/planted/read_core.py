@@ -117,7 +117,7 @@ CHANGES: Final = (
         "nothing_reserved",
         "a budget reserves nothing before it spends",
         BudgetGuard._tokens_with,
-        "reserved = total_size(messages) // CHARS_PER_TOKEN",
+        "reserved = max(1, total_size(messages) // CHARS_PER_TOKEN)",
         "reserved = 0",
         "budget",
     ),

@@ -228,7 +228,7 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "failed_attempts_take_no_time": (0, "inherited"),
     "seconds_of_turns_add_up": (1, "request"),
     "seconds_inherited_whole": (0, "inherited"),
-    "siblings_share_no_budget": (0, "shared"),
+    "requests_under_way_cost_nothing": (0, "shared"),
     "any_digits_are_a_card": (124, "kind"),
     "account_without_its_check": (39, "kind"),
     "keyword_at_the_beginning_of_a_word": (0, "keyword"),

@@ -169,6 +169,37 @@ def test_one_that_waits_is_aborted_at_once_and_the_others_go_on() -> None:
     run_in_virtual_time(live)
 
 
+class Lingering:
+    """A model whose first request goes on for a while when it is cancelled."""
+
+    name = "lingering"
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer at once, but for the first time."""
+        self.asked.append(trio.current_time())
+        if len(self.asked) == 1:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(100.0)
+        return Response((Text("fine"),), (), usage=HUNDRED)
+
+
+def test_a_request_that_is_cut_and_takes_long_to_end_holds_up_none_after_it() -> None:
+    async def live() -> None:
+        model = Lingering()
+        async with open_world() as world:
+            session = await world.spawn(model, "p", plugins=[BudgetGuard(max_tokens=1_000)])
+            await session.prompt("go")
+            await until(lambda: bool(model.asked))
+            await session.abort()
+            assert (await session.ask("again")).text == "fine"
+            assert model.asked[1] - model.asked[0] < 1.0
+
+    run_in_virtual_time(live)
+
+
 def test_the_parent_waits_for_a_task_in_the_background_and_that_one_for_the_parent() -> None:
     async def live() -> None:
         runs: list[tuple[str, float, float]] = []
@@ -279,6 +310,9 @@ def asked(*parts: Part, model: str = "m", options: JsonObject = LIMITED) -> Mode
         (asked(Text("x" * 8)), None, 4_066, 16_164),
         (asked(Image("image/png", "eA==")), 9_000, 9_000, 36_000 + 100),
         (asked(model="n"), 1_000, 1_000, 0),
+        (asked(model="openai:gpt-4", options=EMPTY), 1_000, 8_192, 737_280),
+        (asked(model="openai:gpt-4", options=EMPTY), 10_000, 10_000, 900_000),
+        (asked(Text("x" * 8_000), options=EMPTY), 1_000, 2_000, 12_000),
     ],
 )
 def test_the_most_that_a_request_can_cost(

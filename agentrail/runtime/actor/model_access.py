@@ -121,10 +121,10 @@ class Spending:
     def _is_counted(self, one: Pending, given: AnyInput | None) -> bool:
         if self.closed:
             return True
+        if one.is_round:  # what was heard of one that is cut is counted, however long it takes to end
+            return self.state.request is None or self.state.request.request_id != one.name
         if not one.ended:
             return False
-        if one.is_round:
-            return self.state.request is None or self.state.request.request_id != one.name
         if isinstance(given, AskSettled):
             return given.ask_id == one.name
         return isinstance(given, CompactionEnded | CompactionFailed) and given.compaction_id == one.name

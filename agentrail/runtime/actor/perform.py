@@ -139,10 +139,10 @@ class Performer(ModelAccess):
         if self._jobs is not None:
             self._jobs.close()
         self._ties.close()
-        if self.spending is not None:
-            self.spending.close()
         if self._compaction is not None:
             self._compaction.scope.cancel()
+        if self.spending is not None:
+            self.spending.close()
 
     def _whisper(self, event: Event) -> None:
         self._bus.whisper(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())

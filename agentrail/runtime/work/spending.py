@@ -33,10 +33,12 @@ COUNTED_BY_SIZE: Final = frozenset({Text, Thinking, Data})
 def most_of(request: ModelRequest, window: int | None, prices: Prices) -> Usage:
     """Return the most that *request* can cost: its input and `max_tokens`, or the whole *window* of its model.
 
+    Whoever has the context compacted early gives a window that is too small: that of the model counts, if it is known.
     A price that is not known is 0: then a limit of money does not hold anyway.
     """
-    window = window_of(request.model) if window is None else window
-    read = written = most = MOST_TOKENS if window is None else window
+    known = window_of(request.model)
+    window = known if window is None else max(window, known or 0)
+    read = written = most = MOST_TOKENS if window is None else max(window, read_tokens(request))
     limit = request.options.get("max_tokens")
     if type(limit) is int:
         written = min(most, limit)
