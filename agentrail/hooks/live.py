@@ -106,6 +106,7 @@ class Live:
         "_for",
         "_form",
         "_has_price",
+        "_limits",
         "_lines",
         "_misfit",
         "_plugins",
@@ -137,6 +138,7 @@ class Live:
         self._for: tuple[AttachedPlugin, ...] = ()
         self._row = _NO_ROW
         self._lines: tuple[EventLines, ...] = ()
+        self._limits = False
         self.askers: Askers | None = None
         self.complain: Complain = nobody_listens
 
@@ -169,8 +171,9 @@ class Live:
                 for hook in seat.hooks:
                     row.setdefault(hook, []).append(PluginEntry(place, seat, cast("Method", getattr(plugin, hook))))
             self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
-            wanted = (self._plugins[seat.key, seat.revision].event_lines for seat in seats)
-            self._lines = tuple([lines for lines in wanted if lines is not None])
+            plugins = [self._plugins[seat.key, seat.revision] for seat in seats]
+            self._lines = tuple([lines for plugin in plugins if (lines := plugin.event_lines) is not None])
+            self._limits = any(type(plugin).limit_reached is not AnyPlugin.limit_reached for plugin in plugins)
         return self._row
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
@@ -214,6 +217,12 @@ class Live:
         if seats is not self._for:
             self._entries(seats)
         return self._lines
+
+    def has_limits(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+        """Whether any of the plugins limits what the session may use."""
+        if seats is not self._for:
+            self._entries(seats)
+        return self._limits
 
     def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
         """Whether any of the plugins has `on_event`."""

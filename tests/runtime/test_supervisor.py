@@ -1,5 +1,7 @@
 """Supervisors: their sessions, how these start, that a crash affects no other session, and that all end."""
 
+from collections.abc import Iterator
+
 import pytest
 import trio
 import trio.testing
@@ -23,6 +25,7 @@ from agentrail.hooks.moments import SessionStart
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.handles.session_values import SessionDown
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.shared.task_pool import SPARE
 from agentrail.testing import ScriptedModel, say, stall
 from agentrail.values.json import Json
 from tests.runtime.journals import TestJournal
@@ -31,9 +34,17 @@ from tests.runtime.world import World, open_world, settle, spec_of, until
 
 
 def tasks() -> int:
-    """Return how many tasks there are."""
-    statistics = trio.lowlevel.current_statistics()
-    return statistics.tasks_living
+    """Return how many tasks there are, except those that have no work and wait for some."""
+
+    def below(task: trio.lowlevel.Task) -> Iterator[trio.lowlevel.Task]:
+        for nursery in task.child_nurseries:
+            for child in nursery.child_tasks:
+                yield child
+                yield from below(child)
+
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    return sum(task.name != SPARE for task in below(root))
 
 
 class Never(Plugin):

@@ -8,7 +8,6 @@ from functools import partial
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import LimitReached
-from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.model import EmitChunk, Model, Prices
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.resources import SessionCode, SharedServices
@@ -17,12 +16,6 @@ from agentrail.runtime.work.model_stream import UsageMeter, formed
 from agentrail.runtime.work.spending import Pending, Purse, most_of
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.usage import NOTHING_USED, Usage
-
-
-def has_limits(state: State, code: SessionCode) -> bool:
-    """Whether a plugin of the session limits what it may use."""
-    none = AnyPlugin.limit_reached
-    return any(type(code.judge.plugin(seat)).limit_reached is not none for seat in state.seats)
 
 
 def used_beside(state: State, ties: Ties) -> tuple[str, Usage]:
@@ -180,7 +173,7 @@ class ModelAccess:
     def limits(self, name: str, used: Callable[[], Usage]) -> Sends:
         """Return what sends the request called *name*; *used* returns its usage so far, if it is cut."""
         limits, code = self._shared.limits, self._code
-        if not (self.state.seats and has_limits(self.state, code)):
+        if not (self.state.seats and code.judge.has_limits(self.state.seats)):
             return limits
         if self.spending is None:
             self.spending = Spending(self.state, code, self._ties)
