@@ -118,7 +118,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "A share of objects that was counted is never equal to twice another one, but by chance.": (
         (
             "runtime/shared/collector.py _Process._collected: "
-            "self._frozen > 2 * self._kept * sessions → self._frozen >= 2 * self._kept * sessions"
+            "self._frozen > 2 * self._kept * living → self._frozen >= 2 * self._kept * living"
         ),
         "runtime/shared/collector.py _Process._fits: self._frozen <= most → self._frozen < most",
     ),

@@ -24,6 +24,7 @@ from agentrail.values.events.life import AgentEnd, SteeringApplied
 from agentrail.values.messages import Origin, ToolMessage, UserMessage
 from agentrail.values.stream import Partial
 from agentrail.values.tools import EffectClass, Ok
+from agentrail.values.usage import Usage
 from property_tests.planted import Bed, Planting
 
 BED = Bed()
@@ -320,7 +321,13 @@ def budget_of_the_turn_alone(p: Planting) -> None:
     def wrong(guard: BudgetGuard, hook: BeforeRequest, state: Spent, ctx: Context) -> Continue[Spent] | Abort[Spent]:
         return original(guard, hook, state, ctx.but(usage=ctx.turn_usage))
 
+    reached = BudgetGuard.limit_reached
+
+    def wrongly_reached(guard: BudgetGuard, _usage: Usage, turn: Usage, elsewhere: Usage) -> str | None:
+        return reached(guard, turn, turn, elsewhere)
+
     p.put(BudgetGuard, "before_request", wrong)
+    p.put(BudgetGuard, "limit_reached", wrongly_reached)
 
 
 @bug("the limit on money looks at the turn alone")
@@ -333,7 +340,13 @@ def money_of_the_turn_alone(p: Planting) -> None:
         cost = ctx.turn_usage.cost_usd
         return original(guard, hook, state, ctx.but(usage=ctx.usage.but(cost_usd=cost or 0.0)))
 
+    reached = BudgetGuard.limit_reached
+
+    def wrongly_reached(guard: BudgetGuard, usage: Usage, turn: Usage, elsewhere: Usage) -> str | None:
+        return reached(guard, usage.but(cost_usd=turn.cost_usd or 0.0), turn, elsewhere)
+
     p.put(BudgetGuard, "before_request", wrong)
+    p.put(BudgetGuard, "limit_reached", wrongly_reached)
 
 
 @bug("a tool that a plugin runs does not wait for a plugin that asks about it")
