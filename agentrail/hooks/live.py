@@ -98,6 +98,11 @@ def as_it_is(state: object) -> Json:
     return cast("Json", state)
 
 
+def _limits(plugin: AnyPlugin) -> bool:
+    """Whether *plugin*, or the one that it stands for, has a `limit_reached` of its own."""
+    return getattr(plugin.limit_reached, "__func__", None) is not AnyPlugin.limit_reached
+
+
 class Live:
     """Runs plugins and validators. It holds only their code, by key and revision; the session holds their states."""
 
@@ -173,7 +178,7 @@ class Live:
             self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
             plugins = [self._plugins[seat.key, seat.revision] for seat in seats]
             self._lines = tuple([lines for plugin in plugins if (lines := plugin.event_lines) is not None])
-            self._limits = any(type(plugin).limit_reached is not AnyPlugin.limit_reached for plugin in plugins)
+            self._limits = any(_limits(plugin) for plugin in plugins)
         return self._row
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
