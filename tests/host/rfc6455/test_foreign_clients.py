@@ -98,9 +98,9 @@ def key_first(url: str, *messages: object) -> tuple[int | None, list[Message]]:
     """Send messages without a key in the handshake; return the code of the close, and what was answered before."""
     heard: list[Message] = []
     with opened(url, None) as socket:
-        for each in messages:
-            socket.send(json.dumps(each))
         try:
+            for each in messages:
+                socket.send(json.dumps(each))
             while True:
                 heard.append(json.loads(socket.recv(SECONDS)))
                 if "status" in heard[-1]:
