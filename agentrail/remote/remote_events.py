@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -10,9 +11,10 @@ from agentrail.errors import BadChoice, SessionNotAlive
 from agentrail.ports.handles.handle_arguments import cursor_of, kinds_of
 from agentrail.ports.handles.session_values import SessionDown
 from agentrail.remote.read_values import answer_of
+from agentrail.remote.told_values import ToldValues
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame
 from agentrail.remote.transport.line import Line
-from agentrail.remote.transport.line_subscription import LineSubscription
+from agentrail.remote.transport.line_subscription import LineSubscription, Told
 from agentrail.reprs import in_brackets
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionEnded
@@ -23,41 +25,13 @@ BEFORE_ALL: Final = Cursor(0)
 ITS_HOST: Final = "its host has ended it"
 
 
-class RemoteSubscription:
+class RemoteSubscription(ToldValues[Envelope]):
     """The events of a session of a host: `async with` it, then `async for` over it. It survives cuts."""
 
-    __slots__ = ("_frames", "_session")
+    __slots__ = ()
 
     def __init__(self, frames: LineSubscription, session: str) -> None:
-        self._frames = frames
-        self._session = session
-
-    @in_brackets
-    def __repr__(self) -> str:
-        return f"events of {self._session!r}"
-
-    async def __aenter__(self) -> Self:
-        """Begin to listen; raise the error with which the host refuses."""
-        await self._frames.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop to listen."""
-        await self._frames.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it waits for nothing
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Envelope:
-        while True:
-            told = await anext(self._frames)
-            if isinstance(told, EventFrame):
-                return answer_of(Envelope, told.data)
-            if isinstance(told, GapFrame):
-                start, end = told.start, told.end
-                return Envelope(self._session, *start, 0, 0, 0, Gap(*start, *end))
+        super().__init__(frames, partial(envelope_of, session))
 
 
 class RemoteMonitor:
@@ -93,6 +67,16 @@ class RemoteMonitor:
         except SessionNotAlive as ended:
             reason = str(ended.args[1])
         return SessionDown(self._session, reason)
+
+
+def envelope_of(session: str, told: Told) -> Envelope | None:
+    """Return the event of *session* that a host has told, or the mark that some are missing; `None` for a view."""
+    if isinstance(told, EventFrame):
+        return answer_of(Envelope, told.data)
+    if isinstance(told, GapFrame):
+        start, end = told.start, told.end
+        return Envelope(session, *start, 0, 0, 0, Gap(*start, *end))
+    return None
 
 
 def events_of(
