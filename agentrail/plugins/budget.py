@@ -145,15 +145,12 @@ class BudgetGuard(Plugin[Spent]):
 
     def limit_reached(self, usage: Usage, turn: Usage, elsewhere: Usage) -> str | None:
         """Return the limit of tokens or money that is used up, with its value; `None` if none is."""
-        if self.shared:
-            usage, turn = usage.plus(elsewhere), turn.plus(elsewhere)
+        usage, turn = self._with(usage, turn, elsewhere)
         if self.max_tokens is not None and usage.total_tokens >= self.max_tokens:
             return f"max_tokens={self.max_tokens}"
         if self.max_turn_tokens is not None and turn.total_tokens >= self.max_turn_tokens:
             return f"max_turn_tokens={self.max_turn_tokens}"
-        if self.max_usd is not None and usage.cost_usd is not None and usage.cost_usd >= self.max_usd:
-            return f"max_usd={self.max_usd}"
-        return None
+        return f"max_usd={self.max_usd}" if self._is_spent(usage) else None
 
     def on_options(self, new: object, state: Spent) -> Spent:
         """Keep the counts after a change of options, but forget which warnings were emitted, so they may come again."""
@@ -179,9 +176,11 @@ class BudgetGuard(Plugin[Spent]):
 
     def _used(self, ctx: Context) -> tuple[Usage, Usage]:
         """Return the usage that counts for the session and for the turn; with `shared`, that of other agents too."""
-        if not self.shared:
-            return ctx.usage, ctx.turn_usage
-        return ctx.usage.plus(ctx.elsewhere), ctx.turn_usage.plus(ctx.elsewhere)
+        return self._with(ctx.usage, ctx.turn_usage, ctx.elsewhere)
+
+    def _with(self, usage: Usage, turn: Usage, elsewhere: Usage) -> tuple[Usage, Usage]:
+        """Return the usage of the session and of its turn, with that of other agents if the limits are shared."""
+        return (usage.plus(elsewhere), turn.plus(elsewhere)) if self.shared else (usage, turn)
 
     def _unpriced(self, ctx: Context) -> str | None:
         if self.max_usd is None or self.unknown_price == "allow":
@@ -215,7 +214,7 @@ class BudgetGuard(Plugin[Spent]):
             if limit is not None and spent >= limit:
                 return Abort(f"{name}={limit} is used up: requests and calls have taken {spent:g} s", state)
         cost = used.cost_usd or 0.0
-        if self._is_spent(ctx):
+        if self._is_spent(used):
             return Abort(f"max_usd={self.max_usd} is used up: ${cost:.4f} were spent", state)
         return self._warned(new, [*uses, *times, ("max_usd", self.max_usd, cost)])
 
@@ -264,11 +263,11 @@ class BudgetGuard(Plugin[Spent]):
     def before_compact(self, hook: BeforeCompaction, state: Spent, ctx: Context) -> Continue[Spent] | Skip[Spent]:
         """Skip a compaction if the request for its summary would exceed a limit; it is no round."""
         is_over = any(limit is not None and would > limit for _, limit, would in self._tokens_with(hook.messages, ctx))
-        is_over = is_over or self._is_spent(ctx) or self._is_over_time(state) is not None
+        is_over = is_over or self._is_spent(self._used(ctx)[0]) or self._is_over_time(state) is not None
         return Skip() if is_over or self._unpriced(ctx) is not None else Continue(state)
 
-    def _is_spent(self, ctx: Context) -> bool:
-        used, _ = self._used(ctx)
+    def _is_spent(self, used: Usage) -> bool:
+        """Whether *used* has reached the limit of money; what has an unknown cost has not."""
         return self.max_usd is not None and used.cost_usd is not None and used.cost_usd >= self.max_usd
 
     def _tokens_with(self, messages: Sequence[Message], ctx: Context) -> list[tuple[str, float | None, float]]:
