@@ -47,6 +47,7 @@ class JournalWatch:
             self._is_over = True
             for end in self._ends:
                 end()
+            self._ends.clear()  # each knows this watch
         raise WaitsForSpace if self._is_full else WaitsForJournal
 
     def _failed(self, error: JournalUnavailable) -> None:

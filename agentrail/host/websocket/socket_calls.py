@@ -37,14 +37,15 @@ log = logging.getLogger("agentrail.host")
 class SocketCalls:
     """Carries out the calls of one WebSocket."""
 
-    def __init__(self, parts: SocketParts, user: SocketUser, peer: str, refused: Callable[[], None]) -> None:
+    def __init__(self, parts: SocketParts, user: SocketUser, peer: str) -> None:
         self._parts = parts
         self._user = user
         self._peer = peer
-        self._refused = refused
 
-    async def answer(self, frame: CallFrame, gone: Callable[[], Awaitable[None]]) -> Callable[[], bytes] | None:
-        """Carry out a call, and return what makes its answer.
+    async def answer(
+        self, frame: CallFrame, gone: Callable[[], Awaitable[None]], refused: Callable[[], None]
+    ) -> Callable[[], bytes] | None:
+        """Carry out a call, and return what makes its answer; call *refused* if the key is not valid any more.
 
         Return `None` if the client has *gone*, or waits no longer, before there is one.
         """
@@ -52,7 +53,7 @@ class SocketCalls:
         failed: list[BaseException] = []
         answer = problem_answer(INTERNAL)
         with Contained(failed.append):
-            answer = await self._carried_out(frame, gone)
+            answer = await self._carried_out(frame, gone, refused)
         if failed and isinstance(failed[0], PeerGone):
             return None
         if failed:
@@ -70,7 +71,9 @@ class SocketCalls:
         self._tell(frame, failed[0])
         return _told(frame, problem_answer(INTERNAL), self._peer, seconds)
 
-    async def _carried_out(self, frame: CallFrame, gone: Callable[[], Awaitable[None]]) -> HttpResponse:
+    async def _carried_out(
+        self, frame: CallFrame, gone: Callable[[], Awaitable[None]], refused: Callable[[], None]
+    ) -> HttpResponse:
         call, who, limits = CALLS[frame.call], NOBODY, self._parts.limits
         try:
             if self._parts.drain.has_begun:
@@ -87,7 +90,7 @@ class SocketCalls:
             return await exchange.answered(self._parts.functions[frame.call])
         except AgentrailError as error:
             if isinstance(error, NotAuthenticated):
-                self._refused()
+                refused()
             problem = told_problem(error, call.attempt, who.tenant)
             return LaterAnswer(problem.status, PROBLEM, make=lambda: problem.content)
 

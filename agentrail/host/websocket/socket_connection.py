@@ -71,7 +71,7 @@ class SocketConnection:
         self._limits = parts.limits
         self._most = parts.limits.body_bytes + parts.limits.header_bytes
         self.user = SocketUser(parts.authenticator, request.headers)
-        self._calls = SocketCalls(parts, self.user, request.peer, self._key_refused)
+        self._calls = SocketCalls(parts, self.user, request.peer)
         self._outbox = Outbox(parts.limits.unsent_bytes)
         self._looking = trio.StrictFIFOLock()
         """Whoever looks at something holds it until what was found has room among what is to be sent."""
@@ -290,6 +290,6 @@ class SocketConnection:
 
     async def _answer(self, frame: CallFrame, gone: trio.Event) -> None:
         """Carry out a call; return when its answer has found room among what is to be sent."""
-        answer = await self._calls.answer(frame, gone.wait)
+        answer = await self._calls.answer(frame, gone.wait, self._key_refused)
         if answer is not None and not gone.is_set():
             await self._outbox.put(answer)
