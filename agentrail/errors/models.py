@@ -135,13 +135,13 @@ class BadModelOptions(PermanentModelError):
     wording = "cannot use these model options: {0}"
 
 
+class LimitReached(PermanentModelError):
+    """A limit of a plugin was reached while the request waited for others, so it was not sent; the turn is aborted."""
+
+    wording = "{0} is used up: the session and those that share the limit have used it; the request was not sent"
+
+
 # Errors that are tried again
-
-
-class LimitReached(TransientModelError):
-    """A limit of a plugin was reached while the request waited for others, so it was not sent; the plugin decides."""
-
-    wording = "{0} is used up by the session and those that share the limit; the request was not sent"
 
 
 class RateLimited(TransientModelError):

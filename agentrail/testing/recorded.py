@@ -12,7 +12,7 @@ from agentrail.core.machine.step import redo
 from agentrail.core.vocabulary.effects import CarryOut, StartRequest
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, StreamCut, StreamEnded
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import ContextTooLong, ModelError, PermanentModelError, TransientModelError
+from agentrail.errors import ContextTooLong, LimitReached, ModelError, PermanentModelError, TransientModelError
 from agentrail.hooks.actions import Answered, CallModel
 from agentrail.ports.journal import Journal, Record, folded, opening_of
 from agentrail.ports.model import EmitChunk
@@ -29,6 +29,7 @@ _ERRORS: Final[dict[FailureKind, type[ModelError]]] = {
     FailureKind.TRANSIENT: TransientModelError,
     FailureKind.PERMANENT: PermanentModelError,
     FailureKind.OVERFLOW: ContextTooLong,
+    FailureKind.LIMIT: LimitReached,
 }
 
 

@@ -126,10 +126,11 @@ NOTHING_YET = Partial()
 
 
 class FailureKind(Enum):
-    """How to handle a failed request: retry it, compact the context, or give up."""
+    """How to handle a failed request: retry it, compact the context, give up, or abort the turn as a plugin does."""
 
     TRANSIENT = "transient"
     PERMANENT = "permanent"
+    LIMIT = "limit"
     OVERFLOW = "overflow"
 
 

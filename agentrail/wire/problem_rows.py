@@ -50,6 +50,7 @@ _JOURNAL: Final = Row(503, _AGAIN, "the journal of the host cannot be used now; 
 _BROKEN: Final = Row(500, _OPERATOR, "the code of agentrail, of a plugin or of an adapter breaks its contract")
 _FAILED: Final = Row(502, _OPERATOR)
 _MODEL: Final = Row(502, "have the operator correct the model's settings, or switch to another model", facts=(1,))
+_LIMIT: Final = Row(502, "have the operator raise the limit, or go on in another session", facts=(1,))
 _MODEL_LATER: Final = Row(503, _AGAIN, retry_after=5, facts=(1,))
 _SANDBOX: Final = Row(403, "ask for something that the session's sandbox allows")
 
@@ -234,7 +235,7 @@ OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.EncodingRefused: _MODEL,
     errors.BadResponse: _MODEL,
     errors.BadModelOptions: _MODEL,
-    errors.LimitReached: _MODEL_LATER,
+    errors.LimitReached: _LIMIT,
     errors.RateLimited: _MODEL_LATER,
     errors.Overloaded: _MODEL_LATER,
     errors.ProviderFailed: _MODEL_LATER,

@@ -65,6 +65,7 @@ FAILURES: Final = (
     "transient error: partial text is dropped and subscribers are told",
     "permanent error: the turn is aborted and the session lives on",
     "permanent error: partial text is kept",
+    "limit of a plugin: the turn is aborted as the plugin would, with no attempt and no fallback",
     "overflow: one forced compaction, the request again",
     "overflow: a second one aborts the turn",
     "overflow: a compaction that changed nothing aborts the turn",

@@ -268,6 +268,20 @@ def test_a_permanent_error_aborts_the_turn() -> None:
         )
 
 
+@failure("limit of a plugin: the turn is aborted as the plugin would, with no attempt and no fallback")
+def test_a_limit_of_a_plugin_aborts_the_turn() -> None:
+    limit = Failure(FailureKind.LIMIT, "LimitReached", "BudgetGuard: max_tokens=9 is used up")
+    for bench in (running(), streaming()):
+        bench.send(StreamCut("r2", Partial(), limit)).expect_only(
+            events=[AgentAbort("p1", "plugin", "BudgetGuard: max_tokens=9 is used up")],
+            rulings=ruled("after_turn"),
+            phase=Phase.IDLE,
+            round=0,
+            turn=None,
+            request=None,
+        )
+
+
 @failure("overflow: one forced compaction, the request again")
 def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() -> None:
     bench = idle()

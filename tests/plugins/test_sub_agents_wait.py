@@ -22,7 +22,7 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.content import Image, Part, Text
 from agentrail.values.events import AgentAbort, PluginEvent
-from agentrail.values.events.response import Retry
+from agentrail.values.events.response import Retry, StreamError
 from agentrail.values.json import EMPTY, FrozenObject, JsonObject
 from agentrail.values.messages import ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest, Response
@@ -144,9 +144,28 @@ def test_what_waits_while_the_limit_is_used_up_is_aborted_by_the_guard() -> None
             reasons = [event.reason or "" for event in heard if isinstance(event, AgentAbort)]
             assert len(reasons) == 2
             assert all(reason.startswith("BudgetGuard: max_tokens=90 is used up: ") for reason in reasons)
-            (message, again) = (event.reason for event in heard if isinstance(event, Retry))
-            assert message == again
-            assert message.startswith("max_tokens=90 is used up by the session and those that share the limit")
+            assert not [event for event in heard if isinstance(event, Retry | StreamError)]
+
+    run_in_virtual_time(live)
+
+
+def test_a_limit_that_is_used_up_meanwhile_wants_no_retries_and_asks_no_other_model() -> None:
+    async def live() -> None:
+        spare = ScriptedModel(["spare"], name="spare")
+        runs: list[tuple[str, float, float]] = []
+        agents = {}
+        for name in NAMES:
+            first = Counting(ScriptedModel([say("done", usage=HUNDRED, delay=10.0)], name=name), runs)
+            agents[name] = SessionSpec(model=[first, spare], description="Finds things.", max_retries=0)
+        async with open_world() as world:
+            script = [tasks(*NAMES), "fine"]
+            session = await world.spawn(script, "p", agents=agents, plugins=[BudgetGuard(max_tokens=90)])
+            with pytest.raises(TurnAborted, match="max_tokens=90 is used up"):
+                await session.ask("go")
+            await settle()
+            ends = [event for event in inner(world, session) if isinstance(event, AgentAbort)]
+            assert [event.kind for event in ends] == ["plugin", "plugin"]
+            assert (len(runs), spare.requests) == (1, [])
 
     run_in_virtual_time(live)
 
@@ -234,8 +253,8 @@ def test_questions_of_plugins_are_requests_too() -> None:
             assert session.status().usage.total_tokens == 200
             await settle()
             said = [event.payload for event in world.heard(session).of(PluginEvent) if event.name == "judged"]
-            why = "max_tokens=150 is used up by the session and those that share the limit; the request was not sent"
-            assert said == ["yes", f"LimitReached: {why}"]
+            why = "the session and those that share the limit have used it; the request was not sent"
+            assert said == ["yes", f"LimitReached: BudgetGuard: max_tokens=150 is used up: {why}"]
 
     run_in_virtual_time(live)
 

@@ -184,7 +184,6 @@ ONCE = {
     QuotaSpent: "at once",
     ServerMissing: "at once",
     TransientModelError: "after two",
-    LimitReached: "after two",
     RateLimited: "after two",
     Overloaded: "after two",
     ProviderFailed: "after two",
@@ -203,6 +202,7 @@ ONCE = {
     WrongEndpoint: "never",
     BadModelOptions: "never",
     BadResponse: "never",
+    LimitReached: "never",
     ModelError: "never",
 }
 """When each kind of error makes a session use the next model of its chain."""

@@ -306,7 +306,10 @@ def _prolong(w: StepDraft, text: str, hook: str) -> bool:
 
 
 def on_cut(w: StepDraft, cut: StreamCut) -> None:
-    """Handle a failed request by its kind: compact and retry, retry, use a fallback model, or abort the turn."""
+    """Handle a failed request by its kind: compact and retry, retry, use a fallback model, or abort the turn.
+
+    One that a limit of a plugin has stopped ends the turn as the plugin would have before it: no model can help.
+    """
     s = w.s
     if not _is_current(w, cut.request_id) or s.turn is None:
         return
@@ -323,6 +326,9 @@ def on_cut(w: StepDraft, cut: StreamCut) -> None:
             want_compaction(w, "the provider says the context is too long", OVERFLOW)
     elif failure.kind is FailureKind.TRANSIENT:
         _try_again(w, s.turn, cut.partial, failure)
+    elif failure.kind is FailureKind.LIMIT:
+        keep_partial(w, cut.partial)
+        abort_turn(w, "plugin", failure.message)
     elif failure.here_alone and s.turn.spares:
         _fall_back(w, s.turn, cut.partial, failure)
     else:

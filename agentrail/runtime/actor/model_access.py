@@ -31,6 +31,8 @@ def reached(
 ) -> str | None:
     """Return a limit that a session, or one above that shares its own, has reached with what is not counted yet.
 
+    The limit has its plugin's name before it.
+
     Requests under way count as the most that they can cost (*at_most*), or not at all. With *of_turn*, limits of the
     turn count; those of a turn above do not, as it may be another one by now.
     """
@@ -40,9 +42,9 @@ def reached(
     usage, elsewhere = state.usage.plus(below).plus(own), elsewhere.plus(others)
     turn = usage.minus(state.turn.used) if of_turn and state.turn is not None else NOTHING_USED
     for seat in state.seats:
-        name = code.judge.plugin(seat).limit_reached(usage, turn, elsewhere)
-        if name is not None:
-            return name
+        limit = code.judge.plugin(seat).limit_reached(usage, turn, elsewhere)
+        if limit is not None:
+            return f"{seat.key}: {limit}"
     if set_by == state.session_id or ties.above is None or ties.above.beside is None:
         return None
     return ties.above.beside.reached_above(at_most=at_most)

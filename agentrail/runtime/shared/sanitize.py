@@ -18,6 +18,7 @@ from agentrail.errors import (
     BadResponse,
     ContextTooLong,
     EncodingRefused,
+    LimitReached,
     ModelError,
     ModelMissing,
     NotJson,
@@ -43,6 +44,7 @@ MAX_FRAMES: Final = 50
 
 KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
     (ContextTooLong, FailureKind.OVERFLOW),
+    (LimitReached, FailureKind.LIMIT),
     (TransientModelError, FailureKind.TRANSIENT),
     (PermanentModelError, FailureKind.PERMANENT),
     (ModelError, FailureKind.PERMANENT),
