@@ -75,6 +75,19 @@ class EventFrames:
         finally:
             self._given.pop(events, None)
 
+    async def give_all(self, events: Subscription, give: Callable[[Envelope], Awaitable[None]]) -> None:
+        """Give each event as it comes, up to the last one. A WebSocket needs no heartbeat: it has pings."""
+        given = self._given
+        try:
+            async for envelope in events:
+                if events.merged or events.dropped:
+                    self._count(envelope.session_id, events)
+                given[events] = 0
+                await give(envelope)
+                del given[events]
+        finally:
+            given.pop(events, None)
+
     async def shed(self) -> None:
         """Body of the task that lets go, for each client that has stopped reading, of the events that wait for it.
 

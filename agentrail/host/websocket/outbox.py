@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import trio
+
+MOST_AT_ONCE: Final = 16
+"""How many messages are sent without a pass of the scheduler."""
 
 
 class Outbox:
     """Messages that wait to be sent, in order; whoever adds one waits while there are too many bytes.
 
-    A message is made when it has its turn: beside those that wait to be sent, there is one at most.
+    A message is made when it has its turn: beside those that wait to be sent, there is one at most. One that the system
+    takes at once never waits: it is sent by whoever adds it, without a pass of the scheduler.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._send_now: Callable[[bytes], bool] = _not_now
+        self._sent_now = 0
         self._waiting: deque[bytes] = deque()
         self.unsent = 0
         """How many bytes wait, those of the message that is being sent among them."""
@@ -23,15 +30,26 @@ class Outbox:
         self._changed = trio.lowlevel.ParkingLot()
         self._is_over = False
 
+    def open(self, send_now: Callable[[bytes], bool]) -> None:
+        """Have *send_now* send each message that finds none waiting; if it returns false, the message waits."""
+        self._send_now = send_now
+
     def put_now(self, message: bytes) -> None:
         """Add a message, whether there is room or not; no-op if the outbox is closed."""
-        if not self._is_over:
-            self._waiting.append(message)
-            self.unsent += len(message)
-            self._changed.unpark_all()
+        if self._is_over or (not self._waiting and self._send_now(message)):
+            return
+        self._waiting.append(message)
+        self.unsent += len(message)
+        self._changed.unpark_all()
 
     async def put(self, make: Callable[[], bytes]) -> None:
         """Add the message that *make* returns; wait for a turn to make it, then for room. Alone, each fits."""
+        if not self._waiting and not self._turn.locked():
+            self.put_now(make())
+            self._sent_now += 1
+            if self._sent_now % MOST_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+            return
         if self._turn.locked():
             await self._turn.acquire()
         else:
@@ -69,3 +87,7 @@ class Outbox:
 
     def _has_room(self, message: bytes) -> bool:
         return self._is_over or not self._waiting or self.unsent + len(message) <= self._most
+
+
+def _not_now(_: bytes) -> bool:
+    return False

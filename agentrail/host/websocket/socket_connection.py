@@ -110,6 +110,7 @@ class SocketConnection:
 
     async def _converse(self, socket: WebSocket, tasks: trio.Nursery, calls: trio.Nursery) -> None:
         """Read messages until either side ends the WebSocket."""
+        self._outbox.open(socket.send_now)
         tasks.start_soon(self._guarded, self._write, socket)
         with self._reading, suppress(SocketClosed):
             who = await self._read_key(socket)

@@ -85,14 +85,12 @@ class SocketListening:
         opening = partial(self._parts.looking.subscribed, exchange, since, types, policy)
         subscription: Subscription = await exchange.watch.answered(opening)
 
-        async def give(envelope: Envelope | None) -> bool:
-            if envelope is not None:
-                await self._outbox.put(partial(self._message, frame.id, envelope))
-            return True
+        async def give(envelope: Envelope) -> None:
+            await self._outbox.put(partial(self._message, frame.id, envelope))
 
         async with subscription as events:
             await self._outbox.put(partial(socket_frames.begun, frame.id, events.position))
-            await self._parts.frames.give_each(events, give)
+            await self._parts.frames.give_all(events, give)
         if self._parts.drain.has_begun:  # the session is parked: for the client it has not ended
             raise HostClosing
 

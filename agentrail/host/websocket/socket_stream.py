@@ -11,12 +11,15 @@ import trio
 
 from agentrail.host.http11.inbound.received import PIECE
 from agentrail.host.http11.sending import sent_at_once
-from agentrail.host.websocket.strict_frames import BrokenRule, StrictFrames
+from agentrail.host.websocket.strict_frames import MOST_CONTROL, BrokenRule, StrictFrames
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.socket_frames import SLOW_READER, TOO_SLOW
 
 GOODBYE: Final = 0x88
 """First byte of a frame that closes a WebSocket: the last one of its message, and its opcode is 8."""
+
+WHOLE_TEXT: Final = 0x81
+"""First byte of a frame that is a whole message, a text."""
 
 MOST_REASON: Final = 123
 """The most bytes of the reason in such a frame."""
@@ -29,6 +32,16 @@ def _goodbye(code: int, reason: str) -> bytes:
     """Return a frame that closes a WebSocket."""
     words = reason.encode()[:MOST_REASON]
     return struct.pack("!BBH", GOODBYE, len(words) + 2, code) + words
+
+
+def text_frame(message: bytes) -> bytes:
+    """Return a message, which is a text, as one frame."""
+    size = len(message)
+    if size <= MOST_CONTROL:
+        return struct.pack("!BB", WHOLE_TEXT, size) + message
+    if size < 1 << 16:
+        return struct.pack("!BBH", WHOLE_TEXT, MOST_CONTROL + 1, size) + message
+    return struct.pack("!BBQ", WHOLE_TEXT, MOST_CONTROL + 2, size) + message
 
 
 class SocketStream(trio.abc.Stream):
@@ -46,6 +59,9 @@ class SocketStream(trio.abc.Stream):
         self._received = self._frames.read(received)
         self._answered = trio.Event()
         self._seconds = limits.write_seconds
+        self._turn = trio.StrictFIFOLock()  # to send: trio-websocket answers pings and closes beside our messages
+        self._left = b""
+        """What is left of a frame that `send_now` could not send."""
         self._midway = False
         self.said_goodbye = False
         """Whether a frame that closes the WebSocket was sent."""
@@ -70,13 +86,33 @@ class SocketStream(trio.abc.Stream):
         piece, self._received = self._received[:most], self._received[most:]
         return piece
 
+    def send_now(self, frame: bytes) -> bool:
+        """Send one frame, if the system takes it now; return whether it did.
+
+        Otherwise `send_all` sends the rest, before anything else; no other frame may be given here until then.
+        """
+        if self.said_goodbye:
+            return True
+        taken = 0 if self._midway or self._left else sent_at_once(self._stream, frame)
+        self.sent += taken
+        self._left += frame[taken:]
+        return taken == len(frame)
+
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send one frame. Raise `BrokenResourceError` if the peer takes nothing for too long, and ever after."""
+        """Send what is left, and a frame, or none.
+
+        Raise `BrokenResourceError` if the peer takes nothing for too long, and ever after.
+        """
+        async with self._turn:
+            await self._send(data)
+
+    async def _send(self, frame: bytes | bytearray | memoryview) -> None:
         if self._midway:
             raise trio.BrokenResourceError
         if self.said_goodbye:  # a frame that was made before waited for its turn; none may follow (RFC 6455, 5.5.1)
             return
         self._answered.set()
+        data, self._left = self._left + frame, b""
         self._midway = True  # until all is sent: after a part of a frame, nothing may follow
         if isinstance(self._stream, trio.SocketStream):
             await self._send_plain(self._stream.socket, data)
@@ -84,10 +120,10 @@ class SocketStream(trio.abc.Stream):
             await self._send_pieces(data)
         self._midway = False
         self.sent += len(data)
-        self.said_goodbye = data[:1] == bytes([GOODBYE])
+        self.said_goodbye = frame[:1] == bytes([GOODBYE])
 
     async def _send_plain(self, below: trio.socket.SocketType, data: bytes | bytearray | memoryview) -> None:
-        # No checkpoint if all is taken at once: trio-websocket makes one for each message, by its lock.
+        # No checkpoint if all is taken at once: the lock has made one.
         rest = memoryview(data)[sent_at_once(self._stream, data) :]
         while rest:
             with trio.move_on_after(self._seconds) as scope:

@@ -9,7 +9,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
 from agentrail.host.http11.inbound.received import PIECE
-from agentrail.host.websocket.socket_stream import SocketStream
+from agentrail.host.websocket.socket_stream import SocketStream, text_frame
 from agentrail.wire.socket_frames import SUBPROTOCOL
 
 
@@ -23,6 +23,7 @@ class WebSocket:
     def __init__(self, connection: WebSocketConnection, stream: SocketStream) -> None:
         self._connection = connection
         self._stream = stream
+        self._has_begun = False  # with a text that `send_now` could not send
 
     async def receive(self) -> str | bytes:
         """Return the next message; raise `SocketClosed` if none comes any more."""
@@ -31,12 +32,22 @@ class WebSocket:
         except ConnectionClosed as closed:
             raise SocketClosed from closed
 
+    def send_now(self, message: bytes) -> bool:
+        """Send a text, if the system takes it now; return whether it did. Otherwise, `send` it before any other."""
+        if self._connection.closed is not None:
+            return False
+        self._has_begun = not self._stream.send_now(text_frame(message))
+        return not self._has_begun
+
     async def send(self, message: bytes) -> None:
         """Send a text; raise `SocketClosed` if that is not possible any more."""
+        if self._connection.closed is not None:
+            raise SocketClosed
+        begun, self._has_begun = self._has_begun, False
         try:
-            await self._connection.send_message(message.decode())
-        except ConnectionClosed as closed:
-            raise SocketClosed from closed
+            await self._stream.send_all(b"" if begun else text_frame(message))
+        except trio.BrokenResourceError as broken:
+            raise SocketClosed from broken
 
     async def ping(self) -> None:
         """Return when the client has answered a ping; raise `SocketClosed` if it cannot."""

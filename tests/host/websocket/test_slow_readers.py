@@ -7,6 +7,7 @@ import json
 import socket
 import tracemalloc
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 import trio
@@ -15,7 +16,7 @@ from agentrail.host.access.api_keys import ApiKeys
 from agentrail.host.access.identity import Identity
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
-from agentrail.host.websocket.outbox import Outbox
+from agentrail.host.websocket.outbox import MOST_AT_ONCE, Outbox
 from agentrail.testing import say
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
@@ -29,6 +30,16 @@ from tests.host.websocket.talking import talking
 
 LONG = "word " * 4_000
 MOST = 1000
+
+
+class Passes(trio.abc.Instrument):
+    """Counts the passes of the scheduler."""
+
+    count = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Count one."""
+        self.count += 1
 
 
 @pytest.mark.parametrize(("first", "second", "waits"), [(500, 499, False), (500, 500, False), (500, 501, True)])
@@ -81,6 +92,39 @@ async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> No
             outbox.sent()
     assert max(held) <= max(MOST, size) + size
     assert held[:-2] == [held[0]] * len(held[:-2]) or size < MOST
+
+
+async def test_what_the_system_takes_never_waits_and_what_follows_something_that_waits_does() -> None:
+    outbox, sent = Outbox(MOST), list[bytes]()
+
+    def send_now(message: bytes) -> bool:
+        sent.append(message)
+        return message != b"second"
+
+    outbox.open(send_now)
+    for each in (b"first", b"second", b"third"):
+        await outbox.put(partial(bytes, each))
+    assert (sent, outbox.unsent) == ([b"first", b"second"], len(b"secondthird"))
+    waited: list[bytes] = []
+    while outbox.unsent:
+        waited.append(await outbox.first())
+        outbox.sent()
+    assert waited == [b"second", b"third"]
+    await outbox.put(lambda: b"fourth")
+    assert (sent, outbox.unsent) == ([b"first", b"second", b"fourth"], 0)
+
+
+@pytest.mark.parametrize("count", [MOST_AT_ONCE - 1, MOST_AT_ONCE, MOST_AT_ONCE + 1])
+async def test_whoever_has_many_messages_for_a_client_that_takes_them_holds_up_nobody(count: int) -> None:
+    outbox, passes = Outbox(MOST), Passes()
+    outbox.open(lambda _: True)
+    trio.lowlevel.add_instrument(passes)
+    try:
+        for _ in range(count):
+            await outbox.put(lambda: b"a")
+    finally:
+        trio.lowlevel.remove_instrument(passes)
+    assert passes.count == count // MOST_AT_ONCE
 
 
 async def test_a_message_that_cannot_be_made_holds_up_no_other() -> None:
