@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -49,11 +49,16 @@ class Served:
 
 
 @asynccontextmanager
-async def commanded(command: Sequence[str], folder: Path, *, given: Sequence[int] = ()) -> AsyncGenerator[Served]:
-    """Run a *command* that serves in *folder*, with the descriptors *given*; kill it at the end if it still runs."""
+async def commanded(
+    command: Sequence[str], folder: Path, *, given: Sequence[int] = (), env: Mapping[str, str] | None = None
+) -> AsyncGenerator[Served]:
+    """Run a *command* that serves in *folder*, with the descriptors *given*; kill it at the end if it still runs.
+
+    Its environment is *env*; that of this process if `None`.
+    """
     async with trio.open_nursery() as nursery:
         with (folder / LOG).open("ab") as log:
-            run = partial(trio.run_process, cwd=folder, stdout=PIPE, stderr=log, check=False, pass_fds=given)
+            run = partial(trio.run_process, cwd=folder, stdout=PIPE, stderr=log, check=False, pass_fds=given, env=env)
             process: trio.Process = await nursery.start(run, command)
         assert process.stdout is not None
         said = b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import time
@@ -44,11 +45,17 @@ class Deployment:
     def port(self) -> int:
         return int(self.listener.getsockname()[1])
 
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of its processes: they keep bytecode, as an installed package has it, in the folder."""
+        return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self.folder / "bytecode")}
+
     @asynccontextmanager
     async def process(self) -> AsyncGenerator[Served]:
         """Serve by a process; it is killed at the end if it still runs."""
         number = self.listener.fileno()
-        async with commanded([*SERVE, desk.__file__, "--descriptor", str(number)], self.folder, given=[number]) as one:
+        command = [*SERVE, desk.__file__, "--descriptor", str(number)]
+        async with commanded(command, self.folder, given=[number], env=self.env) as one:
             yield one
 
     def clients(self, count: int, seed: int, longest: float, kinds: Sequence[type[Client]] = (Client,)) -> list[Client]:
@@ -61,7 +68,9 @@ class Deployment:
         if chance.random() < 0.25:
             number = self.listener.fileno()
             command = [*SERVE, desk.__file__, "--descriptor", str(number)]
-            run = partial(trio.run_process, cwd=self.folder, stdout=DEVNULL, stderr=DEVNULL, pass_fds=[number])
+            run = partial(
+                trio.run_process, cwd=self.folder, stdout=DEVNULL, stderr=DEVNULL, pass_fds=[number], env=self.env
+            )
             with trio.move_on_after(chance.uniform(0.2, 1.2)):
                 await run(command, deliver_cancel=_kill)
         else:
