@@ -16,6 +16,7 @@ import trio
 from attrs import frozen
 
 from agentrail.errors import CannotListen
+from agentrail.host.http11.accepting import EagerListener
 
 BACKLOG: Final = 65535
 """Connections that are to wait until they are accepted; the system keeps no more than it is set up to (`somaxconn`)."""
@@ -67,7 +68,7 @@ class Inherited:
 
 Address: TypeAlias = Tcp | UnixSocket | Inherited
 
-Listener: TypeAlias = trio.SocketListener | trio.SSLListener[trio.SocketStream]
+Listener: TypeAlias = EagerListener | trio.SSLListener[trio.SocketStream]
 
 
 @frozen
@@ -100,7 +101,7 @@ async def opened(address: Address) -> AsyncGenerator[Listening]:
             listener = await _unix(path)
             made = _identity(path)
             try:
-                yield Listening(_named(path), 0, (listener,))
+                yield Listening(_named(path), 0, (EagerListener(listener),))
             finally:
                 listener.socket.close()
                 with suppress(OSError):
@@ -142,7 +143,7 @@ def _inherited(address: Inherited) -> Listening:
     name: object = address.socket.getsockname()
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(address.socket))
     if not isinstance(name, tuple):
-        return Listening(f"unix:{name!s}", 0, (listener,))
+        return Listening(f"unix:{name!s}", 0, (EagerListener(listener),))
     return _listening(Tcp(address.host, 0, address.tls), [listener])
 
 
@@ -150,9 +151,10 @@ def _listening(address: Tcp, listeners: list[trio.SocketListener]) -> Listening:
     port: int = listeners[0].socket.getsockname()[1]
     host = f"[{address.host}]" if ":" in address.host else address.host
     context = address.tls
+    eager = [EagerListener(one) for one in listeners]
     if context is None:
-        return Listening(f"http://{host}:{port}", port, tuple(listeners))
-    encrypted = [trio.SSLListener(one, context, https_compatible=True) for one in listeners]
+        return Listening(f"http://{host}:{port}", port, tuple(eager))
+    encrypted = [trio.SSLListener(one, context, https_compatible=True) for one in eager]
     return Listening(f"https://{host}:{port}", port, tuple(encrypted))
 
 

@@ -1,0 +1,53 @@
+"""`EagerListener`: accepts the connections that wait, and not one in each pass of the event loop.
+
+After a deployment all clients come at once. A pass takes longer the more of them are served, so the last ones would
+wait for the turns of the first ones.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Final
+
+import trio
+
+AT_ONCE: Final = 16
+"""The most connections that are accepted in one pass, so that none holds up the sessions for long."""
+
+
+class EagerListener(trio.abc.Listener[trio.SocketStream]):
+    """Accepts at *listener*; up to `AT_ONCE` calls of `accept` return in one pass of the event loop."""
+
+    def __init__(self, listener: trio.SocketListener) -> None:
+        self._listener = listener
+        self._plain: socket.socket | None = None
+        self._left = 0
+
+    async def accept(self) -> trio.SocketStream:  # noqa: ASYNC910 - that is its purpose
+        """Return the next connection; raise what `trio.SocketListener` raises."""
+        if self._left:
+            self._left -= 1
+            waiting = self._next()
+            if waiting is not None:
+                return waiting
+        stream = await self._listener.accept()
+        self._left = AT_ONCE - 1
+        return stream
+
+    def _next(self) -> trio.SocketStream | None:
+        """Accept a connection that waits; return `None` if none does, or on an error, which `listener` meets again."""
+        if self._plain is None:  # a second socket object, because Trio has no `accept` that does not wait
+            self._plain = socket.socket(fileno=os.dup(self._listener.socket.fileno()))
+            self._plain.setblocking(False)
+        try:
+            found, _ = self._plain.accept()
+        except OSError:
+            return None
+        return trio.SocketStream(trio.socket.from_stdlib_socket(found))
+
+    async def aclose(self) -> None:
+        """Close the listening socket."""
+        if self._plain is not None:
+            self._plain.close()
+        await self._listener.aclose()

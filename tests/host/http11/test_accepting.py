@@ -1,0 +1,63 @@
+"""How connections are accepted that wait together."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+
+import trio
+
+from agentrail.host.http11.accepting import AT_ONCE, EagerListener
+from agentrail.host.http11.listening import Inherited
+from tests.host.http11.served import everything, request, served, statuses
+
+COUNT = 3 * AT_ONCE
+
+
+class Passes(trio.abc.Instrument):
+    """Counts the passes of the event loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        del timeout
+        self.count += 1
+
+
+def _listening() -> tuple[socket.socket, tuple[str, int]]:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=COUNT)
+    return listener, listener.getsockname()
+
+
+async def test_connections_that_wait_are_accepted_many_in_a_pass() -> None:
+    listener, address = _listening()
+    listener.setblocking(False)
+    with ExitStack() as stack:
+        for _ in range(COUNT):
+            stack.enter_context(socket.create_connection(address))
+        passes = Passes()
+        async with EagerListener(trio.SocketListener(trio.socket.from_stdlib_socket(listener))) as eager:
+            trio.lowlevel.add_instrument(passes)
+            accepted = [await eager.accept() for _ in range(COUNT)]
+            trio.lowlevel.remove_instrument(passes)
+            with trio.move_on_after(0) as scope:  # noqa: ASYNC100 - `accept` waits when nobody does
+                await eager.accept()
+        for stream in accepted:
+            await trio.aclose_forcefully(stream)
+    assert scope.cancelled_caught
+    assert passes.count <= COUNT // AT_ONCE
+
+
+async def test_each_connection_that_waited_for_a_server_is_served() -> None:
+    listener, address = _listening()
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(socket.create_connection(address)) for _ in range(COUNT)]
+        for client in waiting:
+            client.sendall(request("GET / HTTP/1.1", "Connection: close"))
+        async with served(address=Inherited(listener)) as one:
+            for client in waiting:
+                client.setblocking(False)
+                stream = trio.SocketStream(trio.socket.from_stdlib_socket(client))
+                assert statuses(await everything(stream)) == [200]
+        assert len(one.seen) == COUNT
