@@ -22,6 +22,7 @@ from agentrail.errors import (
     BadConnection,
     BodyTooLarge,
     HostClosing,
+    HostFailed,
     HostLost,
     HostNotReached,
     LineLeft,
@@ -34,7 +35,7 @@ from agentrail.errors import (
 from agentrail.remote.transport.host_address import HostAddress, read_address
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
 from agentrail.remote.transport.host_key import HostKey
-from agentrail.remote.transport.line import MOST_CALLS, MOST_WAITING, open_line
+from agentrail.remote.transport.line import MOST_CALLS, MOST_FAULTS, MOST_WAITING, open_line
 from agentrail.remote.transport.line_subscription import MOST_KEPT
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import POLICIES, Policy
@@ -42,6 +43,7 @@ from agentrail.values.json import JsonObject
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import problem_of
 from tests.host.hosted import KEYS, open_desk, scripted
+from tests.patience import within
 from tests.remote.playing_host import KEY, Message, Play, PlayingHost
 
 PROMPT: Final = {"message": "hello"}
@@ -153,6 +155,28 @@ async def test_a_host_that_takes_no_call_now_is_asked_again_under_the_same_comma
     assert first["command"] == second["command"]
 
 
+@pytest.mark.parametrize("asked", ["call", "listen"])
+async def test_the_next_process_of_a_host_is_asked_as_soon_as_it_is_there(asked: str) -> None:
+    came = count(1)
+
+    def play(message: Message) -> Sequence[Message | int | str]:
+        if next(came) > 1:
+            return once(1, 1)(message)
+        told = problem(message, HostClosing())
+        cast("dict[str, object]", told["problem"])["retry_after"] = 50
+        return [told, 1012]
+
+    host = PlayingHost(play)
+    with host.playing(), trio.fail_after(within(30)):
+        async with open_line(host.url, KEY) as line:
+            if asked == "call":
+                assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
+            else:
+                async with line.listen("events", "trip", since=Cursor(0)) as heard:
+                    assert cast("EventFrame", await anext(heard)).cursor == Cursor(1)
+    assert len(host.received) == 2
+
+
 @pytest.mark.parametrize("seconds", [10**400, 1e308, 61])
 async def test_nobody_waits_longer_than_the_patience_because_a_host_says_so(seconds: float) -> None:
     def play(message: Message) -> Sequence[Message | int]:
@@ -260,6 +284,54 @@ async def test_a_call_that_is_larger_than_another_host_takes_is_not_sent_again_a
             assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
     assert len(host.received) == 2
     assert raised.value == BodyTooLarge(sizes[0] - 1)
+
+
+async def test_a_call_that_a_host_fails_at_is_sent_so_many_times_and_no_more() -> None:
+    def play(message: Message) -> Sequence[Message | int]:
+        return [1011] if message.get("call") == "prompt" else echo(message)
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            with pytest.raises(HostFailed) as raised:
+                await line.call("prompt", session="trip", body=PROMPT)
+            assert await line.call("tree") == {"echo": None}
+    assert len(host.received) == MOST_FAULTS + 1
+    assert raised.value == HostFailed("it closed the connection (1011: played), each of 5 times that it was asked")
+
+
+async def test_a_call_beside_faults_of_others_goes_on() -> None:
+    came = count(1)
+
+    def play(message: Message) -> Sequence[Message | int]:
+        return [1011] if next(came) < MOST_FAULTS else echo(message)
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
+
+
+async def test_a_subscription_that_a_host_fails_at_ends() -> None:
+    host = PlayingHost(lambda message: [1011] if "listen" in message else [])
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            with pytest.raises(HostFailed):
+                async with line.listen("events", "trip"):
+                    pytest.fail("it is not entered")
+    assert len(host.received) == MOST_FAULTS
+
+
+async def test_a_subscription_that_gets_something_each_time_survives_faults() -> None:
+    def play(message: Message) -> Sequence[Message | int]:
+        first = since(message) + 1
+        return [*events(message, first, first), 1011] if "listen" in message else []
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line, line.listen("events", "trip", since=Cursor(0)) as heard:
+            for number in range(1, 2 * MOST_FAULTS):
+                assert cast("EventFrame", await anext(heard)).cursor == Cursor(number)
 
 
 MOST: Final = 2000

@@ -9,7 +9,14 @@ import trio
 import trio.testing
 from wsproto import ConnectionType, WSConnection, events
 
-from agentrail.remote.transport.client_socket import MAX_MESSAGE, MAX_REJECTION, ClientSocket, CutError, RejectedError
+from agentrail.remote.transport.client_socket import (
+    MAX_MESSAGE,
+    MAX_REJECTION,
+    MOST_FRAGMENTS,
+    ClientSocket,
+    CutError,
+    RejectedError,
+)
 from agentrail.remote.transport.host_address import HostAddress
 from agentrail.remote.transport.host_frames import read_host_frame
 from agentrail.remote.transport.host_key import HostKey
@@ -134,6 +141,20 @@ async def test_a_message_has_a_most(more: int) -> None:
             await socket.receive()
     else:
         assert len(str(await socket.receive())) == length
+
+
+@pytest.mark.parametrize("piece", ["", "x"])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+async def test_a_message_has_a_most_of_fragments(more: int, piece: str) -> None:
+    socket, host = await opened()
+    frame = bytes([len(piece)]) + piece.encode()
+    count = MOST_FRAGMENTS + more
+    await host.stream.send_all(b"\x01" + frame + (b"\x00" + frame) * (count - 2) + b"\x80" + frame)
+    if more > 0:
+        with pytest.raises(CutError, match="in more than 16384 fragments"):
+            await socket.receive()
+    else:
+        assert await socket.receive() == piece * count
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])

@@ -25,6 +25,9 @@ from agentrail.wire.socket_frames import PATH, SUBPROTOCOL
 MAX_MESSAGE: Final = 64 * 1024 * 1024
 """The most characters of one message of a host: an answer may be a page of messages with images in them."""
 
+MOST_FRAGMENTS: Final = MAX_MESSAGE // 4096
+"""The most fragments of one message: tiny and empty ones take memory too."""
+
 MAX_REJECTION: Final = 64 * 1024
 """The most bytes of the response that are kept when a host refuses the handshake."""
 
@@ -157,6 +160,8 @@ class ClientSocket:
                 self._length += len(data)
                 if self._length > MAX_MESSAGE:
                     raise CutError(problem=f"it sent a message of more than {MAX_MESSAGE} characters")
+                if len(self._parts) > MOST_FRAGMENTS:
+                    raise CutError(problem=f"it sent a message in more than {MOST_FRAGMENTS} fragments")
                 if not is_whole:
                     return None
                 text = "".join(self._parts)

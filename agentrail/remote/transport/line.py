@@ -14,15 +14,23 @@ from typing import Final
 import msgspec
 import trio
 
-from agentrail.errors import AgentrailError, BadText, BodyTooLarge, HostLost, HostNotReached, LineLeft, TooManyRequests
+from agentrail.errors import (
+    AgentrailError,
+    BodyTooLarge,
+    HostFailed,
+    HostLost,
+    HostNotReached,
+    LineLeft,
+    TooManyRequests,
+)
 from agentrail.errors.branches import fresh
 from agentrail.remote.transport.call_arguments import given
+from agentrail.remote.transport.call_under_way import CallUnderWay
 from agentrail.remote.transport.client_socket import (
     ClientSocket,
     CutError,
     OtherError,
     RejectedError,
-    Rejection,
     open_websocket,
 )
 from agentrail.remote.transport.host_address import HostAddress, read_address
@@ -30,6 +38,7 @@ from agentrail.remote.transport.host_frames import AnswerFrame, EndedFrame, Refu
 from agentrail.remote.transport.host_key import HostKey
 from agentrail.remote.transport.line_subscription import LineSubscription
 from agentrail.remote.transport.open_connection import OpenConnection
+from agentrail.remote.transport.rejections import document_in, said_by
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.sheltered import sheltered
 from agentrail.values.events.envelope import Cursor
@@ -39,7 +48,7 @@ from agentrail.values.secrets import Secret
 from agentrail.wire import problems
 from agentrail.wire.calls import CALLS
 from agentrail.wire.problem_reading import error_of
-from agentrail.wire.socket_frames import TOO_LARGE, Listened, most_told
+from agentrail.wire.socket_frames import FAULT, TOO_LARGE, Listened, most_told
 
 log: Final = logging.getLogger("agentrail.remote")
 
@@ -51,6 +60,9 @@ MOST_WAITING: Final = 48
 
 PATIENCE: Final = 60.0
 """For how many seconds a line without a connection keeps its callers waiting."""
+
+MOST_FAULTS: Final = 5
+"""Connections that a host closes for a fault of its own until what it was asked on each of them is asked no more."""
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 5.0
@@ -69,32 +81,14 @@ _NEVER: Final = 1e9
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class CallUnderWay:
-    """One call that waits for its answer."""
-
-    __slots__ = ("body", "ended", "id", "problem", "session", "text")
-
-    def __init__(self, name: str, text: str, session: str) -> None:
-        self.id = name
-        self.text = text
-        self.session = session
-        self.ended = trio.Event()
-        self.body: Json = None
-        self.problem: AgentrailError | JsonObject | None = None
-
-    def fail(self, problem: AgentrailError | JsonObject) -> None:
-        """It ends with *problem*."""
-        self.problem = problem
-        self.ended.set()
-
-
 class Line:
     """A connection to a host over which several tasks call and listen at once. `open_line` makes it.
 
     When it is cut, it is made again, with growing pauses. Subscriptions go on after their last event. A call in flight
     is sent again: a command under its command id, so that the host carries it out once. Callers notice nothing, unless
     there is no connection for `patience` seconds; then calls and subscriptions end with `HostLost`, and the line goes
-    on trying for later ones. A host that counts too many requests is asked again later, also for so long.
+    on trying for later ones. What a host answers by a fault of its own again and again ends with `HostFailed`. A host
+    that counts too many requests is asked again later, also for so long.
     """
 
     def __init__(self, address: HostAddress, key: HostKey, tls: ssl.SSLContext | None, patience: float) -> None:
@@ -112,6 +106,7 @@ class Line:
         self._connection: OpenConnection | None = None
         self._over: AgentrailError | None = None
         self._lost_at = 0.0
+        self._made_again = trio.Event()
 
     @in_brackets
     def __repr__(self) -> str:
@@ -178,7 +173,8 @@ class Line:
             seconds = _seconds(problem)
             if problem.get("type") not in _PASSING or trio.current_time() + seconds > patience:
                 raise error_of(problem, session)
-            await trio.sleep(seconds)
+            with trio.move_on_after(seconds):
+                await self._sooner(problem).wait()
 
     async def _exchange(self, call: CallUnderWay) -> None:
         self._calls[call.id] = call
@@ -228,9 +224,9 @@ class Line:
         except OtherError as other:
             raise HostNotReached(str(self.address), other.problem, NO_HOST) from None
         except RejectedError as rejected:
-            document = _document(rejected.rejection)
+            document = document_in(rejected.rejection)
             if document is None:
-                raise HostNotReached(str(self.address), _answers(rejected.rejection), NO_HOST) from None
+                raise HostNotReached(str(self.address), said_by(rejected.rejection), NO_HOST) from None
             raise error_of(document) from None
 
     async def run(self, socket: ClientSocket) -> None:
@@ -239,6 +235,8 @@ class Line:
         self._lost_at = trio.current_time()
         while True:
             connection = self._connection = OpenConnection(socket, self._take)
+            made, self._made_again = self._made_again, trio.Event()
+            made.set()
             self._resume(connection)
             try:
                 cut = await connection.run()
@@ -248,7 +246,9 @@ class Line:
             if cut.code == TOO_LARGE:
                 self._refuse_too_large(most_told(cut.reason))
             if connection.has_heard:
-                attempts, self._lost_at = 0, trio.current_time()
+                attempts, self._lost_at = attempts if cut.code == FAULT else 0, trio.current_time()
+            if cut.code == FAULT:
+                self._give_up_asking(cut.problem)
             again = await self._opened_again(cut.problem, attempts)
             if again is None:
                 return
@@ -275,16 +275,27 @@ class Line:
             except (CutError, OtherError) as failed:
                 problem = failed.problem
             except RejectedError as rejected:
-                document = _document(rejected.rejection)
+                document = document_in(rejected.rejection)
                 if document is not None and rejected.rejection.status in {401, 403}:
                     self.end(error_of(document))
                     return None
-                problem = _answers(rejected.rejection)
+                problem = said_by(rejected.rejection)
                 asked = min(_seconds(document or {}), LONGEST_PAUSE)
 
     def _give_up_waiting(self, problem: str) -> None:
         lost_for = round(trio.current_time() - self._lost_at, 1)
         self._fail_all(HostLost(str(self.address), lost_for, problem))
+
+    def _give_up_asking(self, problem: str) -> None:
+        """Fail what each of the last `MOST_FAULTS` connections was asked: the next one would be closed as well."""
+        every: list[CallUnderWay | LineSubscription] = [*self._calls.values(), *self._listenings.values()]
+        for waiting in every:
+            waiting.faults += 1
+            if waiting.faults >= MOST_FAULTS:
+                waiting.fail(HostFailed(f"{problem}, each of {MOST_FAULTS} times that it was asked"))
+        self._calls = {name: call for name, call in self._calls.items() if call.faults < MOST_FAULTS}
+        for name in [name for name, listening in self._listenings.items() if listening.faults >= MOST_FAULTS]:
+            self._listenings.pop(name).id = ""
 
     def _fail_all(self, error: AgentrailError) -> None:
         for call in self._calls.values():
@@ -318,6 +329,10 @@ class Line:
         if self._connection is not None:
             self._connection.post(text)
 
+    def _sooner(self, problem: JsonObject) -> trio.Event:
+        """Return what ends the wait after *problem* early: if the host closes, the connection to its next process."""
+        return self._made_again if problem.get("type") == _CLOSING else trio.Event()
+
     def _take(self, text: str) -> None:
         """Give a message of the host to the call or subscription that it is for; raise `BadText` if it is none."""
         found = read_host_frame(text)
@@ -346,7 +361,7 @@ class Line:
         is_passing = problem.get("type") in _PASSING or (listening.has_begun and problem.get("status") in _NOT_NOW)
         seconds = _seconds(problem)
         if is_passing and listening.refused_for + seconds <= self._patience:
-            listening.wait(seconds)
+            listening.wait(seconds, self._sooner(problem))
         else:
             listening.fail(error_of(problem, listening.session or ""))
 
@@ -369,21 +384,6 @@ async def open_line(
             yield line
         finally:
             line.end(LineLeft(str(line.address)))
-
-
-def _document(rejection: Rejection) -> JsonObject | None:
-    """Return the problem document in a response; `None` if there is none."""
-    if rejection.media != problems.MEDIA_TYPE:
-        return None
-    try:
-        found = read_host_frame(f'{{"problem":{rejection.body.decode(errors="replace")}}}')
-    except BadText:
-        return None
-    return found.problem if isinstance(found, RefusalFrame) else None
-
-
-def _answers(rejection: Rejection) -> str:
-    return f"it answers the handshake of a WebSocket with status {rejection.status}"
 
 
 def _seconds(problem: JsonObject) -> float:

@@ -57,6 +57,9 @@ class LineSubscription:
         self._source = source
         self._what = what
         self._types = types
+        self._sooner = trio.Event()
+        self.faults = 0
+        """Connections that the host has closed for a fault of its own since it last sent something for this."""
         self._policy: Policy = policy
         self._kept: deque[tuple[Told, int]] = deque()
         self._size = 0
@@ -135,7 +138,8 @@ class LineSubscription:
         """Wait until something has changed; have the host send again if it does not."""
         self._news = trio.Event()
         if not self.id:
-            await trio.sleep_until(self._again_at)
+            with trio.move_on_at(self._again_at):
+                await self._sooner.wait()
             self._source.begin(self)
         await self._news.wait()
 
@@ -158,7 +162,7 @@ class LineSubscription:
 
     def offer(self, told: BegunFrame | Told, size: int) -> None:
         """Keep what the host has sent, a message of *size* characters."""
-        self.has_begun, self._refused_at = True, None
+        self.has_begun, self._refused_at, self.faults = True, None, 0
         match told:
             case BegunFrame(cursor=cursor):
                 if self._fell_behind and self._policy == "drop" and self.cursor is not None and self.cursor < cursor:
@@ -199,11 +203,11 @@ class LineSubscription:
         self._error = self._error or error
         self._news.set()
 
-    def wait(self, seconds: float) -> None:
-        """The host cannot begin now: ask it again after that many *seconds*."""
+    def wait(self, seconds: float, sooner: trio.Event) -> None:
+        """The host cannot begin now: ask it again after that many *seconds*, or when *sooner* is set."""
         now = trio.current_time()
         self._refused_at = now if self._refused_at is None else self._refused_at
-        self._again_at = now + seconds
+        self._again_at, self._sooner = now + seconds, sooner
         self._news.set()
 
     @property
