@@ -62,6 +62,25 @@ def test_a_subcommand_imports_its_own_code_alone(row: object) -> None:
     assert _imports(name, "--help") & others == set()
 
 
+def test_nothing_is_collected_while_a_subcommand_is_imported() -> None:
+    code = """
+import gc
+from agentrail.cli.command import main
+found = []
+gc.callbacks.append(lambda phase, info: found.append(phase))
+try:
+    main(["serve", "--help"])
+except SystemExit:
+    pass
+print()
+print(len(found) // 2, gc.isenabled(), gc.get_freeze_count() > 10_000)
+"""
+    ran = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    collections, *rest = ran.stdout.splitlines()[-1].split()
+    assert rest == ["True", "True"]
+    assert int(collections) < 10  # those of the work after it; there were 120
+
+
 def test_a_subcommand_that_is_not_there_is_told_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chekc", "plugins.py"]) == 2
     assert capsys.readouterr().err == ("agentrail: there is no subcommand `chekc`; did you mean `check`?\n")
