@@ -57,6 +57,10 @@ class Service(Protocol):
         """Note that the connection has a request, or has ended."""
         ...
 
+    async def turn(self) -> None:
+        """Wait until a connection may begin its first request."""
+        ...
+
 
 class HttpConnection:
     """One connection, from its first byte to its end."""
@@ -120,6 +124,8 @@ class HttpConnection:
             finally:
                 self._rest = None
                 self._service.works(self)
+        if self._first and came:
+            await self._service.turn()
         self._first = False
         return came
 

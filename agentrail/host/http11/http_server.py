@@ -33,6 +33,12 @@ UNIX: Final = "unix"
 MOST_TOLD: Final = 64
 """How many connections at once are told that there are too many; others are only closed."""
 
+BEGUN_AT_ONCE: Final = 16
+"""The most connections whose first request is begun in one pass of the event loop.
+
+When thousands of clients connect again at the same time, all others would wait until each of them was served.
+"""
+
 Stream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
@@ -54,6 +60,7 @@ class HttpServer:
         self._of_network: Counter[str] = Counter()
         self._resting: dict[HttpConnection, None] = {}
         self._told = 0
+        self._turns = trio.CapacityLimiter(BEGUN_AT_ONCE)
 
     def __repr__(self) -> str:
         return f"<HttpServer with {self._open} connections, {len(self._resting)} waiting>"
@@ -133,6 +140,11 @@ class HttpServer:
     def works(self, connection: HttpConnection) -> None:
         """Note that the connection has a request, or has ended."""
         self._resting.pop(connection, None)
+
+    async def turn(self) -> None:
+        """Wait until few enough connections begin their first request in this pass of the event loop."""
+        async with self._turns:
+            pass  # a place is held for one pass: until the event loop goes on with this task
 
     async def _serve(self, stream: Stream) -> None:
         """Serve one connection. Nothing that it raises may reach `trio.serve_listeners`: that would end the server."""

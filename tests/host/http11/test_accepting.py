@@ -9,6 +9,7 @@ import trio
 
 from agentrail.host.http11.accepting import AT_ONCE, EagerListener
 from agentrail.host.http11.listening import Inherited
+from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import everything, request, served, statuses
 
 COUNT = 3 * AT_ONCE
@@ -55,7 +56,7 @@ async def test_each_connection_that_waited_for_a_server_is_served() -> None:
         waiting = [stack.enter_context(socket.create_connection(address)) for _ in range(COUNT)]
         for client in waiting:
             client.sendall(request("GET / HTTP/1.1", "Connection: close"))
-        async with served(address=Inherited(listener)) as one:
+        async with served(limits=HostLimits(connections_per_address=COUNT), address=Inherited(listener)) as one:
             for client in waiting:
                 client.setblocking(False)
                 stream = trio.SocketStream(trio.socket.from_stdlib_socket(client))
