@@ -6,6 +6,8 @@ from functools import partial
 from random import Random
 from typing import Final
 
+import trio
+
 from agentrail.hooks.actions import Abort, Answered, Ask, BlockTool, Continue, ReplaceMessages, ReplaceResponse
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterResponse, AfterTool, AfterTurn, BeforePrompt, BeforeRequest, BeforeTool
@@ -15,6 +17,7 @@ from agentrail.plugins.guards import output_filter, pii_patterns
 from agentrail.plugins.guards.content_policy import ContentPolicy, Judged, _digest
 from agentrail.plugins.guards.output_filter import OutputFilter
 from agentrail.runtime.work.held_text import HeldText
+from agentrail.runtime.work.limit_queue import LimitQueue
 from agentrail.runtime.work.spending import Purse
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import Text
@@ -26,6 +29,7 @@ from property_tests.planted.change import Change
 from tests.plugins.pii_lines import LINES
 from tests.plugins.test_shared_budgets import Work, used
 from tests.runtime.conftest import run_in_virtual_time
+from tests.runtime.test_limit_queue import requests_of, sent_of, wrong_order
 
 # ruff: noqa: SLF001 - private parts are what is broken here
 
@@ -69,6 +73,22 @@ CHANGES: Final = (
         "one.cost if at_most or one.ended",
         "one.cost if one.ended",
         "budget_shared",
+    ),
+    Change(
+        "turn_is_not_passed_on",
+        "a request near a limit that is given up, or sent, takes its turn to look for room with it",
+        LimitQueue.leave,
+        "if self._looks is waiter:",
+        "if waiter.full is None:",
+        "limit_queue",
+    ),
+    Change(
+        "last_come_first_served",
+        "of the requests that wait near a limit, the one that came last is sent first",
+        LimitQueue.join,
+        "self._waiters.append(waiter)",
+        "self._waiters.insert(0, waiter)",
+        "limit_queue",
     ),
     Change(
         "any_digits_are_a_card",
@@ -240,6 +260,16 @@ def broken_shared_budget(number: int) -> str | None:
     return "shared" if tokens > limit + most else None
 
 
+def broken_queue(number: int) -> str | None:
+    """Let requests wait near limits, some of which are given up; check that each other is sent, in their order."""
+    requests = requests_of(Random(number))
+    try:
+        sent = run_in_virtual_time(partial(sent_of, requests, shared=1 + number % 3, own=1 + number % 2))
+    except trio.TooSlowError:
+        return "forgotten"
+    return wrong_order(requests, sent)
+
+
 # Filters
 
 
@@ -323,6 +353,7 @@ def _judged(policy: ContentPolicy, hook: BeforePrompt | BeforeRequest, state: Ju
 FILTERS: Final = {
     "budget_seconds": broken_seconds,
     "budget_shared": broken_shared_budget,
+    "limit_queue": broken_queue,
     "filter": broken_filter,
     "policy": broken_policy,
 }

@@ -229,6 +229,8 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "seconds_of_turns_add_up": (1, "request"),
     "seconds_inherited_whole": (0, "inherited"),
     "requests_under_way_cost_nothing": (0, "shared"),
+    "turn_is_not_passed_on": (6, "forgotten"),
+    "last_come_first_served": (9, "order"),
     "any_digits_are_a_card": (124, "kind"),
     "account_without_its_check": (39, "kind"),
     "keyword_at_the_beginning_of_a_word": (0, "keyword"),

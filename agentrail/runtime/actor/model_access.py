@@ -13,7 +13,7 @@ from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.provider_limits import ProviderLimits, Sends, nobody
 from agentrail.runtime.work.model_stream import UsageMeter, formed
-from agentrail.runtime.work.spending import Pending, Purse, most_of
+from agentrail.runtime.work.spending import Pending, Purse, Reached, most_of
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -28,15 +28,19 @@ def used_beside(state: State, ties: Ties) -> tuple[str, Usage]:
 
 def reached(
     state: State, code: SessionCode, ties: Ties, purse: Purse, *, at_most: bool, of_turn: bool = True
-) -> str | None:
+) -> Reached | None:
     """Return a limit that a session, or one above that shares its own, has reached with what is not counted yet.
 
-    The limit has its plugin's name before it.
+    The limits of most sessions come first.
 
     Requests under way count as the most that they can cost (*at_most*), or not at all. With *of_turn*, limits of the
     turn count; those of a turn above do not, as it may be another one by now.
     """
     set_by, elsewhere = used_beside(state, ties)
+    if set_by != state.session_id and ties.above is not None and ties.above.beside is not None:
+        above = ties.above.beside.reached_above(at_most=at_most)
+        if above is not None:
+            return above
     own, others = purse.sums(set_by, state.session_id, at_most=at_most)
     below = NOTHING_USED if ties.subagents is None else ties.subagents.untold()
     usage, elsewhere = state.usage.plus(below).plus(own), elsewhere.plus(others)
@@ -44,19 +48,18 @@ def reached(
     for seat in state.seats:
         limit = code.judge.plugin(seat).limit_reached(usage, turn, elsewhere)
         if limit is not None:
-            return f"{seat.key}: {limit}"
-    if set_by == state.session_id or ties.above is None or ties.above.beside is None:
-        return None
-    return ties.above.beside.reached_above(at_most=at_most)
+            return Reached((state.session_id, of_turn), f"{seat.key}: {limit}")
+    return None
 
 
 class Spending:
     """The requests to models of one session that has limits."""
 
-    __slots__ = ("_code", "_own", "_pending", "_ties", "closed", "state")
+    __slots__ = ("_code", "_now", "_own", "_pending", "_ties", "closed", "state")
 
-    def __init__(self, state: State, code: SessionCode, ties: Ties) -> None:
+    def __init__(self, state: State, code: SessionCode, ties: Ties, now: Callable[[], float]) -> None:
         self.state = state
+        self._now = now
         self.closed = False
         self._code = code
         self._ties = ties
@@ -74,25 +77,37 @@ class Spending:
 
     async def begin(self, name: str, request: ModelRequest) -> Pending:
         """Wait until *request* may be sent, and note it as under way; raise if a limit is reached meanwhile."""
-        while self._must_wait(purse := self._purse):
-            await purse.news()
+        setup, purse = self.state.setup, self._purse
+        line = (*setup.path[::2], self.state.session_id)
+        waiter = purse.queue.join(line)
+        try:
+            await purse.queue.turn(waiter)
+            while (full := self._full(purse)) is not None:
+                purse.queue.stay(waiter, full.limits, self._now)
+                await purse.queue.turn(waiter)
+            return self._noted(name, request, purse, line)
+        finally:
+            purse.queue.leave(waiter)
+
+    def _noted(self, name: str, request: ModelRequest, purse: Purse, line: tuple[str, ...]) -> Pending:
+        """Note *request* as under way, and return the note."""
         setup = self.state.setup
         is_own = request.request_id or request.model == self.state.using[0]  # else a plugin asks another model
         window = setup.options.context_window if is_own else None
         most = partial(most_of, request, window, self._code.prices)
-        one = Pending(name, (*setup.path[::2], self.state.session_id), most, is_round=bool(request.request_id))
+        one = Pending(name, line, most, is_round=bool(request.request_id))
         purse.pending.append(one)
         self._pending.append((purse, one))
         return one
 
-    def _must_wait(self, purse: Purse) -> bool:
-        """Whether a limit might be passed by the requests under way; raise if one is reached without them."""
-        name = reached(self.state, self._code, self._ties, purse, at_most=False)
-        if name is not None:
-            raise LimitReached(name)
+    def _full(self, purse: Purse) -> Reached | None:
+        """Return a limit that the requests under way might pass; raise if one is reached without them."""
+        limit = reached(self.state, self._code, self._ties, purse, at_most=False)
+        if limit is not None:
+            raise LimitReached(limit.name)
         if all(one.ended for one in purse.pending):
-            return False
-        return reached(self.state, self._code, self._ties, purse, at_most=True) is not None
+            return None
+        return reached(self.state, self._code, self._ties, purse, at_most=True)
 
     def end(self, one: Pending, used: Callable[[], Usage]) -> None:
         """Note that a request is not under way any more; *used* returns what it has cost."""
@@ -111,7 +126,7 @@ class Spending:
             if self._is_counted(one, given):
                 self._pending.remove((purse, one))
                 purse.drop(one)
-        self._purse.tell()
+        self._purse.queue.look_again()
 
     def _is_counted(self, one: Pending, given: AnyInput | None) -> bool:
         if self.closed:
@@ -178,7 +193,7 @@ class ModelAccess:
         if not (self.state.seats and code.judge.has_limits(self.state.seats)):
             return limits
         if self.spending is None:
-            self.spending = Spending(self.state, code, self._ties)
+            self.spending = Spending(self.state, code, self._ties, self._shared.clock.now)
         return Metered(name, self.spending, limits, code.prices, used)
 
     async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:

@@ -32,7 +32,7 @@ from agentrail.runtime.supervision.children import Child, SessionBody, session_o
 from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.task_runs import MAX_KEPT, TaskRuns, answered, introduced
-from agentrail.runtime.work.spending import Pending, Purse
+from agentrail.runtime.work.spending import Pending, Purse, Reached
 from agentrail.values.content import Text
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -183,7 +183,7 @@ class Family(TaskRuns):
         total = parent.state.usage.plus(self.untold()).plus(elsewhere)
         return set_by, total.plus(link.elsewhere_before).minus(link.base).minus(self._used_by(link))
 
-    def reached_above(self, *, at_most: bool) -> str | None:
+    def reached_above(self, *, at_most: bool) -> Reached | None:
         """Return a limit of the parent, or of a session above whose limits it shares, that is reached."""
         parent = self._parent
         return reached(parent.state, parent.code, parent.ties, self.purse, at_most=at_most, of_turn=False)
@@ -383,6 +383,7 @@ class Family(TaskRuns):
         for family in self._line():
             family.living -= 1
         del self._runs[run.task.child]
+        self.purse.queue.clocks.pop(run.task.child, None)
         if run.task.background:
             self._kept[run.task.child] = run
             if len(self._kept) > MAX_KEPT:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-import trio
+from attrs import frozen
 
 from agentrail.core.windows import window_of
 from agentrail.ports.model import Prices
+from agentrail.runtime.work.limit_queue import LimitQueue, Limits
 from agentrail.values.content import Data, Text, Thinking
 from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest, read_tokens
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -75,13 +76,13 @@ class Pending:
 
 
 class Purse:
-    """The requests of a session and its sub-agents that are not counted yet, and a signal for those that wait."""
+    """The requests of a session and its sub-agents: those that are not counted yet, and those that wait for them."""
 
-    __slots__ = ("_news", "pending")
+    __slots__ = ("pending", "queue")
 
     def __init__(self) -> None:
         self.pending: list[Pending] = []
-        self._news: trio.Event | None = None
+        self.queue = LimitQueue()
 
     def sums(self, above: str, below: str, *, at_most: bool) -> tuple[Usage, Usage]:
         """Return what the requests under session *below* cost, and the others under *above*.
@@ -106,19 +107,17 @@ class Purse:
     def drop(self, one: Pending) -> None:
         """Forget a request."""
         self.pending.remove(one)
-        self.tell()
+        self.queue.look_again()
 
-    async def news(self) -> None:
-        """Wait until a request has ended, or was counted."""
-        if self._news is None:
-            self._news = trio.Event()
-        await self._news.wait()
 
-    def tell(self) -> None:
-        """Wake those that wait in `news`."""
-        news, self._news = self._news, None
-        if news is not None:
-            news.set()
+@frozen
+class Reached:
+    """A limit that is reached."""
+
+    limits: Limits
+    """The limits that it is one of."""
+    name: str
+    """The name of its plugin, its own name, and its value."""
 
 
 class FamilyUsage(Protocol):
@@ -144,6 +143,6 @@ class FamilyUsage(Protocol):
         """Note that it is known what a sub-agent has used that comes back, and what *elsewhere* it knows of."""
         ...
 
-    def reached_above(self, *, at_most: bool) -> str | None:
+    def reached_above(self, *, at_most: bool) -> Reached | None:
         """Return a limit of the session, or of one above whose limits it shares, that is reached; see `reached`."""
         ...
