@@ -170,6 +170,61 @@ def test_a_limit_that_is_used_up_meanwhile_wants_no_retries_and_asks_no_other_mo
     run_in_virtual_time(live)
 
 
+def test_the_time_limit_of_a_task_does_not_run_while_its_sub_agent_waits() -> None:
+    async def live() -> None:
+        three = Trio(BudgetGuard(max_tokens=1_000), window=3_000)
+        async with open_world() as world:
+            session = await world.spawn(
+                [tasks(*NAMES), "fine"], "p", agents=three.agents, plugins=three.plugins, max_agent_seconds=12.0
+            )
+            await session.ask("go")
+            assert [message.text for message in session.messages() if isinstance(message, ToolMessage)] == ["done"] * 3
+        assert three.began == [0, 10, 20]
+
+    run_in_virtual_time(live)
+
+
+def test_the_time_limit_of_a_task_runs_again_when_its_sub_agent_does_not_wait_any_more() -> None:
+    async def live() -> None:
+        three = Trio(BudgetGuard(max_tokens=1_000), window=3_000)
+        async with open_world() as world:
+            began = trio.current_time()
+            session = await world.spawn(
+                [tasks(*NAMES), "fine"], "p", agents=three.agents, plugins=three.plugins, max_agent_seconds=6.0
+            )
+            await session.ask("go")
+            texts = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
+            assert [text[:27] for text in texts] == ["stopped after 6 s, the tool"] * 3
+            assert trio.current_time() - began == pytest.approx(18.0, abs=2.5)
+
+    run_in_virtual_time(live)
+
+
+def test_the_time_limits_of_all_tasks_above_stand_still_while_one_waits() -> None:
+    async def live() -> None:
+        runs: list[tuple[str, float, float]] = []
+
+        def busy(name: str) -> Model:
+            return Counting(ScriptedModel([say("done", usage=HUNDRED, delay=10.0)], name=name), runs)
+
+        below = {name: agent(busy(name), context_window=3_000) for name in NAMES}
+        middle = agent([tasks(*NAMES), "all done"], "middle", agents=below, context_window=3_000)
+        async with open_world() as world:
+            session = await world.spawn(
+                [task("middle"), "fine"],
+                "p",
+                agents={"middle": middle},
+                plugins=[BudgetGuard(max_tokens=1_000)],
+                max_agent_seconds=12.0,
+            )
+            await session.ask("go")
+            texts = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
+            assert texts == ["all done"]
+            assert len(runs) == 3
+
+    run_in_virtual_time(live)
+
+
 def test_one_that_waits_is_aborted_at_once_and_the_others_go_on() -> None:
     async def live() -> None:
         three = Trio(BudgetGuard(max_tokens=1_000), window=3_000)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
+from agentrail.core.machine.tool_results import call_timer
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import LimitReached
@@ -16,6 +18,12 @@ from agentrail.runtime.work.model_stream import UsageMeter, formed
 from agentrail.runtime.work.spending import Pending, Purse, Reached, most_of
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.usage import NOTHING_USED, Usage
+
+CALL_TIMER: Final = call_timer("")
+"""How the names of timers of calls begin."""
+
+LOOK_AGAIN: Final = 1.0
+"""After how many seconds it is looked again, at the earliest, whether requests of a sub-agent still wait."""
 
 
 def used_beside(state: State, ties: Ties) -> tuple[str, Usage]:
@@ -195,6 +203,21 @@ class ModelAccess:
         if self.spending is None:
             self.spending = Spending(self.state, code, self._ties, self._shared.clock.now)
         return Metered(name, self.spending, limits, code.prices, used)
+
+    def later(self, timer: str, due: float) -> float:
+        """Return when a timer that was set for *due* fires: later, if it is that of a call that runs a sub-agent.
+
+        The time limit of the call does not run while requests of the sub-agent wait for others, near a limit.
+        """
+        below = self._ties.subagents
+        if below is None or not timer.startswith(CALL_TIMER):
+            return due
+        child = next((one.child for one in self.state.subagents if call_timer(one.call_id) == timer), "")
+        clock = below.purse.queue.clocks.get(child)
+        if clock is None:
+            return due
+        at = due + clock.seconds
+        return max(at, self._shared.clock.now() + LOOK_AGAIN) if clock.runs else at
 
     async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:
         """Make a request for the question or compaction *name*; *meter* counts its chunks, and nobody is told."""

@@ -297,9 +297,16 @@ class Performer(ModelAccess):
     # Time, questions, compaction
 
     def set_timer(self, effect: effects.SetTimer) -> None:
-        """Set a timer that posts `TimerFired`."""
-        fire = partial(self._mailbox.post, TimerFired(effect.timer))
-        self._shared.timers.set((self._session_id, effect.timer), self._shared.clock.moment(effect.at), fire)
+        """Set a timer that posts `TimerFired`; `later` says when, if it is that of a sub-agent's call."""
+        due = self._shared.clock.moment(effect.at)
+        self._shared.timers.set((self._session_id, effect.timer), due, partial(self._fire, effect.timer, due))
+
+    def _fire(self, timer: str, due: float) -> None:
+        at = self.later(timer, due)
+        if at > self._shared.clock.now():
+            self._shared.timers.set((self._session_id, timer), at, partial(self._fire, timer, due))
+        else:
+            self._mailbox.post(TimerFired(timer))
 
     def clear_timer(self, effect: effects.ClearTimer) -> None:
         """Delete a timer."""
