@@ -59,7 +59,6 @@ STOPS = {
 MOST_DOUBLED = 64
 """The most doublings of a back-off, so that the float does not overflow however many retries are allowed."""
 
-
 AGAIN: Final = (
     "Your answer does not fit the form that was asked for: {problem}. Give the whole answer again, in that form."
 )
@@ -306,10 +305,7 @@ def _prolong(w: StepDraft, text: str, hook: str) -> bool:
 
 
 def on_cut(w: StepDraft, cut: StreamCut) -> None:
-    """Handle a failed request by its kind: compact and retry, retry, use a fallback model, or abort the turn.
-
-    One that a limit of a plugin has stopped ends the turn as the plugin would have before it: no model can help.
-    """
+    """Handle a failed request by its kind: compact and retry, retry, use a fallback model, or abort the turn."""
     s = w.s
     if not _is_current(w, cut.request_id) or s.turn is None:
         return
@@ -326,9 +322,6 @@ def on_cut(w: StepDraft, cut: StreamCut) -> None:
             want_compaction(w, "the provider says the context is too long", OVERFLOW)
     elif failure.kind is FailureKind.TRANSIENT:
         _try_again(w, s.turn, cut.partial, failure)
-    elif failure.kind is FailureKind.LIMIT:
-        keep_partial(w, cut.partial)
-        abort_turn(w, "plugin", failure.message)
     elif failure.here_alone and s.turn.spares:
         _fall_back(w, s.turn, cut.partial, failure)
     else:
@@ -400,5 +393,8 @@ def _fall_back(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> 
 
 def _give_up(w: StepDraft, partial: Partial, failure: Failure) -> None:
     keep_partial(w, partial)
-    w.emit(StreamError(failure.error, failure.message))
-    abort_turn(w, "provider_error", failure.message)
+    if failure.kind is FailureKind.LIMIT:
+        abort_turn(w, "plugin", failure.message)
+    else:
+        w.emit(StreamError(failure.error, failure.message))
+        abort_turn(w, "provider_error", failure.message)
