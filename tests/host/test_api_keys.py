@@ -179,3 +179,47 @@ async def test_the_local_token_is_new_at_each_start_and_allows_everything() -> N
     assert await one.identify(bearing(token)) == LOCAL
     with pytest.raises(NotAuthenticated, match="printed at the start"):
         await two.identify(bearing(token))
+
+
+class Passes(trio.abc.Instrument):
+    """Counts the passes of the event loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        del timeout
+        self.count += 1
+
+
+async def test_requests_that_come_while_the_file_is_read_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    ours, key = new_key("acme", "ann", ["talk"])
+    KeyFile(path).add(ours)
+    keys, passes = ApiKeys(path), Passes()
+    ended: list[int] = []
+
+    async def ask() -> None:
+        await keys.identify(bearing(key))
+        ended.append(passes.count)
+
+    async with trio.open_nursery() as nursery:
+        trio.lowlevel.add_instrument(passes)
+        for _ in range(200):
+            nursery.start_soon(ask)
+    trio.lowlevel.remove_instrument(passes)
+    assert len(ended) == 200
+    assert ended[-1] - ended[0] <= 2
+
+
+async def test_a_request_that_leaves_while_it_reads_the_file_leaves_it_to_another(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    ours, key = new_key("acme", "ann", ["talk"])
+    KeyFile(path).add(ours)
+    keys = ApiKeys(path)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await keys.identify(bearing(key))
+    assert scope.cancelled_caught
+    with trio.fail_after(30):
+        assert (await keys.identify(bearing(key))).user == "ann"

@@ -169,7 +169,7 @@ class ApiKeys:
         self._file = None if path is None else KeyFile(path)
         self._seen: tuple[int, int] | None = None
         self._looked = -FRESH
-        self._lock = trio.Lock()
+        self._looking: trio.Event | None = None
         self._keys: Mapping[str, ApiKey] = {}
         if self._file is None:
             text = os.environ.get(ENVIRONMENT, "") if lines is None else lines
@@ -200,14 +200,22 @@ class ApiKeys:
         return found.identity
 
     async def _refresh(self) -> None:
-        """Read the file again if it has changed; a file that cannot be read has no keys."""
-        if self._file is None or trio.current_time() - self._looked < FRESH:
-            return
-        async with self._lock:
-            if trio.current_time() - self._looked < FRESH:
-                return
-            self._keys = await trio.to_thread.run_sync(self._reread, self._file)
-            self._looked = trio.current_time()
+        """Read the file again if it has changed; a file that cannot be read has no keys.
+
+        Requests that come meanwhile wait for an event, which wakes all at once. A lock would wake one in each pass of
+        the event loop, and after a deployment as many wait as there are clients.
+        """
+        while self._file is not None and trio.current_time() - self._looked >= FRESH:
+            if self._looking is not None:
+                await self._looking.wait()
+                continue
+            self._looking = trio.Event()
+            try:
+                self._keys = await trio.to_thread.run_sync(self._reread, self._file)
+                self._looked = trio.current_time()
+            finally:
+                self._looking.set()
+                self._looking = None
 
     def _reread(self, file: KeyFile) -> Mapping[str, ApiKey]:
         try:
