@@ -247,6 +247,7 @@ def wired(
     shared.collector.begin(tree.sessions)
     nursery.start_soon(shared.timers.run)
     nursery.start_soon(shared.gate.run)
+    nursery.start_soon(shared.hearing.run)
     nursery.start_soon(registry.run)
     nursery.start_soon(shared.leases.run)
     return Sessions(SupervisorNode(tree, policy), wrap)

@@ -32,7 +32,7 @@ from agentrail.runtime.inbox.dozing import Idlers
 from agentrail.runtime.inbox.draining import Draining
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.shared.admission import Gate
+from agentrail.runtime.shared.admission import HEARING, Gate
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.collector import FewerCollections
 from agentrail.runtime.shared.journal_retry import SteadyJournal
@@ -85,6 +85,7 @@ class SharedServices:
         "forget",
         "fork",
         "gate",
+        "hearing",
         "home",
         "idlers",
         "journal",
@@ -126,6 +127,7 @@ class SharedServices:
         self.model = model
         self.complain = Complaints(self.clock.now).tell  # bound once: sessions hold it
         self.gate = gate
+        self.hearing = Gate(HEARING)
         self.random = random_
         self.calls = Calls()
         self.tasks = TaskPool(nursery)

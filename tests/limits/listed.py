@@ -193,6 +193,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "runtime.shared.clock.FURTHEST": (100000000000.0, ("seconds_of_a_clock",)),
     "runtime.diagnosis.plugin_complaints.MAX_KEPT": (1000, ("hooks_of_which_the_last_line_is_remembered",)),
     "runtime.supervision.task_runs.MAX_KEPT": (32, ("tasks_that_have_ended",)),
+    "runtime.shared.admission.HEARING": (16, ("subscribers_that_hear_a_delta_in_one_pass",)),
     "runtime.shared.admission.WIDTH": (
         8,
         ("sessions_that_enter_in_one_pass", "sessions_that_are_admitted_in_a_later_pass"),

@@ -6,14 +6,18 @@ from collections.abc import Awaitable, Callable
 import trio
 import trio.testing
 
+from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
 from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.errors import MailboxFull
+from agentrail.ports.model import EmitChunk
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import MAX_BYTES, Mailbox
 from agentrail.runtime.shared.admission import WIDTH, Gate
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Text
+from agentrail.values.events.response import MessageDelta
+from agentrail.values.stream import ModelRequest, Response, TextChunk
 from tests.limits import scene
 
 MESSAGES = "runtime.inbox.mailbox.MAX_MESSAGES"
@@ -181,6 +185,48 @@ async def letters_without_a_pass(count: int) -> bool:
         await mailbox.receive()
     trio.lowlevel.remove_instrument(passes)
     return passes.count == 0
+
+
+class Hesitating:
+    """A model that says a word, and another one when it is told to."""
+
+    name = "scripted:hesitating"
+
+    def __init__(self) -> None:
+        self.goes_on = trio.Event()
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        emit(TextChunk("first"))
+        await self.goes_on.wait()
+        emit(TextChunk("second"))
+        await trio.sleep_forever()
+        return Response((Text("never"),))
+
+
+@scene("runtime.shared.admission.HEARING")
+async def subscribers_that_hear_a_delta_in_one_pass(count: int) -> bool:
+    model, passes, heard = Hesitating(), Passes(), list[int]()
+
+    async def listen(session: SessionHandle, *, task_status: trio.TaskStatus[None]) -> None:
+        async with session.subscribe(types=[MessageDelta]) as events:
+            task_status.started()
+            async for envelope in events:
+                if envelope.event == MessageDelta("second"):
+                    heard.append(passes.count)
+
+    async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
+        session = await supervisor.spawn(SessionSpec(model=model))
+        await session.prompt("go on")
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(count):
+            await nursery.start(listen, session)
+        trio.lowlevel.add_instrument(passes)
+        model.goes_on.set()
+        await trio.testing.wait_all_tasks_blocked()
+        trio.lowlevel.remove_instrument(passes)
+        nursery.cancel_scope.cancel()
+    assert len(heard) == count
+    return len(set(heard)) == 1
 
 
 @scene("runtime.shared.admission.WIDTH")

@@ -3,6 +3,7 @@
 # ruff: noqa: SLF001 - what is kept, and not told, is looked at
 
 import logging
+import math
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,6 +35,7 @@ from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.replay import Past
 from agentrail.runtime.events.tracing import TracedStep
 from agentrail.runtime.inbox.known_commands import Answers
+from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock, Steady
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
@@ -348,7 +350,7 @@ class Counting:
 @scene("runtime.events.replay.PAGE")
 async def records_that_a_subscriber_reads_at_once(count: int) -> bool:
     records = Counting(count)
-    bus = Bus("s", 0, records)
+    bus = Bus("s", 0, records, Gate(math.inf))
     past = Past("s", records, None, Cursor(0), Cursor(count), [], [])
     for _ in range(count):
         assert await past.next() is not None

@@ -1,5 +1,6 @@
 """A journal and an event bus without a session."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import trio
@@ -9,6 +10,7 @@ from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.ports.journal import Record
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import Subscription
+from agentrail.runtime.shared.admission import Gate
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentEnd, AgentStart
 from agentrail.values.events.response import MessageDelta
@@ -24,9 +26,9 @@ TURN, ROUND, PATH = 3, 2, ("above", "c1")
 class Session:
     """A journal and an event bus, used as by a session: a record is written before its events are published."""
 
-    def __init__(self, buffer_size: int = 256) -> None:
+    def __init__(self, buffer_size: int = 256, hearing: Gate | None = None) -> None:
         self.records: list[Record] = []
-        self.bus = Bus("s", buffer_size, self)
+        self.bus = Bus("s", buffer_size, self, hearing or Gate(math.inf))
         self.log: list[Envelope] = []
         self.seq = 0
         self.at = 0

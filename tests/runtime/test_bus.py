@@ -8,6 +8,7 @@ import trio.testing
 
 from agentrail.errors import SubscriberTooSlow
 from agentrail.runtime.events.subscription import MOST_MERGED, Subscription
+from agentrail.runtime.shared.admission import Gate
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentEnd, AgentStart
 from agentrail.values.events.plugins import Gap
@@ -443,6 +444,46 @@ async def test_a_subscriber_is_woken_for_what_it_wants_to_hear_alone() -> None:
         assert await show(lambda: session.publish(end())) == (0, 1, 0)
     trio.lowlevel.remove_instrument(steps)
     assert got == [ThinkingDelta("a"), MessageDelta("b"), end()]
+
+
+async def test_a_durable_event_waits_for_no_turn_and_deltas_before_it_are_heard_first() -> None:
+    gate, passes = Gate(2), Passes()
+    session, heard = Session(hearing=gate), list[tuple[int, Event]]()
+
+    async def listen(*, task_status: trio.TaskStatus[None]) -> None:
+        async with session.subscribe() as events:
+            task_status.started()
+            async for envelope in events:
+                heard.append((passes.count, envelope.event))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(gate.run)
+        for _ in range(10):
+            await nursery.start(listen)
+        session.publish(start())
+        await trio.testing.wait_all_tasks_blocked()
+        heard.clear()
+        trio.lowlevel.add_instrument(passes)
+        session.whisper(MessageDelta("a"))
+        session.publish(end())
+        await trio.testing.wait_all_tasks_blocked()
+        assert heard == [(1, event) for _ in range(10) for event in (MessageDelta("a"), end())]
+        session.whisper(MessageDelta("b"))
+        await trio.testing.wait_all_tasks_blocked()
+        trio.lowlevel.remove_instrument(passes)
+        assert Counter(event for _, event in heard[20:]) == {MessageDelta("b"): 10}
+        assert set(Counter(number for number, _ in heard[20:]).values()) == {2}
+        nursery.cancel_scope.cancel()
+
+
+class Passes(trio.abc.Instrument):
+    """Counts the passes of the scheduler."""
+
+    count = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Count one."""
+        self.count += 1
 
 
 async def test_a_live_subscriber_that_falls_behind_does_not_read_the_whole_journal() -> None:

@@ -126,7 +126,8 @@ class Parts:
         self._answers = Answers(state.session_id, shared.journal, new=not returned)
 
     def _bus(self, state: State, before: int, *, mid_turn: bool = False) -> Bus:
-        return Bus(self.session_id, state.setup.options.event_buffer_size, self.records, before, mid_turn=mid_turn)
+        size, hearing = state.setup.options.event_buffer_size, self.shared.hearing
+        return Bus(self.session_id, size, self.records, hearing, before, mid_turn=mid_turn)
 
     def _never_was(self, outcome: Step) -> bool:
         """Whether the session failed to start: then nothing is journaled and its id stays free."""

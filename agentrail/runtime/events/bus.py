@@ -9,6 +9,7 @@ from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.events.replay import EphemeralTail, Reader
 from agentrail.runtime.events.subscription import Subscription
+from agentrail.runtime.shared.admission import Gate
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
 
@@ -31,15 +32,24 @@ class Bus:
         "_whispers",
         "closed",
         "dropped",
+        "hearing",
         "records",
         "session_id",
     )
 
     def __init__(
-        self, session_id: str, buffer_size: int, records: Reader, before: int = 0, *, mid_turn: bool = False
+        self,
+        session_id: str,
+        buffer_size: int,
+        records: Reader,
+        hearing: Gate,
+        before: int = 0,
+        *,
+        mid_turn: bool = False,
     ) -> None:
         self.session_id = session_id
         self.records = records
+        self.hearing = hearing
         self.closed = False
         # Ephemeral events of an earlier process are gone, also those after the last durable one if a turn was open:
         # tests/runtime/test_cursors.py::test_deltas_of_an_earlier_process_are_a_gap
@@ -91,7 +101,7 @@ class Bus:
             if n > subscription.room_to:
                 subscription.squeeze(n)
             elif subscription.task is not None:
-                subscription.wake()
+                subscription.wake_in_turn()
         self._buffered += 1
         if self._buffered > self._buffer_size:
             self._forget_first()
@@ -110,7 +120,7 @@ class Bus:
         whispers.at.extend(array("q", (at,)) * len(said))  # from a list, each number would be read anew
         self._buffered += len(said)
         for subscription in self._hear_deltas:
-            subscription.wake()
+            subscription.wake_in_turn()
 
     @property
     def tail(self) -> tuple[EphemeralTail | None, int]:

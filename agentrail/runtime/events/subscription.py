@@ -11,6 +11,7 @@ import trio
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
 from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.events.replay import EphemeralTail, Past, Reader, gap_between
+from agentrail.runtime.shared.admission import Gate
 from agentrail.values.events.envelope import Cursor, Envelope, Ephemeral, Event
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta, ThinkingDelta
@@ -42,6 +43,8 @@ class Source(Protocol):
     records: Reader
     closed: bool
     dropped: Cursor | None
+    hearing: Gate
+    """Who hears of deltas is woken by it."""
 
     @property
     def cursor(self) -> Cursor:
@@ -70,6 +73,7 @@ class Subscription:
     """One subscriber's view of a session: `async with` it, then `async for` over it."""
 
     __slots__ = (
+        "_at_gate",
         "_barred",
         "_bus",
         "_capacity",
@@ -124,6 +128,7 @@ class Subscription:
         self._barred: type[AlreadyLeft | AlreadyRead] | None = None
         self.merged = self.dropped = 0  # deltas that were merged with others, and events that found no room
         self.task: trio.lowlevel.Task | None = None
+        self._at_gate = False
 
     @in_brackets
     def __repr__(self) -> str:
@@ -196,7 +201,7 @@ class Subscription:
         """Called by the bus: apply the policy to the ephemeral event *n* if there is no room for it."""
         self.room_to = self._room - len(self._queue) - self._folded + self._next - 1
         if n <= self.room_to:
-            self.wake()
+            self.wake_in_turn()
             return
         self.keep(n - 1)
         tail, _ = self._bus.tail
@@ -204,7 +209,7 @@ class Subscription:
         if tail is not None:
             self._squeeze_in(tail.envelopes(n, n)[0])
         if self._queue:
-            self.wake()
+            self.wake_in_turn()
 
     def keep(self, last: int) -> None:
         """Called by the bus before it may forget the ephemeral events up to number *last*: make their envelopes."""
@@ -222,8 +227,15 @@ class Subscription:
             for item in folded:
                 self._queue += item.tail.envelopes(item.first, item.last) if isinstance(item, Run) else [item]
 
+    def wake_in_turn(self) -> None:
+        """Called by the bus: there are ephemeral events to read, and so there may be for many subscribers at once."""
+        if self.task is not None and not self._at_gate:
+            self._at_gate = True
+            self._bus.hearing.enter(self.wake)
+
     def wake(self) -> None:
-        """Called by the bus: there is something to read."""
+        """Called by the bus, and by its gate: there is something to read."""
+        self._at_gate = False
         task = self.task
         if task is not None:
             self.task = None

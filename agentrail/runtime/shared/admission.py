@@ -1,7 +1,8 @@
-"""The run gate: spreads sessions that start on a user's message over several passes of Trio's scheduler.
+"""Gates: they spread sessions that start on a user's message, and those who hear deltas, over several passes.
 
 Trio runs every ready task once per pass. A thousand prompts at once would make a thousand sessions ready, and an abort
-would wait for all of them. Urgent commands and results do not pass the gate.
+would wait for all of them; so it would for a thousand subscribers of deltas that come together. Urgent commands,
+results and durable events do not pass a gate.
 """
 
 from __future__ import annotations
@@ -18,9 +19,15 @@ WIDTH = 8
 With fewer, many prompts start later; with more, aborts wait longer.
 """
 
+HEARING = 16
+"""How many subscribers are woken for deltas per pass: each may write to a socket.
+
+With fewer, many deltas at once take longer; with more, aborts wait longer.
+"""
+
 
 class Gate:
-    """Admits waiting sessions, a few per pass."""
+    """Admits waiting sessions or subscribers, a few per pass."""
 
     __slots__ = ("_admitted", "_parked", "_waiting", "_width")
 
@@ -50,7 +57,7 @@ class Gate:
             trio.lowlevel.reschedule(task)
 
     async def run(self) -> None:
-        """Admit waiting sessions, once per pass of the scheduler."""
+        """Admit some of those that wait, once per pass of the scheduler."""
         while True:
             self._admitted = 0
             if self._waiting:
