@@ -50,10 +50,12 @@ from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable
 from agentrail.host.uploaded.session_files import SessionFiles
 from agentrail.host.websocket.socket_parts import SocketParts
+from agentrail.host.websocket.socket_stream import CLOSINGS
 from agentrail.host.websocket.sockets import Sockets
 from agentrail.opening import Opening, Way
 from agentrail.ports.implementing import why_unfit
 from agentrail.ports.journal import Journal
+from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.sheltered import sheltered
@@ -303,7 +305,10 @@ class Host:
         }
         self._rows.carry_out = PluginCalls(functions, limits).carry_out
         rates = Rates(limits)
-        sockets = Sockets(SocketParts(functions, authenticator, rates, drain, limits, looking, frames, streams))
+        closing = Gate(CLOSINGS)
+        nursery.start_soon(closing.run)
+        parts = SocketParts(functions, authenticator, rates, drain, limits, looking, frames, streams, closing)
+        sockets = Sockets(parts)
         return Application({**functions, "socket": sockets.open}, authenticator, rates, limits, drain)
 
     def _tell(self, url: str) -> None:

@@ -48,7 +48,7 @@ class HostLimits(Authored, kw_only=True):
     """The most seconds between two pieces of a body."""
     idle_seconds: float = 75.0
     """After how many seconds without a request a connection is closed."""
-    write_seconds: float = 10.0
+    write_seconds: float = 6.0
     """After how many seconds in which a client takes nothing its connection is closed."""
     heartbeat_seconds: float = 15.0
     """After how many seconds without an event a stream of events gets a heartbeat."""

@@ -52,8 +52,9 @@ async def talk(desk: Desk, turns: int) -> None:
         assert answer.json()["stop_reason"] == "end"
 
 
-def test_a_connection_is_closed_after_ten_seconds() -> None:
-    assert DEFAULTS.write_seconds == 10
+def test_a_connection_is_closed_within_ten_seconds() -> None:
+    """The system takes the first bytes that a client does not read, and others may be closed before it."""
+    assert DEFAULTS.write_seconds == 6
 
 
 async def test_who_stops_reading_is_cut_and_goes_on_from_its_cursor() -> None:

@@ -12,6 +12,7 @@ import trio
 from agentrail.host.http11.inbound.received import PIECE
 from agentrail.host.http11.sending import sent_at_once
 from agentrail.host.websocket.strict_frames import MOST_CONTROL, BrokenRule, StrictFrames
+from agentrail.runtime.shared.admission import Gate
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.socket_frames import SLOW_READER, TOO_SLOW
 
@@ -23,6 +24,9 @@ WHOLE_TEXT: Final = 0x81
 
 MOST_REASON: Final = 123
 """The most bytes of the reason in such a frame."""
+
+CLOSINGS: Final = 2
+"""How many clients that are too slow begin to be closed per pass of the scheduler."""
 
 LAST_WORDS: Final = 0.1
 """Seconds that the system has to take the goodbye to a client that is too slow."""
@@ -52,8 +56,11 @@ class SocketStream(trio.abc.Stream):
     Whoever serves the connection closes the stream below it.
     """
 
-    def __init__(self, stream: trio.abc.Stream, head: bytes, received: bytes, limits: HostLimits) -> None:
+    def __init__(
+        self, stream: trio.abc.Stream, head: bytes, received: bytes, limits: HostLimits, closing: Gate
+    ) -> None:
         self._stream = stream
+        self._closing = closing
         self._head = head
         self._frames = StrictFrames(limits.body_bytes + limits.header_bytes)
         self._received = self._frames.read(received)
@@ -132,6 +139,7 @@ class SocketStream(trio.abc.Stream):
                 except OSError as error:
                     raise trio.BrokenResourceError from error
             if scope.cancelled_caught:
+                await self._turn_to_close()
                 await self._say_too_slow(below, rest)
                 raise trio.BrokenResourceError
 
@@ -140,7 +148,14 @@ class SocketStream(trio.abc.Stream):
             with trio.move_on_after(self._seconds) as scope:
                 await self._stream.send_all(data[at : at + PIECE])
             if scope.cancelled_caught:
+                await self._turn_to_close()
                 raise trio.BrokenResourceError
+
+    async def _turn_to_close(self) -> None:
+        """Wait until it is the turn of this client: many may have stopped at once, and to close each takes time."""
+        turn = trio.Event()
+        self._closing.enter(turn.set)
+        await turn.wait()
 
     async def _say_too_slow(self, below: trio.socket.SocketType, rest: memoryview) -> None:
         """Leave the *rest* of a frame and a goodbye to the system, which sends them if the client reads again."""

@@ -38,7 +38,7 @@ class Sockets:
             self._parts.rates.take((await connection.user.identity()).tenant)
 
         async def take_over(stream: trio.abc.Stream, received: bytes) -> int:
-            wire = SocketStream(stream, head, received, self._parts.limits)
+            wire = SocketStream(stream, head, received, self._parts.limits, self._parts.closing)
             self._open.add(connection)
             try:
                 await connection.serve(wire)

@@ -1,6 +1,7 @@
+import math
 import os
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -8,19 +9,23 @@ import trio
 from wsproto.frame_protocol import FrameProtocol
 
 from agentrail.host.websocket.socket_stream import SocketStream, text_frame
-from agentrail.wire.limits import HostLimits
+from agentrail.runtime.shared.admission import Gate
+from agentrail.wire.limits import DEFAULTS, HostLimits
 
+OPEN = Gate(math.inf)
 ROOM = 4 * 1024 * 1024
 
 
 @asynccontextmanager
-async def connected() -> AsyncGenerator[tuple[SocketStream, socket.socket]]:
+async def connected(
+    limits: HostLimits = DEFAULTS, closing: Gate = OPEN
+) -> AsyncGenerator[tuple[SocketStream, socket.socket]]:
     """Give the stream of a WebSocket, and the other side of its connection."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     with theirs:
         async with trio.SocketStream(trio.socket.from_stdlib_socket(ours)) as below:
-            yield SocketStream(below, b"", b"", HostLimits()), theirs
+            yield SocketStream(below, b"", b"", limits, closing), theirs
 
 
 async def received(theirs: socket.socket, size: int) -> bytes:
@@ -69,6 +74,42 @@ async def test_what_is_given_while_another_frame_is_sent_follows_it() -> None:
         assert not stream.send_now(b"\x81\x01a")
         nursery.start_soon(stream.send_all, b"")
         assert await received(theirs, len(wide) + 3) == wide + b"\x81\x01a"
+
+
+class Closing(Gate):
+    """A gate that tells when somebody has come to it."""
+
+    __slots__ = ("come",)
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.come = trio.Event()
+
+    def enter(self, admit: Callable[[], None]) -> None:
+        super().enter(admit)
+        self.come.set()
+
+
+async def test_a_client_that_is_too_slow_is_closed_when_it_is_its_turn() -> None:
+    closing, ends = Closing(), list[str]()
+    closing.enter(lambda: ends.append("first"))
+    closing.come = trio.Event()
+    async with connected(HostLimits(write_seconds=0.05), closing) as (stream, _), trio.open_nursery() as nursery:
+
+        async def send() -> None:
+            with pytest.raises(trio.BrokenResourceError):
+                await stream.send_all(text_frame(bytes(ROOM)))
+            ends.append("second")
+
+        nursery.start_soon(send)
+        await closing.come.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert ends == ["first"]
+        nursery.start_soon(closing.run)
+        while len(ends) < 2:
+            await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert ends == ["first", "second"]
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65_535, 65_536, 65_537])
