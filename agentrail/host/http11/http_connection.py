@@ -24,7 +24,7 @@ from agentrail.host.http11.inbound.received import PIECE, Inbound
 from agentrail.host.http11.inbound.request_body import ConnectionBody
 from agentrail.host.http11.inbound.request_head import RequestHead, read_head
 from agentrail.host.http11.outbound import DateHeader, Outbound
-from agentrail.host.http11.refusals import NOT_FOR_H11, HttpRefusal
+from agentrail.host.http11.refusals import NO_PLACE, NOT_FOR_H11, HttpRefusal
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import INTERNAL, problem_of
@@ -68,6 +68,7 @@ class HttpConnection:
     __slots__ = (
         "_began",
         "_first",
+        "_gives_way",
         "_inbound",
         "_line",
         "_machine",
@@ -87,8 +88,9 @@ class HttpConnection:
         self._outbound = Outbound(stream, self._machine, service.limits, service.date)
         self._rest: trio.CancelScope | None = None
         self._first = True
+        self._gives_way = False
         self._line: tuple[str, str] | None = None
-        self._began = 0.0
+        self._began = trio.current_time()
 
     def __repr__(self) -> str:
         return f"<HttpConnection from {self.peer}, {'waiting' if self._rest else 'working'}>"
@@ -97,6 +99,16 @@ class HttpConnection:
         """Close the connection if it waits for a request; otherwise no-op: its request is served first."""
         if self._rest is not None:
             self._rest.cancel()
+
+    @property
+    def may_give_way(self) -> bool:
+        """Whether it has been served already, or its client has had the time to send a request."""
+        return not self._first or trio.current_time() >= self._began + SILENT
+
+    def give_way(self) -> None:
+        """Close for another connection. A client whose request comes at this very time is told so."""
+        self._gives_way = True
+        self.end_rest()
 
     async def serve(self) -> None:
         """Serve requests until the peer or the server is done."""
@@ -147,6 +159,8 @@ class HttpConnection:
             tell_request(self.peer, self._line, self._outbound.status, self._outbound.sent, seconds)
 
     async def _answered(self) -> bool:
+        if self._gives_way:
+            raise HttpRefusal(NO_PLACE)
         head, body = await self._read()
         bare = head.method == "HEAD"
         method = "GET" if bare else head.method
@@ -294,6 +308,9 @@ class HttpConnection:
                 if not await self._stream.receive_some(PIECE):
                     return
 
+
+SILENT: Final = 1.0
+"""Seconds after which a new connection on which nothing has come gives way to another one, if the server is full."""
 
 LINGER: Final = 1.0
 """Seconds for which a connection that is closed early goes on reading, so that its peer gets the answer."""

@@ -7,7 +7,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from functools import partial
+from functools import cache, partial
 from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeAlias
 
@@ -30,8 +30,11 @@ INTERNET: Final = frozenset({socket.AF_INET, socket.AF_INET6})
 UNIX: Final = "unix"
 """The peer of a connection on a unix socket."""
 
-MOST_TOLD: Final = 64
-"""How many connections at once are told that there are too many; others are only closed."""
+MOST_TOLD: Final = 256
+"""How many connections at once are told that there are too many; others are only closed, which is a reset for them.
+
+Each takes a descriptor until its client has read that and closes, so these are enough for some thousands a second.
+"""
 
 BEGUN_AT_ONCE: Final = 16
 """The most connections whose first request is begun in one pass of the event loop.
@@ -174,16 +177,16 @@ class HttpServer:
                 await stream.aclose()
 
     def _has_place(self, network: str) -> bool:
-        """Whether one more connection may be served; if the server is full, the one that has waited longest goes."""
+        """Whether one more connection may be served; if the server is full, the one that has waited longest may go."""
         if network != UNIX and self._of_network[network] >= self.limits.connections_per_address:
             return False
         if self._open < self.limits.connections:
             return True
         oldest = next(iter(self._resting), None)
-        if oldest is None:
+        if oldest is None or not oldest.may_give_way:
             return False
         self.works(oldest)
-        oldest.end_rest()
+        oldest.give_way()
         return True
 
     async def _is_encrypted(self, stream: Stream) -> bool:
@@ -238,6 +241,7 @@ def network_of(peer: str) -> str:
     return peer
 
 
+@cache
 def _full() -> bytes:
     document = HttpRefusal(NO_PLACE).problem.content
     head = f"HTTP/1.1 503 Service Unavailable\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(document)}\r\n"

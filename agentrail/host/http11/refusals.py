@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.wire.problems import Problem
+from agentrail.wire.problems import RETRY_AFTER, Problem
 
 
 @frozen
@@ -16,6 +16,7 @@ class RefusalKind:
     status: int
     name: str
     title: str
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 MALFORMED: Final = RefusalKind(400, "malformed-request", "The request is malformed")
@@ -25,7 +26,7 @@ TARGET_TOO_LONG: Final = RefusalKind(414, "target-too-long", "The path with its 
 UNKNOWN_EXPECTATION: Final = RefusalKind(417, "unknown-expectation", "The expectation is unknown")
 HEAD_TOO_LARGE: Final = RefusalKind(431, "head-too-large", "The head of the request is too large")
 NOT_IMPLEMENTED: Final = RefusalKind(501, "not-implemented", "The server does not do this")
-FULL: Final = RefusalKind(503, "too-many-connections", "The server has too many connections")
+FULL: Final = RefusalKind(503, "too-many-connections", "The server has too many connections", ((RETRY_AFTER, "1"),))
 UNKNOWN_VERSION: Final = RefusalKind(505, "unknown-version", "The version of HTTP is unknown")
 
 
@@ -116,6 +117,7 @@ class HttpRefusal(Exception):  # noqa: N818 - it is no failure of ours
             row.attempted,
             row.found.format(*facts),
             row.to_do.format(*facts),
+            headers=row.kind.headers,
         )
 
     def __str__(self) -> str:

@@ -8,13 +8,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
+import pytest
 import trio
+import trio.testing
 
 from agentrail.host.http11.accepting import AT_ONCE
+from agentrail.host.http11.http_connection import SILENT, HttpConnection
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
-from agentrail.host.http11.http_server import BEGUN_AT_ONCE
+from agentrail.host.http11.http_server import BEGUN_AT_ONCE, MOST_TOLD, HttpServer
 from agentrail.wire.limits import HostLimits
-from tests.host.http11.served import request, served
+from tests.host.http11.served import NOW_MS, everything, request, served, statuses
 
 MANY: Final = 2 * AT_ONCE + 1
 ROOM: Final = HostLimits(connections=1000, connections_per_address=1000)
@@ -54,7 +57,7 @@ def flood(port: int, number: int, sent: bytes) -> Generator[list[socket.socket]]
             each.close()
 
 
-async def everything(client: socket.socket) -> bytes:
+async def heard(client: socket.socket) -> bytes:
     """Return what a client gets until the server closes; a reset raises `ConnectionResetError`."""
     got = bytearray()
     while True:
@@ -71,8 +74,85 @@ async def test_in_one_pass_of_the_loop_so_many_are_accepted_and_begin_and_no_mor
         trio.lowlevel.add_instrument(passes)
         with flood(one.port, MANY, request("GET / HTTP/1.1", "Connection: close")) as clients:
             for each in clients:
-                assert (await everything(each)).startswith(b"HTTP/1.1 200 ")
+                assert (await heard(each)).startswith(b"HTTP/1.1 200 ")
         trio.lowlevel.remove_instrument(passes)
     assert [count for _, count in sorted(passes.accepted.items())] == [AT_ONCE, AT_ONCE, 1]
     assert sum(passes.begun.values()) == MANY
     assert max(passes.begun.values()) == BEGUN_AT_ONCE
+
+
+async def test_each_client_of_a_flood_is_served_or_told_to_come_again() -> None:
+    most, more = 4, MOST_TOLD
+    limits = HostLimits(connections=most, connections_per_address=most + more)
+    begun, go_on = 0, trio.Event()
+
+    async def answer(_: HttpRequest) -> HttpResponse:
+        nonlocal begun
+        begun += 1
+        await go_on.wait()
+        return HttpResponse(200)
+
+    found = Counter[tuple[int, bool]]()
+    async with served(answer, limits) as one, trio.open_nursery() as nursery:
+        with flood(one.port, most + more, request("GET / HTTP/1.1", "Connection: close")) as clients:
+
+            async def hear(client: socket.socket) -> None:
+                answer = await heard(client)
+                (status,) = statuses(answer)
+                found[status, b"\r\nretry-after: 1\r\n" in answer] += 1
+                if found[503, True] == more:
+                    go_on.set()
+
+            for each in clients:
+                nursery.start_soon(hear, each)
+            with trio.fail_after(60):
+                await go_on.wait()
+                while sum(found.values()) < len(clients):
+                    await trio.testing.wait_all_tasks_blocked()
+    assert found == {(200, False): most, (503, True): more}
+    assert begun == most
+
+
+async def hello(_: HttpRequest) -> HttpResponse:
+    return HttpResponse(200)
+
+
+async def test_a_request_that_comes_as_its_connection_gives_way_is_told_to_come_again() -> None:
+    incoming, outgoing = trio.testing.MemoryReceiveStream(), trio.testing.MemorySendStream()
+    connection = HttpConnection(trio.StapledStream(outgoing, incoming), "p", HttpServer(hello, lambda: NOW_MS))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.serve)
+        incoming.put_data(request())
+        await trio.testing.wait_all_tasks_blocked()
+        incoming.put_data(request())
+        connection.give_way()
+        incoming.put_eof()
+    answers = bytes(outgoing.get_data_nowait())
+    assert statuses(answers) == [200, 503]
+    assert answers.count(b"\r\nretry-after: 1\r\n") == 1
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_new_client_has_time_to_send_its_request_before_it_gives_way() -> None:
+    incoming = trio.testing.MemoryReceiveStream()
+    stream = trio.StapledStream(trio.testing.MemorySendStream(), incoming)
+    connection = HttpConnection(stream, "p", HttpServer(hello, lambda: NOW_MS))
+    found: list[bool] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.serve)
+        for seconds in (SILENT - 0.01, 0.01):
+            await trio.sleep(seconds)
+            found.append(connection.may_give_way)
+        incoming.put_eof()
+    assert found == [False, True]
+
+
+async def test_a_client_that_has_just_connected_does_not_give_way() -> None:
+    async with served(hello, HostLimits(connections=1)) as one:
+        first = await one.connect()
+        while not len(one.server):
+            await trio.testing.wait_all_tasks_blocked()
+        assert statuses(await one.talk(request())) == [503]
+        await first.send_all(request("GET / HTTP/1.1", "Connection: close"))
+        assert statuses(await everything(first)) == [200]
+        await first.aclose()
