@@ -183,6 +183,5 @@ class SocketStream(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
 
     async def say_goodbye(self, code: int, reason: str) -> None:
-        """Send a frame that closes the WebSocket; no-op if one was sent, or if none can be sent any more."""
-        if not (self.said_goodbye or self._midway):
-            await self.send_all(_goodbye(code, reason))
+        """Send a frame that closes the WebSocket; no-op if one was sent. Raise as `send_all` does."""
+        await self.send_all(_goodbye(code, reason))

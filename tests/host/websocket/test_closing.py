@@ -158,3 +158,17 @@ async def test_a_client_that_is_not_there_is_let_go() -> None:
             with trio.move_on_after(0.5):
                 await talker.socket.get_message()
             assert (await talker.ask("commands"))["status"] == 200
+
+
+async def test_a_ping_after_the_close_of_the_host_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
+    limits = HostLimits(socket_mistakes=1, drain_seconds=0.5)
+    async with open_desk(scripted("one"), limits=limits) as desk:
+        async with connected(port(desk.serving.url), WS, [f"Authorization: Bearer {KEYS['ann']}"]) as peer:
+            await peer.say("[]")
+            await peer.say("[]")
+            while not peer.heard.closes:
+                assert await peer.more()
+            await peer.send(frame(Opcode.PING, b"late"), frame(Opcode.CLOSE, b"\x03\xf0"))
+            heard = await peer.rest()
+        assert (heard.code, heard.pongs, len(heard.closes)) == (1008, [], 1)
+    assert [each.getMessage() for each in caplog.records if each.levelno > logging.INFO] == []
