@@ -28,6 +28,8 @@ from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.usage import Usage
 
 UNKNOWN_PRICE: Final = ("refuse", "allow")
+NO_FRACTION: Final = 2.0
+"""From which value on `warn_at` is taken for a percentage that was meant; above 1 it never warns."""
 MOST_SPANS: Final = 100
 """The most stretches of time that are kept, so that calls in them count once; a response can have 512 calls."""
 
@@ -112,7 +114,10 @@ class BudgetGuard(Plugin[Spent]):
     max_turn_seconds: float | None = None
     """The most seconds that requests and calls of one turn may take; `None` if there is no limit."""
     warn_at: float = 0.8
-    """The fraction of a limit from which `budget_warning` is emitted, once for each limit (of a turn: once a turn)."""
+    """The fraction of a limit from which `budget_warning` is emitted, once for each limit (of a turn: once a turn).
+
+    With 1.1 there is no warning.
+    """
     shared: bool = attrs.field(default=False, validator=is_flag)
     """Whether tokens and costs of other sessions under the same parent's limits count too; set for sub-agents."""
     unknown_price: str = attrs.field(default="refuse", validator=_is_choice)
@@ -130,6 +135,9 @@ class BudgetGuard(Plugin[Spent]):
             plain = number(found)
             if plain is None or plain < 0:
                 raise BadOptions("BudgetGuard", f"{name}={found!r} is no number from 0 on")
+        if self.warn_at >= NO_FRACTION:
+            advice = "0.8 warns at 80 % of it, and anything from 1.1 on would never warn"
+            raise BadOptions("BudgetGuard", f"warn_at={self.warn_at!r} is no fraction of a limit; {advice}")
 
     def init(self, ctx: Context) -> Spent:
         """Return the first state, with all counts 0; raise `PluginRefused` if `max_usd` cannot be enforced."""

@@ -388,6 +388,10 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
 """Each limit: module and name, value (of an option: the default), and scenes."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
+    "plugins.budget.NO_FRACTION": (
+        2.0,
+        "tests/plugins/test_budget_options.py::test_a_percentage_is_refused_with_the_fraction_that_is_meant",
+    ),
     "runtime.actor.model_access.LOOK_AGAIN": (
         1.0,
         "tests/plugins/test_sub_agents_wait.py::test_the_time_limit_of_a_task_runs_again_when_its_sub_agent_does_not_wait_any_more",
