@@ -126,6 +126,17 @@ def test_that_an_order_matters_is_a_finding_unless_orders_may_differ(
     assert "Redirect first:" in out, "it is still told"
 
 
+def test_an_order_that_priorities_settle_is_told_and_is_no_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = "class First(RiskCheck):\n    priority = 10\n"
+    settled = ORDERED.replace("plugins = [RiskCheck(), ", f"{first}\nplugins = [First(), ")
+    assert check(tmp_path, "settled_plugins", settled, "--examples", "20") == 0
+    out = capsys.readouterr().out
+    assert "matters for First and Redirect at before_tool (settled)" in out
+    assert "their priorities settle it" in out
+
+
 def test_the_command_tries_as_many_examples_as_the_function(tmp_path: Path) -> None:
     file = tmp_path / "some_plugins.py"
     file.touch()

@@ -258,10 +258,13 @@ class Checks:
             report.extend(order_report(pair, seed=self.options.seed))
             tried += 1
         rest = "" if tried == len(self.pairs) else f", in {tried} of {len(self.pairs)} pairs that were tried"
-        pairs = [f"{unkeyed(one.first)[0]} and {unkeyed(one.second)[0]} at {one.hook}" for one in report]
+        pairs = [
+            f"{unkeyed(one.first)[0]} and {unkeyed(one.second)[0]} at {one.hook}{' (settled)' * one.settled}"
+            for one in report
+        ]
         if not pairs:
             return CheckResult("order", f"matters for no two plugins{rest}")
-        good = self.options.orders_may_differ
+        good = self.options.orders_may_differ or all(one.settled for one in report)
         return CheckResult(
             "order", f"matters for {', '.join(pairs)}{rest}", good=good, detail="\n\n".join(map(str, report))
         )
