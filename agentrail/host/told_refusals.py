@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from agentrail.errors import AgentrailError, HostClosing, SessionParked, SupervisorClosed
+from agentrail.errors import AgentrailError, HostClosing, SessionParked, SupervisorClosed, TurnAborted
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer
 from agentrail.runtime.shared.sanitize import tell
 from agentrail.wire.problems import Problem, problem_of
@@ -31,5 +31,6 @@ def told_problem(error: AgentrailError, attempt: str, tenant: str) -> Problem:
         error = HostClosing()
     problem = problem_of(error, attempt, tenant)
     if problem.status >= BAD_GATEWAY and not isinstance(error, HostClosing):
-        tell(log, error, "cannot %s: %s", attempt, problem.title, level=logging.WARNING, words=False)
+        traced = None if isinstance(error, TurnAborted) else error  # where it was raised says nothing of its cause
+        tell(log, traced, "cannot %s: %s", attempt, problem.title, level=logging.WARNING, words=False)
     return problem

@@ -485,8 +485,9 @@ async def test_what_the_host_has_set_up_wrongly_is_no_fault_of_the_request(
 async def test_the_log_has_no_words_of_a_provider(caplog: pytest.LogCaptureFixture) -> None:
     async with open_desk(scripted(fail(KeyRefused("you said: blue whale")))) as desk:
         assert (await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})).status_code == 502
-    about, _ = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert about == "a model of `h.acme.ann.trip` (desk) failed: KeyRefused: the session's events say more"
+    about, answered = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert about.message == "a model of `h.acme.ann.trip` (desk) failed: KeyRefused: the session's events say more"
+    assert (answered.exc_info, answered.exc_text) == (None, None), "the line about the model says why"
 
 
 async def test_at_its_start_a_host_warns_of_each_model_whose_key_is_missing(
