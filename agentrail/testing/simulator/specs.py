@@ -111,7 +111,7 @@ def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> t
     budget = draw_budget(choose)
     options = draw_figures(choose).but(hibernate_after=stage.choice("sleep", session_id).pick(stage.temper.sleeps))
     agents = draw_agents(stage, session_id)
-    budget = None if agents else budget  # sub-agents share it, and each may exceed it by one response at the same time
+    budget = None if agents else budget  # a request that waits near a limit they share is not out, as rules want it
     names = NAMES[: choose.pick((1, 1, 2))]
     tools = [SimulatedWorker(stage, session_id, fitted(spec)) for spec in TOOLS]
     deferred = DEFERRED if stage.choice("deferred", session_id).percent(30) else ()
