@@ -312,6 +312,20 @@ async def test_a_call_beside_faults_of_others_goes_on() -> None:
             assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
 
 
+async def test_a_call_survives_faults_that_are_not_in_a_row() -> None:
+    codes = iter([*[1011] * (MOST_FAULTS - 1), 1012, *[1011] * (MOST_FAULTS - 1)])
+
+    def play(message: Message) -> Sequence[Message | int]:
+        code = next(codes, None)
+        return echo(message) if code is None else [code]
+
+    host = PlayingHost(play)
+    with host.playing():
+        async with open_line(host.url, KEY) as line:
+            assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
+    assert len(host.received) == 2 * MOST_FAULTS
+
+
 async def test_a_subscription_that_a_host_fails_at_ends() -> None:
     host = PlayingHost(lambda message: [1011] if "listen" in message else [])
     with host.playing():

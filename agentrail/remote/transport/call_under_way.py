@@ -21,7 +21,7 @@ class CallUnderWay:
         self.body: Json = None
         self.problem: AgentrailError | JsonObject | None = None
         self.faults = 0
-        """Connections that the host has closed for a fault of its own while the call waited."""
+        """Connections in a row that the host has closed for a fault of its own while the call waited."""
 
     def fail(self, problem: AgentrailError | JsonObject) -> None:
         """It ends with *problem*."""

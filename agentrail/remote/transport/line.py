@@ -62,7 +62,7 @@ PATIENCE: Final = 60.0
 """For how many seconds a line without a connection keeps its callers waiting."""
 
 MOST_FAULTS: Final = 5
-"""Connections that a host closes for a fault of its own until what it was asked on each of them is asked no more."""
+"""Connections in a row that a host closes for a fault of its own; what it was asked on each is asked no more then."""
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 5.0
@@ -249,6 +249,9 @@ class Line:
                 attempts, self._lost_at = attempts if cut.code == FAULT else 0, trio.current_time()
             if cut.code == FAULT:
                 self._give_up_asking(cut.problem)
+            else:
+                for call in self._calls.values():
+                    call.faults = 0
             again = await self._opened_again(cut.problem, attempts)
             if again is None:
                 return
