@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-AT_ONCE: Final = 64
+AT_ONCE: Final = 16
 """The most connections that are accepted in one pass; fewer begin to be served in it (`BEGUN_AT_ONCE`).
 
 Clients that find the queue of the system full, which takes some 4,000, try again only seconds later.

@@ -36,7 +36,7 @@ MOST_TOLD: Final = 256
 Each takes a descriptor until its client has read that and closes, so these are enough for some thousands a second.
 """
 
-BEGUN_AT_ONCE: Final = 16
+BEGUN_AT_ONCE: Final = 4
 """The most connections whose first request is begun in one pass of the event loop.
 
 When thousands of clients connect again at the same time, all others would wait until each of them was served.
