@@ -48,15 +48,15 @@ async def recording() -> MemoryJournal:
     return journal
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_a_recorded_model_answers_as_it_was_recorded() -> None:
+async def test_a_recorded_model_answers_as_it_was_recorded(autojump_clock: object) -> None:
+    del autojump_clock
     model = RecordedModel(await recording(), "s")
     assert await talk(model, MemoryJournal(), "Look.", "Thanks.") == ["There.", "Bye."]
     assert len(model.requests) == 6
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_it_says_where_a_run_leaves_the_recording() -> None:
+async def test_it_says_where_a_run_leaves_the_recording(autojump_clock: object) -> None:
+    del autojump_clock
     model = RecordedModel(await recording(), "s")
     journal = MemoryJournal()
     async with open_supervisor(journal=journal, seed=1) as supervisor:

@@ -8,7 +8,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-import pytest
 import trio
 import trio.testing
 
@@ -132,8 +131,8 @@ async def test_a_request_that_comes_as_its_connection_gives_way_is_told_to_come_
     assert answers.count(b"\r\nretry-after: 1\r\n") == 1
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_a_new_client_has_time_to_send_its_request_before_it_gives_way() -> None:
+async def test_a_new_client_has_time_to_send_its_request_before_it_gives_way(autojump_clock: object) -> None:
+    del autojump_clock  # `usefixtures` would not set it
     incoming = trio.testing.MemoryReceiveStream()
     stream = trio.StapledStream(trio.testing.MemorySendStream(), incoming)
     connection = HttpConnection(stream, "p", HttpServer(hello, lambda: NOW_MS))
@@ -147,7 +146,8 @@ async def test_a_new_client_has_time_to_send_its_request_before_it_gives_way() -
     assert found == [False, True]
 
 
-async def test_a_client_that_has_just_connected_does_not_give_way() -> None:
+async def test_a_client_that_has_just_connected_does_not_give_way(mock_clock: object) -> None:
+    del mock_clock  # time stands still
     async with served(hello, HostLimits(connections=1)) as one:
         first = await one.connect()
         while not len(one.server):
