@@ -39,7 +39,8 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 class FrozenObject(dict[str, Json]):
     """A JSON object that cannot be changed; it compares, iterates and encodes like a `dict`."""
 
-    __slots__ = ()
+    __slots__ = ("measure",)
+    measure: tuple[int, int]  # its items, nested ones included, and its levels; set when they are first counted
     __setitem__ = __delitem__ = _refuse
     clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
@@ -127,23 +128,34 @@ def _take_room(count: int, at: str, room: list[int]) -> None:
 def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> None:
     """Raise `NotJson` if *frozen*, as a part of a larger value at level *depth*, has too many levels or items."""
     items = frozen.values()
-    room[0] -= len(items)
-    if room[0] < 0 or not _LEAVES.issuperset(map(type, items)):  # counting is enough if no item has parts
-        room[0] += len(items)
-        _fit_parts(frozen, at, depth, room)
+    if _LEAVES.issuperset(map(type, items)):  # counting is enough if no item has parts
+        _take_room(len(items), at, room)
+        return
+    try:
+        count, levels = frozen.measure
+    except AttributeError:
+        before = room[0]
+        levels = _fit_parts(frozen, at, depth, room)
+        frozen.measure = before - room[0], levels  # none of its parts can change
+        return
+    if depth + levels - 1 > MAX_DEPTH:
+        raise NotJson(at, TOO_DEEP)
+    _take_room(count, at, room)
 
 
-def _fit_parts(frozen: Json, at: str, depth: int, room: list[int]) -> None:
-    """Raise `NotJson` if *frozen*, counted part by part, has too many levels or items."""
+def _fit_parts(frozen: Json, at: str, depth: int, room: list[int]) -> int:
+    """Return how many levels *frozen* has; raise `NotJson` if it has too many of them, or items, counted one by one."""
     if depth > MAX_DEPTH:
         raise NotJson(at, TOO_DEEP)
-    items = frozen.values() if isinstance(frozen, Mapping) else cast("Sequence[Json]", frozen)
-    room[0] -= len(items)
-    if room[0] < 0:
-        raise NotJson(at, TOO_MANY)
+    items = frozen.values() if isinstance(frozen, (FrozenObject, Mapping)) else cast("Sequence[Json]", frozen)
+    _take_room(len(items), at, room)
+    if _LEAVES.issuperset(map(type, items)):
+        return 1
+    below = 0
     for item in items:
         if type(item) not in _LEAVES and isinstance(item, (FrozenObject, tuple, Mapping)):
-            _fit_parts(item, at, depth + 1, room)
+            below = max(below, _fit_parts(item, at, depth + 1, room))
+    return below + 1
 
 
 def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
