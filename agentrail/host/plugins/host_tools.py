@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
+import msgspec
 from attrs import frozen
 
-from agentrail.codec.text import from_own_text
-from agentrail.codec.values import decode, write
+from agentrail.codec.values import decode
 from agentrail.errors import BrokenPlugin
 from agentrail.hooks.actions import (
     Answered,
@@ -32,6 +32,7 @@ from agentrail.host.plugins.plugin_values import AfterToolCall, BeforeToolCall, 
 from agentrail.host.plugins.rows import HookFault, HostPluginRow
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze, freeze_object, is_same, thaw
 from agentrail.values.tools import Err, Ok, err
+from agentrail.values.value import TAG
 
 TOOL_SERVICE: Final = "agentrail.host.tools"
 """Name of the service that `HostTools` calls."""
@@ -43,6 +44,8 @@ BROKEN: Final = "broken"
 """What the service is asked for if it did not answer before: to tell `on_plugin_error`."""
 WITHHELD: Final = "the result was withheld: a plugin of the host that must see it failed"
 REFUSED: Final = "a plugin of the host that must rule on it failed"
+
+_Shown: TypeAlias = tuple[str, dict[str, object], str, str, tuple[str, ...], RequestContext]
 
 
 @frozen
@@ -103,8 +106,7 @@ class HostTools(Plugin):
         if self.after is None:
             return Continue()
         if hook.answer is None:
-            result = freeze(from_own_text(write(hook.result)))
-            return _ask(AFTER, self.after, hook, ctx, result=result, duration_ms=hook.duration_ms)
+            return _ask(AFTER, self.after, hook, ctx, result=_as_json(hook.result), duration_ms=hook.duration_ms)
         if _is_told(hook):
             return ReplaceToolResult(err(WITHHELD)) if self.guards_after else Continue()
         if isinstance(hook.answer, Answered):
@@ -136,8 +138,13 @@ def _object(found: Json) -> JsonObject:
     return found if isinstance(found, FrozenObject) else EMPTY
 
 
+def _as_json(result: Ok | Err) -> Json:
+    return freeze(msgspec.to_builtins(result))
+
+
 def _result(found: Json) -> Ok | Err:
-    return cast("Ok | Err", decode(Ok | Err, found))
+    # msgspec knows a class from the first time on; a union it would take apart each time.
+    return decode(Err, found) if _object(found).get(TAG) == Err.__name__ else decode(Ok, found)
 
 
 def host_tools(row: HostPluginRow) -> HostTools | None:
@@ -160,10 +167,11 @@ def _together(plugins: tuple[HostPlugin, ...]) -> float | None:
 class ToolService:
     """The service behind `HostTools`: asks the host plugins of *row* about calls, and returns what they say."""
 
-    __slots__ = ("_context_of", "_row")
+    __slots__ = ("_asked_after", "_asked_before", "_context_of", "_row")
 
     def __init__(self, row: HostPluginRow, context_of: Callable[[str], RequestContext]) -> None:
         self._row = row
+        self._asked_before, self._asked_after = row.having(BEFORE), row.having(AFTER)
         self._context_of = context_of
 
     async def serve(self, payload: Json) -> Json:
@@ -175,16 +183,23 @@ class ToolService:
             return None
         return await (self._before(told) if told["hook"] == BEFORE else self._after(told))
 
-    def _event(self, told: JsonObject, arguments: Json) -> BeforeToolCall:
-        path = tuple(str(session) for session in cast("tuple[Json, ...]", told["path"]))
+    def _shown(self, told: JsonObject, arguments: Json) -> _Shown:
+        """Return the fields of a `BeforeToolCall`, by place, with a copy of *arguments*."""
+        path = cast("tuple[str, ...]", told["path"])
         copied = cast("dict[str, object]", thaw(arguments))
-        context = self._context_of(path[0])
-        return BeforeToolCall(str(told["tool"]), copied, str(told["call_id"]), path[-1], path, context)
+        return (
+            cast("str", told["tool"]),
+            copied,
+            cast("str", told["call_id"]),
+            path[-1],
+            path,
+            self._context_of(path[0]),
+        )
 
     async def _before(self, told: JsonObject) -> Json:
         arguments = told["arguments"]
-        for plugin in self._row.having(BEFORE):
-            call = partial(plugin.before_tool_call, self._event(told, arguments))
+        for plugin in self._asked_before:
+            call = partial(plugin.before_tool_call, BeforeToolCall(*self._shown(told, arguments)))
             given = await self._row.ask(plugin, BEFORE, call, ruling_of)
             if isinstance(given, HookFault):
                 if plugin.critical:
@@ -197,10 +212,9 @@ class ToolService:
 
     async def _after(self, told: JsonObject) -> Json:
         first = result = _result(told["result"])
-        for plugin in self._row.having(AFTER):
-            event = self._event(told, told["arguments"])
+        for plugin in self._asked_after:
             shown = AfterToolCall(
-                **{name: getattr(event, name) for name in BeforeToolCall.__struct_fields__},
+                *self._shown(told, told["arguments"]),
                 result=result,
                 outcome="ok" if isinstance(result, Ok) else "error",
                 duration_ms=int(cast("int", told["duration_ms"])),
@@ -212,7 +226,7 @@ class ToolService:
                     break
             elif given.value is not None:
                 result = given.value
-        return EMPTY if result == first else freeze_object({"result": from_own_text(write(result))})
+        return EMPTY if result == first else freeze_object({"result": _as_json(result)})
 
 
 def _failed(plugin: HostPlugin) -> str:
