@@ -14,6 +14,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired, To
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
+from agentrail.hooks.actions import RunTool
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.model_access import ModelAccess
@@ -319,11 +320,13 @@ class Performer(ModelAccess):
         code = self._code
         own = (code.prices, partial(model_options, self.state), self._tool, code.surroundings, code.services)
         world = AskWorld(partial(self.ask_model, ask.ask_id), *own)
-        threads = CallThreads(self._shared.threads, type(effect.request).__name__)
-        ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)
-
-        body = partial(ask.run, effect.request, effect.model, world, ctx)
+        body = partial(ask.run, effect.request, effect.model, world, self._context_of_ask)
         self._shared.tasks.start(ask, body, f"question {effect.ask_id} ({self._session_id})")
+
+    def _context_of_ask(self, ask_id: str) -> ToolContext:
+        """Return the context of a tool that a plugin asks for."""
+        threads = CallThreads(self._shared.threads, RunTool.__name__)
+        return self._context(ask_id, f"{self._session_id}/{ask_id}", unheard, threads)
 
     def _ask_ended(self, ask: RunningAsk, given: AnyInput) -> None:
         self._asks = {key: other for key, other in self._asks.items() if key != ask.ask_id}

@@ -95,15 +95,15 @@ class RunningAsk(Work):
     def __repr__(self) -> str:
         return repr(self.ask_id)
 
-    async def run(self, request: Errand, model: str, world: AskWorld, ctx: ToolContext) -> None:
-        """Carry the request out."""
+    async def run(self, request: Errand, model: str, world: AskWorld, context: Callable[[str], ToolContext]) -> None:
+        """Carry the request out; *context* makes the context of a tool, if the request is for one."""
         reach("ASK_SPAWNED")
         if self.cancelled:  # it would still run until its first checkpoint
             return
         if isinstance(request, CallModel):
             self._answer = await self._judged(request, request.model or model, world)
         else:
-            self._answer = await _answer(request, world, ctx)
+            self._answer = await _answer(request, world, partial(context, self.ask_id))
 
     def raised(self, error: BaseException) -> None:
         """Answer that the request has failed."""
@@ -147,11 +147,13 @@ def _nothing() -> Usage:
 
 
 async def _answer(
-    request: RunTool | ReadFile | WriteFile | FindFiles | CallService, world: AskWorld, ctx: ToolContext
+    request: RunTool | ReadFile | WriteFile | FindFiles | CallService,
+    world: AskWorld,
+    context: Callable[[], ToolContext],
 ) -> AskAnswer:
     match request:
         case RunTool():
-            result = await execute(world.tool(request.name), request.args, ctx)
+            result = await execute(world.tool(request.name), request.args, context())
             if isinstance(result, Ok):
                 return Answered(result_text(result))
             return Failed(
