@@ -13,6 +13,7 @@ from agentrail.hooks.context import Context, EventLines, Log
 from agentrail.hooks.judge import NO_CONSENT, AnswerForm, Askers, Consent, PluginRow, ReadAnswer, have_on_event
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.pipeline import (
+    Checks,
     Complain,
     Method,
     ModelCheck,
@@ -107,18 +108,17 @@ class Live:
     """Runs plugins and validators. It holds only their code, by key and revision; the session holds their states."""
 
     __slots__ = (
+        "_checks",
         "_data",
         "_for",
         "_form",
-        "_has_price",
         "_limits",
         "_lines",
         "_misfit",
         "_plugins",
         "_row",
-        "_storable",
+        "_screening",
         "_validators",
-        "_why_no_model",
         "askers",
         "complain",
     )
@@ -137,11 +137,10 @@ class Live:
         self._misfit = misfit
         self._plugins: Mapping[tuple[str, int], AnyPlugin] = _NO_PLUGINS
         self._validators: Mapping[tuple[str, int], Validator] = _NO_VALIDATORS
-        self._storable = storable
-        self._why_no_model = why_no_model
-        self._has_price = has_price
+        self._checks = Checks(storable, why_no_model, has_price)
         self._for: tuple[AttachedPlugin, ...] = ()
         self._row = _NO_ROW
+        self._screening: tuple[PluginEntry, ...] = ()
         self._lines: tuple[EventLines, ...] = ()
         self._limits = False
         self.askers: Askers | None = None
@@ -176,6 +175,7 @@ class Live:
                 for hook in seat.hooks:
                     row.setdefault(hook, []).append(PluginEntry(place, seat, cast("Method", getattr(plugin, hook))))
             self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
+            self._screening = self._row.get(SCREEN, ())
             plugins = [self._plugins[seat.key, seat.revision] for seat in seats]
             self._lines = tuple([lines for plugin in plugins if (lines := plugin.event_lines) is not None])
             self._limits = any(_limits(plugin) for plugin in plugins)
@@ -206,16 +206,16 @@ class Live:
             context(),
             gathered,
             consent,
-            self._storable,
-            self._why_no_model,
-            self._has_price,
+            self._checks,
+            self.complain,
         )
-        pipeline.complain = self.complain
         return pipeline.run(entries, place)
 
     def screening(self, seats: tuple[AttachedPlugin, ...]) -> tuple[PluginEntry, ...]:
         """Return the plugins that have a `screen`, in order."""
-        return self._entries(seats).get(SCREEN, ()) if seats else ()
+        if seats is not self._for:
+            self._entries(seats)
+        return self._screening
 
     def event_lines(self, seats: tuple[AttachedPlugin, ...]) -> tuple[EventLines, ...]:
         """Return how plugins want durable events to be written to the log."""
@@ -291,7 +291,7 @@ class Live:
             heard = line.state
         if isinstance(heard, Action):
             raise BrokenPlugin(entry.seat.key, ON_EVENT, f"it returned `{heard.kind}` where its state is wanted")
-        problem = None if heard is state else self._storable(heard)
+        problem = None if heard is state else self._checks.storable(heard)
         if problem is not None:
             raise BrokenPlugin(entry.seat.key, ON_EVENT, f"its state cannot be stored: {problem}")
         return heard
@@ -317,7 +317,7 @@ class Live:
     def _stateful(self, hook: str, seat: AttachedPlugin, call: Callable[[], object]) -> Ruling:
         try:
             state = call()
-            problem = self._storable(state)
+            problem = self._checks.storable(state)
         except PluginRefused as refusal:
             return Ruling(hook, Verdict.ABORT, seat.key, _reason(refusal))
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, cast
 
 from agentrail.errors import BrokenPlugin, NotJson
 from agentrail.hooks.actions import (
@@ -31,7 +31,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Consent
-from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX
 from agentrail.hooks.ruling import (
     NOTHING_GATHERED,
@@ -51,7 +51,6 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
 from agentrail.values.foreign import crash, named, shown, words
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze, is_same
-from agentrail.values.messages import Message
 from agentrail.values.value import Value
 
 MAX_ASKS: Final = 8
@@ -67,6 +66,17 @@ PriceCheck = Callable[[str, JsonObject], bool]
 """Function that returns whether the price of the model of this name, with these options, is known."""
 Complain = Callable[[AttachedPlugin, str, str, BaseException | None], None]
 """Function that logs a failing plugin: its description, the hook, the error as text, and the exception."""
+
+
+class Checks(NamedTuple):
+    """The functions by which a pipeline checks what plugins answer."""
+
+    storable: Storable
+    """Checks a new state."""
+    why_no_model: ModelCheck
+    """Checks a model that a plugin chose."""
+    has_price: PriceCheck
+    """Says whether the price of that model is known."""
 
 
 def nobody_listens(_seat: AttachedPlugin, _hook: str, _problem: str, _error: BaseException | None) -> None:
@@ -87,6 +97,21 @@ class PluginEntry(Value, gc=True):
 class Pipeline:
     """One run of one hook, until all plugins were asked, one ended it, or one paused it by `Ask` or `HoldTool`."""
 
+    __slots__ = (
+        "answers",
+        "changed",
+        "checks",
+        "complain",
+        "consent",
+        "ctx",
+        "errors",
+        "final",
+        "gathered",
+        "given",
+        "hook",
+        "states",
+    )
+
     def __init__(
         self,
         hook: Hook,
@@ -94,18 +119,15 @@ class Pipeline:
         ctx: Context,
         gathered: Gathered,
         consent: Consent,
-        storable: Storable,
-        why_no_model: ModelCheck,
-        has_price: PriceCheck,
+        checks: Checks,
+        complain: Complain,
     ) -> None:
         self.given = hook
         self.hook = hook if gathered is NOTHING_GATHERED else gathered.shown_in(hook)
         self.ctx = ctx
         self.consent = consent
-        self.storable = storable
-        self.why_no_model = why_no_model
-        self.has_price = has_price
-        self.complain: Complain = nobody_listens
+        self.checks = checks
+        self.complain = complain
         self.states = list(states)
         self.changed: dict[int, object] = {}
         self.errors: list[Event] = []
@@ -192,10 +214,10 @@ class Pipeline:
             if malformed is not None:
                 return self._broken(entry, malformed)
             if new is not UNCHANGED and new is not self.states[entry.place]:
-                problem = self.storable(new)
+                problem = self.checks.storable(new)
                 if problem is not None:
                     return self._broken(entry, f"its state cannot be stored: {problem}")
-            emits = self._emitted(entry, answer)
+            emits = self._emitted(entry, answer) if answer.emits or isinstance(answer, Emit) else ()
             stopped = self._apply(entry, answer, len(emits))
         except NotJson as error:
             return self._broken(entry, f"its `{answer.kind}` is given no JSON: {words(error)}", error)
@@ -217,7 +239,7 @@ class Pipeline:
         """Let *answer* take effect, and keep it for the ruling; return a ruling if it ends or pauses the run."""
         if type(answer) is Continue and not emits:
             return None
-        said = answer_of(entry.seat.key, answer, _messages_of(self.given), _messages_of(self.hook))
+        said = answer_of(entry.seat.key, answer, self.given, self.hook)
         effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
         stopped = effect(self, entry, said) if effect is not None else None
         self.answers.append(said.but(emits=emits, final=self.final) if emits or self.final else said)
@@ -307,10 +329,6 @@ def _replace_args(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruli
     return None
 
 
-def _messages_of(hook: Hook) -> Sequence[Message]:
-    return hook.messages if isinstance(hook, BeforeRequest | BeforeCompaction) else ()
-
-
 def _replace_said(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
     run.replace(entry, said=said.text)
 
@@ -325,10 +343,11 @@ def _replace_result(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> No
 
 def _switch(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
     model, options = said.name or "", said.args or EMPTY
-    problem = run.why_no_model(model, options)
+    problem = run.checks.why_no_model(model, options)
     if problem is not None:
         raise BrokenPlugin(entry.seat.key, run.hook.moment, f"it chose a model that cannot be used: {problem}")
-    run.gathered = run.gathered.but(switch=Switch(model, options, entry.seat.key, run.has_price(model, options)))
+    priced = run.checks.has_price(model, options)
+    run.gathered = run.gathered.but(switch=Switch(model, options, entry.seat.key, priced))
 
 
 def _set_section(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:

@@ -36,6 +36,7 @@ from agentrail.hooks.actions import (
     SwitchModel,
     WriteFile,
 )
+from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import SECTION_LAYERS, PluginAnswer
 from agentrail.values.events.context import (
     ContentPolicyViolated,
@@ -163,13 +164,15 @@ def frozen_request(request: AskRequest) -> AskRequest:
             return request
 
 
-def answer_of(plugin: str, action: Action[object], given: Sequence[Message], shown: Sequence[Message]) -> PluginAnswer:
+def answer_of(plugin: str, action: Action[object], given: Hook, shown: Hook) -> PluginAnswer:
     """Return what the *plugin* of this key answered, as data that it can no longer change; it is read only here.
 
-    *given* are the messages of the hook, and *shown* those that the plugin was shown in place of them.
+    *given* is the hook, and *shown* what the plugin was shown in place of it.
     """
     kind = action.kind
     match action:
+        case Ask(request=request, deadline=deadline):
+            return PluginAnswer(plugin, kind, request=frozen_request(request), seconds=seconds(deadline))
         case (
             Intervene(text=text)
             | AddContext(text=text)
@@ -188,15 +191,17 @@ def answer_of(plugin: str, action: Action[object], given: Sequence[Message], sho
         case ReplaceToolResult(result=result):
             return PluginAnswer(plugin, kind, result=cast("Ok | Err", fit_result(result)))  # the kind that it was
         case ReplaceMessages(messages=messages):
-            there = {id(message) for message in shown}
+            there = {id(message) for message in _messages_of(shown)}
             fit = [one if id(one) in there else fit_message(one) for one in messages]
-            return PluginAnswer(plugin, kind, messages=rearranged(given, fit))
+            return PluginAnswer(plugin, kind, messages=rearranged(_messages_of(given), fit))
         case HoldTool(hint=text, timeout=timeout, family=name):
             return PluginAnswer(plugin, kind, text, name, seconds=seconds(timeout))
-        case Ask(request=request, deadline=deadline):
-            return PluginAnswer(plugin, kind, request=frozen_request(request), seconds=seconds(deadline))
         case _:
             return PluginAnswer(plugin, kind)
+
+
+def _messages_of(hook: Hook) -> Sequence[Message]:
+    return hook.messages if isinstance(hook, BeforeRequest | BeforeCompaction) else ()
 
 
 _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = MappingProxyType(

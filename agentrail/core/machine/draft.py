@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.prompt_prefix import altered_form, altered_section, noted, switching
-from agentrail.core.system_prompt import memory_of, pairs_of
+from agentrail.core.system_prompt import NO_PAIRS, memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.measure import Altered
@@ -18,7 +18,7 @@ from agentrail.hooks.judge import Judge
 from agentrail.hooks.ruling import Ruling, Section, Switch
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.response import ModelSwitched
-from agentrail.values.json import JsonObject
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.meter import Meter
 from agentrail.values.stream import NOTHING_YET, Partial
@@ -277,32 +277,32 @@ class StepDraft:
     def context(self) -> Context:
         """Return the view of the session that plugins get."""
         s = self.s
-        turn = s.turn
+        setup, turn, sections = s.setup, s.turn, s.sections
         (model, options), spares = s.using, s.spares if turn is None else turn.spares
         return _context(
             session_id=s.session_id,
-            working_dir=s.setup.working_dir,
+            working_dir=setup.working_dir,
             model=model,
             model_options=options,
-            prompt_mode=s.setup.prompt_mode,
+            prompt_mode=setup.prompt_mode,
             turn=s.turns if turn is not None else 0,
             round=s.round,
             usage=s.usage,
             turn_usage=NOTHING_USED if turn is None else s.usage.minus(turn.used),
             price_known=model in s.priced and (not spares or all(spare.model in s.priced for spare in spares)),
             todos=s.todos,
-            sections=pairs_of(s.sections),
+            sections=pairs_of(sections) if sections else NO_PAIRS,
             tools=tuple(s.tools),
-            subagents=s.setup.agents,
+            subagents=setup.agents,
             elsewhere=s.elsewhere,
             budget_left=self._budget_left(),
-            user_data=s.setup.user_data,
-            memory_contents=memory_of(s.sections),
+            user_data=setup.user_data,
+            memory_contents=memory_of(sections) if sections else EMPTY,
             last_assistant_reply=s.last_reply,
             approved_always=s.approved_always,
             now_ms=self.at,
-            path=s.setup.path[::2],
-            parent=s.setup.path[-2] if s.setup.path else None,
+            path=setup.path[::2],
+            parent=setup.path[-2] if setup.path else None,
         )
 
     def _budget_left(self) -> float | None:

@@ -28,6 +28,10 @@ from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Rul
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import JsonObject
+from agentrail.values.value import quick
+
+_started = quick(AskStarted)
+_answered = quick(AskAnswered)
 
 Begin = Callable[[StepDraft, str], Hook | None]
 Finish = Callable[[StepDraft, str, Hook, Ruling], None]
@@ -138,7 +142,7 @@ def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str = "")
         w.next("advance_batch")  # a call whose hook is paused does not delay the others
     responses.say_response(w)
     ask_id = w.make_id("ask")
-    w.emit(AskStarted(ask_id, decided.by, hook.moment, type(pause.request).__name__))
+    w.emit(_started(ask_id, decided.by, hook.moment, type(pause.request).__name__))
     waiting = Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered, asked=False, run=run)
     s.suspended = (*s.suspended, waiting)
     _begin_ask(w, waiting)
@@ -276,7 +280,7 @@ def answer(w: StepDraft, ask_id: str, given: AskAnswer) -> None:
     w.clear_timer(f"ask:{ask_id}")
     drop_rulings_on(w, ask_id)
     tell_of_asked(w, waiting, given)
-    w.emit(AskAnswered(ask_id, waiting.plugin, STATUS[type(given)]))
+    w.emit(_answered(ask_id, waiting.plugin, STATUS[type(given)]))
     place = waiting.pause.place.but(asked=waiting.pause.request, answer=given)
     if waiting.run:
         ruled = _waiting(w, waiting.run)
