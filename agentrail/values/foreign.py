@@ -106,7 +106,7 @@ def number(found: object) -> int | float | None:
     if type(found) is int:
         return found
     kind = type(found)
-    if issubclass(kind, float):
+    if kind is float or issubclass(kind, float):
         plain = float.__float__(cast("float", found))
         return plain if math.isfinite(plain) else None
     if issubclass(kind, int) and kind is not bool:

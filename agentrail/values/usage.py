@@ -6,7 +6,7 @@ from typing import Final
 
 from agentrail.errors import WrongType
 from agentrail.values.foreign import money, number, shown
-from agentrail.values.value import Authored
+from agentrail.values.value import Authored, quick
 
 LIMIT_WANTED: Final = "a whole number from 1 on, or None: no limit"
 PRICE_WANTED: Final = "US dollars for a million tokens, from 0 on"
@@ -67,7 +67,7 @@ class Usage(Authored):
         if other.is_nothing:
             return self
         known = self.cost_usd is not None and other.cost_usd is not None
-        return Usage(
+        return _usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
@@ -82,7 +82,7 @@ class Usage(Authored):
         if earlier.is_nothing:
             return self
         known = self.cost_usd is not None and earlier.cost_usd is not None
-        return Usage(
+        return _usage(
             self.input_tokens - earlier.input_tokens,
             self.output_tokens - earlier.output_tokens,
             self.cached_tokens - earlier.cached_tokens,
@@ -92,6 +92,8 @@ class Usage(Authored):
             self.cache_write_tokens - earlier.cache_write_tokens,
         )
 
+
+_usage = quick(Usage)
 
 NOTHING_USED = Usage()
 
