@@ -13,12 +13,11 @@ from agentrail.errors import BadReturns, BadTool, NotJson
 from agentrail.hooks.judge import AnswerForm, ReadAnswer
 from agentrail.tools.annotations import RecordShape, ShapePlace, is_record
 from agentrail.tools.fields import fields_of, summary_of
-from agentrail.tools.json_schema.validation import MAX_SCHEMAS, schema_problem, validator_for
+from agentrail.tools.json_schema.validation import MAX_SCHEMAS, schema_problem, schema_validator
 from agentrail.tools.schemas import schema_of
 from agentrail.tools.structuring import reader_of
 from agentrail.values.foreign import named
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.tools import ToolSpec
 
 WANTED: Final = "a JSON Schema (a mapping), an attrs class, a dataclass or a `TypedDict`"
 
@@ -49,7 +48,7 @@ def as_it_is(found: JsonObject) -> JsonObject:
 
 def misfit(schema: JsonObject, found: JsonObject) -> str | None:
     """Return why *found* does not fit *schema*; `None` if it fits."""
-    return validator_for(ToolSpec("answer", "the answer", schema))(found)
+    return schema_validator(schema)(found)
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)

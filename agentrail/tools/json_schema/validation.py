@@ -1,7 +1,7 @@
 """Validates the arguments of tool calls against their schema; arguments whose check takes too many steps are refused.
 
-`flat_check` is a quick check for schemas of an object with plain properties, which most tools have. It gives the same
-verdict as the full engine. The engine then only runs to explain why arguments do not fit.
+`flat_check` is a quick check for schemas of an object whose properties are plain, or lists of plain items, which most
+tools have. It gives the same verdict as the full engine. The engine then only runs to explain why arguments do not fit.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _SILENT: Final = {"title", "description", "default", "examples", "$schema", "$co
 """Keywords that reject no value."""
 _OBJECT: Final = _SILENT | {"type", "properties", "required", "additionalProperties"}
 _PROPERTY: Final = _SILENT | {"type", "enum"}
+_ARRAY: Final = _SILENT | {"type", "items"}
+_LIST: Final = frozenset({tuple})
 
 
 def flat_check(schema: JsonObject) -> Fits | None:
@@ -34,17 +36,29 @@ def flat_check(schema: JsonObject) -> Fits | None:
     if schema.get("type") != "object" or schema.get("additionalProperties") is not False or schema.keys() - _OBJECT:
         return None
     kinds: dict[str, frozenset[type]] = {}
+    items: dict[str, frozenset[type]] = {}
     choices: dict[str, frozenset[tuple[bool, Json]]] = {}
     for name, said in cast("Mapping[str, Json]", schema.get("properties", {})).items():
-        types = _types_of(said)
+        listed = _items_of(said)
+        types = _types_of(said) if listed is None else _LIST
         if types is None:
             return None
         kinds[name] = types
+        if listed is not None:
+            items[name] = listed
         enum = cast("JsonObject", said).get("enum")
         if enum is not None:
             choices[name] = frozenset(_same(one) for one in cast("Sequence[Json]", enum) if _is_plain(one))
     required = frozenset(cast("Sequence[str]", schema.get("required", ())))
-    return _check(kinds, choices, required)
+    return _check(kinds, items, choices, required)
+
+
+def _items_of(said: Json) -> frozenset[type] | None:
+    """Return the types of the items, if *said* wants a list of plain ones; else `None`."""
+    if not isinstance(said, Mapping) or said.get("type") != "array" or said.keys() - _ARRAY or "items" not in said:
+        return None
+    each = said["items"]
+    return None if isinstance(each, Mapping) and "enum" in each else _types_of(each)
 
 
 def _types_of(said: Json) -> frozenset[type] | None:
@@ -58,13 +72,18 @@ def _types_of(said: Json) -> frozenset[type] | None:
 
 
 def _check(
-    kinds: Mapping[str, frozenset[type]], choices: Mapping[str, frozenset[tuple[bool, Json]]], required: frozenset[str]
+    kinds: Mapping[str, frozenset[type]],
+    items: Mapping[str, frozenset[type]],
+    choices: Mapping[str, frozenset[tuple[bool, Json]]],
+    required: frozenset[str],
 ) -> Fits:
     def fits(args: JsonObject) -> bool:
         for name, found in args.items():
             if name not in kinds or type(found) not in kinds[name]:
                 return False
             if name in choices and _same(found) not in choices[name]:
+                return False
+            if type(found) is tuple and not items[name].issuperset(map(type, found)):
                 return False
         return args.keys() >= required
 
@@ -106,7 +125,12 @@ def validator_for(spec: ToolSpec) -> Validator:
 
     The validator never raises. If the full engine takes more than `CHECK_STEPS` steps, the arguments are refused.
     """
-    return _validator(canonical(spec.parameters))
+    return schema_validator(spec.parameters)
+
+
+def schema_validator(schema: JsonObject) -> Validator:
+    """Return the validator of *schema*, as `validator_for` does for the schema of a tool."""
+    return _validator(canonical(schema))
 
 
 def schema_problem(parameters: JsonObject) -> str | None:
