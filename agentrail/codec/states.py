@@ -141,7 +141,7 @@ def _encode(found: object, depth: int, room: list[int]) -> Json:
     room[0] -= len(cast("str", found)) + 3 if kind is str else 5
     if room[0] < 0:
         raise _TooLargeError
-    if found is None or kind is bool:
+    if found is None or kind is bool or (kind is str and cast("str", found).isascii()):
         return cast("Json", found)
     if kind in SCALARS:
         if problem := blemish(found):

@@ -161,7 +161,8 @@ class Pipeline:
         return behind >= 0 and any(entry.seat.critical and entry.place < behind for entry in entries)
 
     def _ask(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling | None:
-        first, changes = place.seat, place.asked is not None or self._is_judged_before
+        first = place.seat
+        changes = place.asked is not None or (type(self.hook) is BeforeTool and self._is_judged_before(self.hook))
         for entry in entries:
             at = entry.place
             if at < first:
@@ -183,12 +184,9 @@ class Pipeline:
                 return stopped
         return None
 
-    @property
-    def _is_judged_before(self) -> bool:
-        """Whether the hook is of a call that a person has approved, or that critical plugins are asked about again."""
-        hook = self.hook
-        is_judged = self.final or self.consent.approved is not None
-        return isinstance(hook, BeforeTool) and (is_judged or hook.approved or hook.final)
+    def _is_judged_before(self, hook: BeforeTool) -> bool:
+        """Whether *hook* is of a call that a person has approved, or that critical plugins are asked about again."""
+        return self.final or self.consent.approved is not None or hook.approved or hook.final
 
     def _shown(self, entry: PluginEntry, place: Place) -> Hook:
         """Return the hook as the plugin of *entry* sees it."""
@@ -248,13 +246,16 @@ class Pipeline:
     def _emitted(self, entry: PluginEntry, answer: Action[object]) -> tuple[Event, ...]:
         given = answer.emissions if isinstance(answer, Emit) else answer.emits
         made = tuple(
-            PluginEvent(entry.seat.key, emission.name, _with_user_data(emission.payload, self.ctx))
-            if isinstance(emission, Emission)
-            else emission
-            for emission in given
+            [
+                PluginEvent(entry.seat.key, emission.name, _with_user_data(emission.payload, self.ctx))
+                if isinstance(emission, Emission)
+                else emission
+                for emission in given
+            ]
         )
-        for event in made:  # checked in the tuple: an iterable of the plugin may give other events if read again
-            if not is_reportable(event):
+        for emission, event in zip(given, made, strict=True):
+            # Names in `Emit` are checked in the tuple: an iterable of the plugin may give others if it is read again.
+            if (event is emission or isinstance(answer, Emit)) and not is_reportable(event):
                 raise BrokenPlugin(entry.seat.key, self.hook.moment, f"it emits {shown(event)}")
         return made
 

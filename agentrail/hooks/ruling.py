@@ -124,6 +124,8 @@ class Gathered(Value):
 
     def shown_in(self, hook: Hook) -> Hook:
         """Return *hook* with what the plugins have replaced or added, as the next plugin sees it."""
+        if (self.said, self.args, self.messages, self.result, self.texts) == _AS_IT_IS:  # mostly, after an `Ask`
+            return hook
         match hook:
             case BeforePrompt() | BeforeSteering() if self.said is not None:
                 return hook.but(text=self.said)
@@ -142,6 +144,8 @@ class Gathered(Value):
 
 
 NOTHING_GATHERED: Final = Gathered()
+
+_AS_IT_IS: Final = (None, None, None, None, ())
 
 
 class Place(Value):

@@ -53,6 +53,9 @@ if not TYPE_CHECKING:
 
 EMPTY: JsonObject = FrozenObject()
 
+_WITH_PARTS: Final = (FrozenObject, tuple, Mapping)
+"""Classes of JSON values with parts. A tuple, as a union would be slower."""
+
 
 def freeze(found: object, at: str = "$", depth: int = 0, room: list[int] | None = None) -> Json:
     """Return *found* as frozen JSON; raise `NotJson`, with the path, if it holds something that JSON cannot.
@@ -143,19 +146,24 @@ def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> N
     _take_room(count, at, room)
 
 
-def _fit_parts(frozen: Json, at: str, depth: int, room: list[int]) -> int:
-    """Return how many levels *frozen* has; raise `NotJson` if it has too many of them, or items, counted one by one."""
-    if depth > MAX_DEPTH:
-        raise NotJson(at, TOO_DEEP)
-    items = frozen.values() if isinstance(frozen, (FrozenObject, Mapping)) else cast("Sequence[Json]", frozen)
-    _take_room(len(items), at, room)
-    if _LEAVES.issuperset(map(type, items)):
-        return 1
-    below = 0
-    for item in items:
-        if type(item) not in _LEAVES and isinstance(item, (FrozenObject, tuple, Mapping)):
-            below = max(below, _fit_parts(item, at, depth + 1, room))
-    return below + 1
+def _fit_parts(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> int:
+    """Return how many levels *frozen* has; raise `NotJson` if it has too many of them, or of items."""
+    levels = 0
+    parts: list[Mapping[str, Json] | tuple[Json, ...]] = [frozen]
+    while parts:
+        if depth + levels > MAX_DEPTH:
+            raise NotJson(at, TOO_DEEP)
+        levels += 1
+        below: list[Mapping[str, Json] | tuple[Json, ...]] = []
+        for part in parts:
+            items = part if isinstance(part, tuple) else part.values()
+            room[0] -= len(items)
+            if room[0] < 0:
+                raise NotJson(at, TOO_MANY)
+            if not _LEAVES.issuperset(map(type, items)):
+                below += [item for item in items if type(item) not in _LEAVES and isinstance(item, _WITH_PARTS)]
+        parts = below
+    return levels
 
 
 def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
@@ -172,6 +180,8 @@ def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
 
 def thaw(frozen: Json) -> object:
     """Return *frozen* as plain dicts and lists, which the caller may change."""
+    if type(frozen) in _LEAVES:
+        return frozen
     if isinstance(frozen, Mapping):
         return {key: thaw(item) for key, item in frozen.items()}
     if isinstance(frozen, tuple | list):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias, cast
 
-import msgspec
 from attrs import frozen
+from msgspec import to_builtins
 
 from agentrail.codec.values import decode
 from agentrail.errors import BrokenPlugin
@@ -30,6 +30,7 @@ from agentrail.host.plugins.hook_answers import result_of, ruling_of
 from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, name_of
 from agentrail.host.plugins.plugin_values import AfterToolCall, BeforeToolCall, Deny, RequestContext
 from agentrail.host.plugins.rows import HookFault, HostPluginRow
+from agentrail.values.content import Part, Text
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze, freeze_object, is_same, thaw
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.value import TAG
@@ -139,7 +140,20 @@ def _object(found: Json) -> JsonObject:
 
 
 def _as_json(result: Ok | Err) -> Json:
-    return freeze(msgspec.to_builtins(result))
+    """Return *result* as the journal writes it; a text, as most tools return, is made without looking for its parts."""
+    said: dict[str, Json] = {
+        TAG: type(result).__name__,
+        "content": tuple([_part_as_json(one) for one in result.content]),
+    }
+    if result.details is not None:
+        said["details"] = freeze_object(result.details)
+    return FrozenObject(said)
+
+
+def _part_as_json(part: Part) -> Json:
+    return (
+        FrozenObject({TAG: Text.__name__, "text": part.text}) if isinstance(part, Text) else freeze(to_builtins(part))
+    )
 
 
 def _result(found: Json) -> Ok | Err:
