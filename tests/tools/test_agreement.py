@@ -64,10 +64,13 @@ def properties(draw: st.DrawFn) -> JsonObject:
     return schema
 
 
+lists_of_plain = st.fixed_dictionaries({"type": st.just("array"), "items": st.fixed_dictionaries({"type": types})})
+
+
 @st.composite
 def flat_calls(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
     """Draw a flat schema and arguments, some of which it wants."""
-    known: dict[str, JsonObject] = draw(st.dictionaries(names, properties(), max_size=4))
+    known: dict[str, JsonObject] = draw(st.dictionaries(names, st.one_of(properties(), lists_of_plain), max_size=4))
     required = draw(st.lists(st.one_of(st.sampled_from([*known, "x"]), names), max_size=2, unique=True))
     schema: JsonObject = {"type": "object", "properties": known, "required": required, "additionalProperties": False}
     args: dict[str, Json] = {}
@@ -103,6 +106,8 @@ NOT_PLAIN: list[Json] = [
     {},
     {"enum": [1]},
     {"type": "array"},
+    {"type": "array", "items": {"type": "string", "enum": ["a"]}},
+    {"type": "array", "items": {"type": "string"}, "minItems": 1},
     {"type": ["string", "object"]},
     {"type": "integer", "minimum": 1},
     {"type": "string", "format": "date"},

@@ -83,7 +83,7 @@ def _check(
                 return False
             if name in choices and _same(found) not in choices[name]:
                 return False
-            if type(found) is tuple and not items[name].issuperset(map(type, found)):
+            if type(found) is tuple and not items[name].issuperset(map(type, cast("Sequence[Json]", found))):
                 return False
         return args.keys() >= required
 
