@@ -303,7 +303,7 @@ def decode(wanted: object, data: object) -> object:
 
 def converted(wanted: object, data: object) -> object:
     """Make a value of the class or union *wanted* from JSON *data*; raise `MisfitError` if that is not possible."""
-    given = frozen(data, DOCUMENT_DEPTH)
+    given: Json = data if type(data) is FrozenObject else frozen(data, DOCUMENT_DEPTH)
     while True:
         try:
             return msgspec.convert(given, learned(FAMILIES.get(wanted, wanted)), dec_hook=_made)

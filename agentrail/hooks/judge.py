@@ -7,7 +7,7 @@ In a back-test it runs other plugins. The machine cannot tell them apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from agentrail.errors import ReplayDiffers
 from agentrail.hooks.attachments import AttachedPlugin
@@ -62,6 +62,24 @@ class AnswerForm(Value, gc=True):
     """The JSON Schema of the answer."""
     read: ReadAnswer
     """Makes the object of an answer that fits the schema."""
+
+
+Storable = Callable[[object], str | None]
+ModelCheck = Callable[[str, JsonObject], str | None]
+"""Function that returns why the model of this name cannot be used with these options; `None` if it can."""
+PriceCheck = Callable[[str, JsonObject], bool]
+"""Function that returns whether the price of the model of this name, with these options, is known."""
+
+
+class Checks(NamedTuple):
+    """The functions by which a pipeline checks what plugins answer."""
+
+    storable: Storable
+    """Checks a new state."""
+    why_no_model: ModelCheck
+    """Checks a model that a plugin chose."""
+    has_price: PriceCheck
+    """Says whether the price of that model is known."""
 
 
 class Askers(Protocol):

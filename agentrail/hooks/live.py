@@ -10,19 +10,21 @@ from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context, EventLines, Log
-from agentrail.hooks.judge import NO_CONSENT, AnswerForm, Askers, Consent, PluginRow, ReadAnswer, have_on_event
-from agentrail.hooks.moments import Hook
-from agentrail.hooks.pipeline import (
+from agentrail.hooks.judge import (
+    NO_CONSENT,
+    AnswerForm,
+    Askers,
     Checks,
-    Complain,
-    Method,
+    Consent,
     ModelCheck,
-    Pipeline,
-    PluginEntry,
+    PluginRow,
     PriceCheck,
+    ReadAnswer,
     Storable,
-    nobody_listens,
+    have_on_event,
 )
+from agentrail.hooks.moments import Hook
+from agentrail.hooks.pipeline import Complain, Method, Pipeline, PluginEntry, nobody_listens
 from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Plugin, takes_none
 from agentrail.hooks.ruling import (
     ANSWERS,

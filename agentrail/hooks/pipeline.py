@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from agentrail.errors import BrokenPlugin, NotJson
 from agentrail.hooks.actions import (
@@ -30,7 +30,7 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
-from agentrail.hooks.judge import Consent
+from agentrail.hooks.judge import Checks, Consent
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX
 from agentrail.hooks.ruling import (
@@ -50,7 +50,7 @@ from agentrail.hooks.wellformed import answer_of, is_reportable, why_malformed
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
 from agentrail.values.foreign import crash, named, shown, words
-from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze, is_same
+from agentrail.values.json import EMPTY, FrozenObject, Json, freeze, is_same
 from agentrail.values.value import Value
 
 MAX_ASKS: Final = 8
@@ -59,24 +59,8 @@ MAX_ASKS: Final = 8
 NO_USER_DATA: Final = "_no_user_data"
 
 Method = Callable[[Hook, object, Context], object]
-Storable = Callable[[object], str | None]
-ModelCheck = Callable[[str, JsonObject], str | None]
-"""Function that returns why the model of this name cannot be used with these options; `None` if it can."""
-PriceCheck = Callable[[str, JsonObject], bool]
-"""Function that returns whether the price of the model of this name, with these options, is known."""
 Complain = Callable[[AttachedPlugin, str, str, BaseException | None], None]
 """Function that logs a failing plugin: its description, the hook, the error as text, and the exception."""
-
-
-class Checks(NamedTuple):
-    """The functions by which a pipeline checks what plugins answer."""
-
-    storable: Storable
-    """Checks a new state."""
-    why_no_model: ModelCheck
-    """Checks a model that a plugin chose."""
-    has_price: PriceCheck
-    """Says whether the price of that model is known."""
 
 
 def nobody_listens(_seat: AttachedPlugin, _hook: str, _problem: str, _error: BaseException | None) -> None:
@@ -161,8 +145,10 @@ class Pipeline:
         return behind >= 0 and any(entry.seat.critical and entry.place < behind for entry in entries)
 
     def _ask(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling | None:
-        first = place.seat
-        changes = place.asked is not None or (type(self.hook) is BeforeTool and self._is_judged_before(self.hook))
+        first, hook = place.seat, self.hook
+        # Of a call that a person has approved, or that critical plugins are asked about again, each sees another hook.
+        judged = self.final or self.consent.approved is not None
+        changes = place.asked is not None or (isinstance(hook, BeforeTool) and (judged or hook.approved or hook.final))
         for entry in entries:
             at = entry.place
             if at < first:
@@ -183,10 +169,6 @@ class Pipeline:
             if stopped is not None:
                 return stopped
         return None
-
-    def _is_judged_before(self, hook: BeforeTool) -> bool:
-        """Whether *hook* is of a call that a person has approved, or that critical plugins are asked about again."""
-        return self.final or self.consent.approved is not None or hook.approved or hook.final
 
     def _shown(self, entry: PluginEntry, place: Place) -> Hook:
         """Return the hook as the plugin of *entry* sees it."""
@@ -246,12 +228,10 @@ class Pipeline:
     def _emitted(self, entry: PluginEntry, answer: Action[object]) -> tuple[Event, ...]:
         given = answer.emissions if isinstance(answer, Emit) else answer.emits
         made = tuple(
-            [
-                PluginEvent(entry.seat.key, emission.name, _with_user_data(emission.payload, self.ctx))
-                if isinstance(emission, Emission)
-                else emission
-                for emission in given
-            ]
+            PluginEvent(entry.seat.key, emission.name, _with_user_data(emission.payload, self.ctx))
+            if isinstance(emission, Emission)
+            else emission
+            for emission in given
         )
         for emission, event in zip(given, made, strict=True):
             # Names in `Emit` are checked in the tuple: an iterable of the plugin may give others if it is read again.

@@ -133,6 +133,9 @@ def _is_request(found: object) -> bool:
     match found:
         case CallModel():
             return _is_model_call(found)
+        case CallService(name=name, payload=payload):
+            freeze(payload)
+            return _is_text(name)
         case RunTool(name=name, args=args):
             return _is_text(name) and _is_object(args)
         case ReadFile(path=path):
@@ -141,9 +144,6 @@ def _is_request(found: object) -> bool:
             return _is_text(path) and _is_text(text) and _is_text_or_none(replaces)
         case FindFiles(names=names, folders=folders, tracked=tracked, ignored=ignored):
             return _is_flag(ignored) and all(map(_are_texts, (names, folders, tracked)))
-        case CallService(name=name, payload=payload):
-            freeze(payload)
-            return _is_text(name)
         case ChangeTools(attach=attach, detach=detach):
             return _are_texts(attach) and _are_texts(detach)
         case _:
@@ -234,10 +234,9 @@ def why_malformed(answer: Action[object]) -> str | None:
         except NotJson as error:
             return f"its `{answer.kind}` is given no JSON for `{field}`: {error}"
     emits = cast("object", answer.emits)
-    if not _are_emissions(emits):
+    if (emits or type(emits) is not tuple) and not _are_emissions(emits):
         return f"it emits {shown(emits)}, which is neither an emission nor an event of its own to report"
-    name = cast("object", answer.name) if isinstance(answer, Emit) else ""
-    if not _is_emit(name):
+    if isinstance(answer, Emit) and not _is_emit(name := cast("object", answer.name)):
         return f"it emits {shown(name)}, which is neither a name nor pairs nor an event of its own to report"
     return None
 

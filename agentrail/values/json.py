@@ -182,8 +182,8 @@ def thaw(frozen: Json) -> object:
     """Return *frozen* as plain dicts and lists, which the caller may change."""
     if type(frozen) in _LEAVES:
         return frozen
-    if isinstance(frozen, Mapping):
-        return {key: thaw(item) for key, item in frozen.items()}
+    if isinstance(frozen, (FrozenObject, Mapping)):
+        return {key: item if type(item) in _LEAVES else thaw(item) for key, item in frozen.items()}
     if isinstance(frozen, tuple | list):
         return [thaw(item) for item in frozen]
     return frozen

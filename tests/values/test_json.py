@@ -6,7 +6,7 @@ from agentrail.errors import BadMessage, NotJson
 from agentrail.ports.handles.command_fields import kept_parts
 from agentrail.values.content import Data, ToolCall
 from agentrail.values.fitting import CALLS_WITH_MUCH, fit_response, fit_result
-from agentrail.values.json import MAX_ITEMS, FrozenObject, freeze_object
+from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, FrozenObject, Json, freeze, freeze_object
 from agentrail.values.stream import Response
 from agentrail.values.tools import Ok
 
@@ -53,3 +53,16 @@ def test_an_object_that_holds_others_is_counted_part_by_part() -> None:
     room = [MAX_ITEMS]
     assert freeze_object(inner, room) is inner
     assert room == [MAX_ITEMS - 5]
+
+
+def test_an_object_that_was_counted_is_refused_where_it_is_too_deep_or_too_large() -> None:
+    inner = freeze_object({"a": {"b": {"c": [1, 2]}}})
+    assert freeze_object(inner) is inner
+    found: Json = inner
+    for _ in range(MAX_DEPTH - 4):
+        found = (found,)
+    assert freeze(found) == found
+    with pytest.raises(NotJson, match=f"more than {MAX_DEPTH} levels"):
+        freeze((found,))
+    with pytest.raises(NotJson, match=f"more than {MAX_ITEMS} items"):
+        freeze_object(inner, [4])

@@ -175,7 +175,7 @@ def _hand_over(w: StepDraft, waiting: Suspension, request: Errand) -> None:
 def _set_deadline(w: StepDraft, waiting: Suspension) -> None:
     """Set the timer of what a plugin asked for. No-op if it is set: the time counts from the beginning."""
     timer = f"ask:{waiting.ask_id}"
-    if waiting.pause.deadline is not None and all(timer != other for other, _ in w.s.timers):
+    if waiting.pause.deadline is not None and timer not in dict(w.s.timers):
         w.set_timer(timer, w.at + int(waiting.pause.deadline * 1000))
 
 

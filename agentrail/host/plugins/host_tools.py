@@ -33,7 +33,7 @@ from agentrail.host.plugins.rows import HookFault, HostPluginRow
 from agentrail.values.content import Part, Text
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze, freeze_object, is_same, thaw
 from agentrail.values.tools import Err, Ok, err
-from agentrail.values.value import TAG
+from agentrail.values.value import TAG, quick
 
 TOOL_SERVICE: Final = "agentrail.host.tools"
 """Name of the service that `HostTools` calls."""
@@ -45,6 +45,9 @@ BROKEN: Final = "broken"
 """What the service is asked for if it did not answer before: to tell `on_plugin_error`."""
 WITHHELD: Final = "the result was withheld: a plugin of the host that must see it failed"
 REFUSED: Final = "a plugin of the host that must rule on it failed"
+
+_before_call = quick(BeforeToolCall)
+_after_call = quick(AfterToolCall)
 
 _Shown: TypeAlias = tuple[str, dict[str, object], str, str, tuple[str, ...], RequestContext]
 
@@ -213,7 +216,7 @@ class ToolService:
     async def _before(self, told: JsonObject) -> Json:
         arguments = told["arguments"]
         for plugin in self._asked_before:
-            call = partial(plugin.before_tool_call, BeforeToolCall(*self._shown(told, arguments)))
+            call = partial(plugin.before_tool_call, _before_call(*self._shown(told, arguments)))
             given = await self._row.ask(plugin, BEFORE, call, ruling_of)
             if isinstance(given, HookFault):
                 if plugin.critical:
@@ -227,7 +230,7 @@ class ToolService:
     async def _after(self, told: JsonObject) -> Json:
         first = result = _result(told["result"])
         for plugin in self._asked_after:
-            shown = AfterToolCall(
+            shown = _after_call(
                 *self._shown(told, told["arguments"]),
                 result=result,
                 outcome="ok" if isinstance(result, Ok) else "error",

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from types import CoroutineType
 from typing import Final, Generic, TypeAlias, TypeVar, cast
 
 import trio
@@ -209,7 +210,7 @@ class HostPluginRow:
         given: Given[T] | None = None
         with trio.move_on_after(seconds) as scope, Contained(errors.append):
             found = call()
-            if isinstance(found, Awaitable):
+            if isinstance(found, (CoroutineType, Awaitable)):  # the usual class first: the other asks more
                 found = await cast("Awaitable[object]", found)
             given = Given(read(found))
         # A plain function cannot be cancelled, and an async one may have shielded itself.

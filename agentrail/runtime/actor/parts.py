@@ -135,8 +135,7 @@ class Parts:
 
     def write_lines(self, outcome: Step, judge: Live) -> None:
         """Write the lines that plugins want in the log for the events of a step."""
-        lines = judge.event_lines(outcome.state.seats) if outcome.events else ()
-        if lines:
+        if outcome.events and (lines := judge.event_lines(outcome.state.seats)):
             write_events(self.session_id, outcome.events, lines)
 
     # What can be told without making the parts again

@@ -41,8 +41,11 @@ from agentrail.values.messages import UserMessage
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, Ok, result_text
 from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import quick
 
 log = logging.getLogger("agentrail.ask")
+
+_answered = quick(Answered)
 
 MAX_READ: Final = 1024 * KIB
 """The most bytes of a file that a plugin may read; a larger file is refused, not cut."""
@@ -174,7 +177,7 @@ async def _answer(
             if service is None:
                 known = ", ".join(sorted(world.services)) or "none"
                 return Failed(f"there is no service `{request.name}` (there are: {known})")
-            return Answered(freeze(await service(request.payload)))
+            return _answered(freeze(await service(request.payload)))
 
 
 async def _text_of_file(sandbox: Sandbox, path: str) -> str:

@@ -22,8 +22,8 @@ from agentrail.core.vocabulary.inputs import AnyInput, Arrival, SessionOpened, S
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Phase, Setup, State
 from agentrail.errors import IllegalInput
 from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
+from agentrail.hooks.judge import Storable
 from agentrail.hooks.live import Live
-from agentrail.hooks.pipeline import Storable
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Ruling
 from agentrail.testing.breaking_probes import can_store
