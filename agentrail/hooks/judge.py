@@ -71,13 +71,13 @@ PriceCheck = Callable[[str, JsonObject], bool]
 """Function that returns whether the price of the model of this name, with these options, is known."""
 
 
-class Checks(NamedTuple):
+class AnswerChecks(NamedTuple):
     """The functions by which a pipeline checks what plugins answer."""
 
     storable: Storable
-    """Checks a new state."""
+    """AnswerChecks a new state."""
     why_no_model: ModelCheck
-    """Checks a model that a plugin chose."""
+    """AnswerChecks a model that a plugin chose."""
     has_price: PriceCheck
     """Says whether the price of that model is known."""
 

@@ -12,9 +12,9 @@ from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context, EventLines, Log
 from agentrail.hooks.judge import (
     NO_CONSENT,
+    AnswerChecks,
     AnswerForm,
     Askers,
-    Checks,
     Consent,
     ModelCheck,
     PluginRow,
@@ -139,7 +139,7 @@ class Live:
         self._misfit = misfit
         self._plugins: Mapping[tuple[str, int], AnyPlugin] = _NO_PLUGINS
         self._validators: Mapping[tuple[str, int], Validator] = _NO_VALIDATORS
-        self._checks = Checks(storable, why_no_model, has_price)
+        self._checks = AnswerChecks(storable, why_no_model, has_price)
         self._for: tuple[AttachedPlugin, ...] = ()
         self._row = _NO_ROW
         self._screening: tuple[PluginEntry, ...] = ()

@@ -30,7 +30,7 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
-from agentrail.hooks.judge import Checks, Consent
+from agentrail.hooks.judge import AnswerChecks, Consent
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX
 from agentrail.hooks.ruling import (
@@ -103,7 +103,7 @@ class Pipeline:
         ctx: Context,
         gathered: Gathered,
         consent: Consent,
-        checks: Checks,
+        checks: AnswerChecks,
         complain: Complain,
     ) -> None:
         self.given = hook
