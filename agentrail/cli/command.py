@@ -79,6 +79,8 @@ def _imported(name: str) -> ModuleType:
     Modules, classes and functions are no garbage, and to look at them took a seventh of the time in which `serve`
     begins to listen: clients of a process that is deployed wait for that.
     """
+    if name in sys.modules:  # nothing new: garbage of the process that calls again would be frozen
+        return sys.modules[name]
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -81,6 +81,25 @@ print(len(found) // 2, gc.isenabled(), gc.get_freeze_count() > 10_000)
     assert int(collections) < 10  # those of the work after it; there were 120
 
 
+def test_a_process_that_calls_a_subcommand_again_has_nothing_of_its_own_frozen() -> None:
+    code = """
+import gc
+from agentrail.cli.command import main
+def call():
+    try:
+        main(["serve", "--help"])
+    except SystemExit:
+        pass
+    return gc.get_freeze_count()
+before = call()
+own = [[] for _ in range(1000)]
+print()
+print(call() <= before)
+"""
+    ran = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    assert ran.stdout.splitlines()[-1] == "True"
+
+
 def test_a_subcommand_that_is_not_there_is_told_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chekc", "plugins.py"]) == 2
     assert capsys.readouterr().err == ("agentrail: there is no subcommand `chekc`; did you mean `check`?\n")
