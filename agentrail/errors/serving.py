@@ -315,7 +315,9 @@ class PluginFailed(OutsideError):
 class HostFailed(OutsideError):
     """A host that was called has a fault, or answered in a way that this version of agentrail does not know."""
 
-    wording = "the host has failed: {0}; it may have done what was asked, so look before you ask again; its log has the error"
+    wording = (
+        "the host has failed: {0}; it may have done what was asked, so look before you ask again; its log has the error"
+    )
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
