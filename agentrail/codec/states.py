@@ -21,7 +21,7 @@ from agentrail.codec.misfit import MisfitError, blemish, described, one
 from agentrail.codec.text import to_text
 from agentrail.errors import BadValue
 from agentrail.hooks.attachments import STATE_LIMIT
-from agentrail.values.json import MAX_DEPTH, FrozenObject, Json, canonical, thaw
+from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, FrozenObject, Json, canonical, thaw
 from agentrail.values.messages import History
 from agentrail.values.value import TAG, Value
 
@@ -137,12 +137,14 @@ def _encode(found: object, depth: int, room: list[int]) -> Json:
 
     That is at most `_WORST` times too much or too little. A text for which there is no room is not looked at.
     """
-    kind = type(found)
-    room[0] -= len(cast("str", found)) + 3 if kind is str else 5
+    room[0] -= len(found) + 3 if type(found) is str else 5
     if room[0] < 0:
         raise _TooLargeError
-    if found is None or kind is bool or (kind is str and cast("str", found).isascii()):
-        return cast("Json", found)
+    if found is None or found is True or found is False or (type(found) is str and found.isascii()):
+        return found
+    if type(found) is int and INT_MIN <= found <= INT_MAX:
+        return found
+    kind = type(found)
     if kind in SCALARS:
         if problem := blemish(found):
             raise MisfitError("", problem)

@@ -39,8 +39,9 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 class FrozenObject(dict[str, Json]):
     """A JSON object that cannot be changed; it compares, iterates and encodes like a `dict`."""
 
-    __slots__ = ("measure",)
+    __slots__ = ("measure", "written")
     measure: tuple[int, int]  # its items, nested ones included, and its levels; set when they are first counted
+    written: str  # its canonical JSON text; set by `canonical_once`
     __setitem__ = __delitem__ = _refuse
     clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
@@ -236,6 +237,17 @@ _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensu
 def canonical(frozen: Json) -> str:
     """Return *frozen* as JSON text in one fixed form: sorted keys, no spaces."""
     return _CANONICAL.encode(frozen)
+
+
+def canonical_once(frozen: JsonObject) -> str:
+    """Return what `canonical` does, written once: for schemas, whose text is wanted again and again."""
+    if type(frozen) is not FrozenObject:
+        return canonical(frozen)
+    try:
+        return frozen.written
+    except AttributeError:
+        frozen.written = text = canonical(frozen)
+        return text
 
 
 def is_same(one: Json, other: Json) -> bool:

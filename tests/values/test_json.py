@@ -6,7 +6,16 @@ from agentrail.errors import BadMessage, NotJson
 from agentrail.ports.handles.command_fields import kept_parts
 from agentrail.values.content import Data, ToolCall
 from agentrail.values.fitting import CALLS_WITH_MUCH, fit_response, fit_result
-from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, FrozenObject, Json, freeze, freeze_object
+from agentrail.values.json import (
+    MAX_DEPTH,
+    MAX_ITEMS,
+    FrozenObject,
+    Json,
+    canonical,
+    canonical_once,
+    freeze,
+    freeze_object,
+)
 from agentrail.values.stream import Response
 from agentrail.values.tools import Ok
 
@@ -66,3 +75,11 @@ def test_an_object_that_was_counted_is_refused_where_it_is_too_deep_or_too_large
         freeze((found,))
     with pytest.raises(NotJson, match=f"more than {MAX_ITEMS} items"):
         freeze_object(inner, [4])
+
+
+def test_the_text_of_a_schema_is_written_once() -> None:
+    schema = freeze_object({"type": "object", "properties": {"a": {"const": True}}})
+    once = canonical_once(schema)
+    assert once == canonical(schema) == '{"properties":{"a":{"const":true}},"type":"object"}'
+    assert canonical_once(schema) is once
+    assert canonical_once(freeze_object({"type": "object", "properties": {"a": {"const": 1}}})) != once

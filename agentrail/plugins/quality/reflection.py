@@ -214,7 +214,7 @@ class Reflection(Plugin[Reviewing]):
         """Have the answer reviewed, unless it needs no review, or the turn goes on anyway."""
         answer = ctx.last_assistant_reply or ""
         now = state if state.turn == ctx.turn else Reviewing(turn=ctx.turn, task=state.task)
-        if not answer.strip() or now.settled == _digest(answer):
+        if not answer.strip() or (now.settled and now.settled == _digest(answer)):
             return Continue(evolve(state, sent_back=False) if state.sent_back else state)
         if hook.texts:
             return Continue(state if state.sent_back else evolve(now, sent_back=True))
@@ -240,7 +240,7 @@ class Reflection(Plugin[Reviewing]):
         """Return what follows from the answer of a reviewer model about *answer*."""
         reviews, found = state.reviews + 1, _verdict(given)
         if not isinstance(found, str) and found[0]:
-            passed = evolve(state, reviews=reviews, sent_back=False, settled=_digest(answer))
+            passed = Reviewing(state.turn, reviews, settled=_digest(answer), task=state.task)  # no candidate: a model's
             return Continue(passed).emitting("review_passed", freeze({"review": reviews}))
         new = evolve(state, reviews=reviews, sent_back=False)
         if isinstance(found, str):

@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeAlias, cast
 from agentrail.tools.json_schema.dialect import READY_STEPS, FlawError, meta_node, node_of
 from agentrail.tools.json_schema.explain import clipped, explain
 from agentrail.tools.json_schema.nodes import MAX_NESTED, Check, Node, SchemaFault
-from agentrail.values.json import Json, JsonObject, canonical
+from agentrail.values.json import Json, JsonObject, canonical, canonical_once
 from agentrail.values.meter import CHECK_STEPS, RESPONSE_STEPS, Meter, TooManyStepsError
 from agentrail.values.spelling import checked
 from agentrail.values.tools import ToolSpec
@@ -130,7 +130,7 @@ def validator_for(spec: ToolSpec) -> Validator:
 
 def schema_validator(schema: JsonObject) -> Validator:
     """Return the validator of *schema*, as `validator_for` does for the schema of a tool."""
-    return _validator(canonical(schema))
+    return _validator(canonical_once(schema))
 
 
 def schema_problem(parameters: JsonObject) -> str | None:
