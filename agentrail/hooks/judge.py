@@ -7,9 +7,10 @@ In a back-test it runs other plugins. The machine cannot tell them apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from agentrail.errors import ReplayDiffers
+from agentrail.hooks.actions import UNCHANGED, Continue
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
@@ -44,6 +45,48 @@ class PluginRow(Value, gc=True):
     """State of each plugin, in the same order."""
     among: frozenset[str] | None = None
     """Keys of the plugins to ask; `None` if all are."""
+
+
+Method = Callable[[Hook, object, Context], object]
+
+
+class PluginEntry(Value, gc=True):
+    """One plugin with its method for one hook."""
+
+    place: int
+    """Index of the plugin among all plugins of the session."""
+    seat: AttachedPlugin
+    """Description of the plugin."""
+    method: Method
+    """The plugin's method for the hook."""
+
+
+class Spoken(NamedTuple):
+    """What the first plugin of a run that had something to say returned, or raised."""
+
+    entry: PluginEntry
+    """The plugin."""
+    answer: object = None
+    """What it returned."""
+    error: BaseException | None = None
+    """What it raised; `None` if it returned."""
+
+
+def first_spoken(entries: Iterable[PluginEntry], hook: Hook, states: Sequence[object], ctx: Context) -> Spoken | None:
+    """Ask the plugins in order until one has something to say; `None` if none has, as in most runs."""
+    for entry in entries:
+        before = states[entry.place]
+        try:
+            answer: object = entry.method(hook, before, ctx)
+            if type(answer) is Continue:
+                went_on = cast("Continue[object]", answer)
+                if not went_on.emits and (went_on.state is UNCHANGED or went_on.state is before):
+                    continue
+        # A hook is sync, so no cancellation of its task can be raised in it; any exception is the plugin's own.
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported, never hidden
+            return Spoken(entry, error=error)  # noqa: ASYNC104 - it is reported
+        return Spoken(entry, answer)
+    return None
 
 
 def have_on_event(seats: Iterable[AttachedPlugin]) -> bool:

@@ -16,15 +16,18 @@ from agentrail.hooks.judge import (
     AnswerForm,
     Askers,
     Consent,
+    Method,
     ModelCheck,
+    PluginEntry,
     PluginRow,
     PriceCheck,
     ReadAnswer,
     Storable,
+    first_spoken,
     have_on_event,
 )
-from agentrail.hooks.moments import Hook
-from agentrail.hooks.pipeline import Complain, Method, Pipeline, PluginEntry, nobody_listens
+from agentrail.hooks.moments import BeforeTool, Hook
+from agentrail.hooks.pipeline import Complain, Pipeline, nobody_listens
 from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Plugin, takes_none
 from agentrail.hooks.ruling import (
     ANSWERS,
@@ -202,16 +205,13 @@ class Live:
             return UNRULED[hook.moment]
         if row.among is not None:
             entries = tuple(entry for entry in entries if entry.seat.key in row.among)
-        pipeline = Pipeline(
-            hook,
-            row.states,
-            context(),
-            gathered,
-            consent,
-            self._checks,
-            self.complain,
-        )
-        return pipeline.run(entries, place)
+        ctx, spoken = context(), None
+        if place is START and gathered is NOTHING_GATHERED and type(hook) is not BeforeTool:
+            spoken = first_spoken(entries, hook, row.states, ctx)
+            if spoken is None:
+                return UNRULED[hook.moment]
+        pipeline = Pipeline(hook, row.states, ctx, gathered, consent, self._checks, self.complain)
+        return pipeline.run(entries, place, spoken)
 
     def screening(self, seats: tuple[AttachedPlugin, ...]) -> tuple[PluginEntry, ...]:
         """Return the plugins that have a `screen`, in order."""

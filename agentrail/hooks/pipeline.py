@@ -30,7 +30,7 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
-from agentrail.hooks.judge import AnswerChecks, Consent
+from agentrail.hooks.judge import AnswerChecks, Consent, PluginEntry, Spoken
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX
 from agentrail.hooks.ruling import (
@@ -46,36 +46,21 @@ from agentrail.hooks.ruling import (
     Switch,
     Verdict,
 )
-from agentrail.hooks.wellformed import answer_of, is_reportable, why_malformed
+from agentrail.hooks.wellformed import answer_of, is_reportable, why_malformed, with_user_data
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
 from agentrail.values.foreign import crash, named, shown, words
-from agentrail.values.json import EMPTY, FrozenObject, Json, freeze, is_same
-from agentrail.values.value import Value
+from agentrail.values.json import EMPTY, is_same
 
 MAX_ASKS: Final = 8
 """The most times that one plugin may return `Ask` in one run of a hook; once more counts as its failure."""
 
-NO_USER_DATA: Final = "_no_user_data"
-
-Method = Callable[[Hook, object, Context], object]
 Complain = Callable[[AttachedPlugin, str, str, BaseException | None], None]
 """Function that logs a failing plugin: its description, the hook, the error as text, and the exception."""
 
 
 def nobody_listens(_seat: AttachedPlugin, _hook: str, _problem: str, _error: BaseException | None) -> None:
     """No-op: a `Complain` that logs nothing; the ruling contains the error too."""
-
-
-class PluginEntry(Value, gc=True):
-    """One plugin with its method for one hook."""
-
-    place: int
-    """Index of the plugin among all plugins of the session."""
-    seat: AttachedPlugin
-    """Description of the plugin."""
-    method: Method
-    """The plugin's method for the hook."""
 
 
 class Pipeline:
@@ -119,13 +104,13 @@ class Pipeline:
         self.gathered = gathered
         self.final = False
 
-    def run(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling:
-        """Ask the plugins *entries*, from *place* on, and return the ruling.
+    def run(self, entries: tuple[PluginEntry, ...], place: Place, spoken: Spoken | None = None) -> Ruling:
+        """Ask the plugins *entries*, from *place* on or behind the one that has *spoken*, and return the ruling.
 
         If a plugin has replaced the arguments of a call, critical plugins that were asked before it are asked again.
         """
         if not place.final:
-            stopped = self._ask(entries, place)
+            stopped = self._ask(entries, place) if spoken is None else self._hear(entries, spoken)
             if stopped is not None and stopped.verdict is not Verdict.SKIP:
                 return stopped
             if not self._must_ask_again(entries):
@@ -169,6 +154,15 @@ class Pipeline:
             if stopped is not None:
                 return stopped
         return None
+
+    def _hear(self, entries: tuple[PluginEntry, ...], spoken: Spoken) -> Ruling | None:
+        """Take what a plugin has *spoken*, and ask those behind it."""
+        entry, answer, error = spoken
+        try:
+            stopped = self._take(entry, answer) if error is None else self._broken(entry, crash(error), error)
+        except BaseException as wrong:  # noqa: BLE001, ASYNC103 - as in `_ask`
+            stopped = self._broken(entry, crash(wrong), wrong)  # noqa: ASYNC104 - it is reported
+        return stopped or self._ask(entries, Place(entry.place + 1))
 
     def _shown(self, entry: PluginEntry, place: Place) -> Hook:
         """Return the hook as the plugin of *entry* sees it."""
@@ -228,7 +222,7 @@ class Pipeline:
     def _emitted(self, entry: PluginEntry, answer: Action[object]) -> tuple[Event, ...]:
         given = answer.emissions if isinstance(answer, Emit) else answer.emits
         made = tuple(
-            PluginEvent(entry.seat.key, emission.name, _with_user_data(emission.payload, self.ctx))
+            PluginEvent(entry.seat.key, emission.name, with_user_data(emission.payload, self.ctx.user_data))
             if isinstance(emission, Emission)
             else emission
             for emission in given
@@ -384,15 +378,6 @@ _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
 
 _COUNT_AT_LAST: Final = frozenset({Continue, BlockTool, HoldTool, Abort, ReplaceToolArgs, Ask})
 """Actions that take effect when a critical plugin is asked again about replaced arguments; others are ignored then."""
-
-
-def _with_user_data(payload: object, ctx: Context) -> Json:
-    frozen = freeze(payload)
-    if not isinstance(frozen, FrozenObject):
-        return frozen
-    if NO_USER_DATA in frozen:
-        return FrozenObject({key: item for key, item in frozen.items() if key != NO_USER_DATA})
-    return FrozenObject({"user_data": ctx.user_data, **frozen})
 
 
 def _named(answer: object) -> str:

@@ -50,7 +50,7 @@ from agentrail.values.events.plugins import PluginEvent
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.fitting import fit_message, fit_result
 from agentrail.values.foreign import seconds, shown
-from agentrail.values.json import FrozenObject, freeze, freeze_object
+from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze_object
 from agentrail.values.messages import (
     AssistantMessage,
     History,
@@ -74,6 +74,19 @@ REPORTABLE: Final = frozenset(
     }
 )
 """The events of the catalogue that a plugin may emit; all others report what the session itself did."""
+
+
+NO_USER_DATA: Final = "_no_user_data"
+
+
+def with_user_data(payload: object, user_data: JsonObject) -> Json:
+    """Return *payload* of an event of a plugin, frozen; an object gets *user_data*, unless it says that it must not."""
+    frozen = freeze(payload)
+    if not isinstance(frozen, FrozenObject):
+        return frozen
+    if NO_USER_DATA in frozen:
+        return FrozenObject({key: item for key, item in frozen.items() if key != NO_USER_DATA})
+    return FrozenObject({"user_data": user_data, **frozen})
 
 
 def _is_text(found: object) -> bool:

@@ -15,6 +15,7 @@ from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStat
 from agentrail.hooks import attachments, pipeline
 from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.judge import PluginEntry
 from agentrail.hooks.moments import BeforeRequest, Hook
 from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
 from agentrail.plugins.budget import BudgetGuard, Spent
@@ -139,7 +140,7 @@ def call_ids_used_again(p: Planting) -> None:
 
 @bug("a block does not count if another plugin has replaced the arguments before", "together")
 def block_ignored_in_one_order(p: Planting) -> None:
-    def block(run: pipeline.Pipeline, entry: pipeline.PluginEntry, said: PluginAnswer) -> Ruling | None:
+    def block(run: pipeline.Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
         return None if run.gathered.args is not None else run.ruling(Verdict.BLOCK, entry, said.text or "")
 
     p.everywhere(pipeline._block, block)  # noqa: SLF001 - this is what is broken

@@ -7,8 +7,9 @@ from types import MethodType
 from typing import Final, cast
 
 from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.judge import PluginEntry
 from agentrail.hooks.live import Live
-from agentrail.hooks.pipeline import Complain, PluginEntry
+from agentrail.hooks.pipeline import Complain
 from agentrail.hooks.plugin import SCREEN, AnyPlugin
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.fitting import MAX_TEXT
