@@ -90,7 +90,7 @@ def with_user_data(payload: object, user_data: JsonObject) -> Json:
 
 
 def _is_text(found: object) -> bool:
-    return isinstance(freeze(found), str)
+    return (type(found) is str and found.isascii()) or isinstance(freeze(found), str)
 
 
 def _is_said(found: object) -> bool:

@@ -149,7 +149,7 @@ def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> N
 
 def _fit_parts(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> int:
     """Return how many levels *frozen* has; raise `NotJson` if it has too many of them, or of items."""
-    levels = 0
+    levels, left = 0, room[0]
     parts: list[Mapping[str, Json] | tuple[Json, ...]] = [frozen]
     while parts:
         if depth + levels > MAX_DEPTH:
@@ -158,12 +158,13 @@ def _fit_parts(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> in
         below: list[Mapping[str, Json] | tuple[Json, ...]] = []
         for part in parts:
             items = part if isinstance(part, tuple) else part.values()
-            room[0] -= len(items)
-            if room[0] < 0:
+            left -= len(items)
+            if left < 0:
                 raise NotJson(at, TOO_MANY)
             if not _LEAVES.issuperset(map(type, items)):
                 below += [item for item in items if type(item) not in _LEAVES and isinstance(item, _WITH_PARTS)]
         parts = below
+    room[0] = left
     return levels
 
 

@@ -167,7 +167,7 @@ def _hand_over(w: StepDraft, waiting: Suspension, request: Errand) -> None:
     """Hand what a plugin asked for to the runtime."""
     s = w.s
     handed = waiting.but(asked=True)
-    s.suspended = tuple(handed if other is waiting else other for other in s.suspended)
+    s.suspended = tuple([handed if other is waiting else other for other in s.suspended])
     w.ask(CarryOut(waiting.ask_id, waiting.plugin, request, s.using[0]))
     _set_deadline(w, waiting)
 
@@ -267,7 +267,10 @@ def on_settled(w: StepDraft, settled: AskSettled) -> None:
 
 
 def _waiting(w: StepDraft, ask_id: str) -> Suspension | None:
-    return next((other for other in w.s.suspended if other.ask_id == ask_id), None)
+    for other in w.s.suspended:
+        if other.ask_id == ask_id:
+            return other
+    return None
 
 
 def answer(w: StepDraft, ask_id: str, given: AskAnswer) -> None:
@@ -276,7 +279,7 @@ def answer(w: StepDraft, ask_id: str, given: AskAnswer) -> None:
     waiting = _waiting(w, ask_id)
     if waiting is None:
         return
-    s.suspended = tuple(other for other in s.suspended if other is not waiting)
+    s.suspended = tuple([other for other in s.suspended if other is not waiting])
     w.clear_timer(f"ask:{ask_id}")
     drop_rulings_on(w, ask_id)
     tell_of_asked(w, waiting, given)
