@@ -425,7 +425,10 @@ LEAPS: Final = (0.5, 40.0, 3_600.0, 86_400.0, 31_536_000.0, 3_155_760_000.0)
 """Seconds by which a clock may jump ahead."""
 
 LATEST: Final = 8e10
-"""Time in seconds from which on the clock does not jump any more."""
+"""Time in seconds from which on the clock jumps by `LATE_LEAP` alone."""
+
+LATE_LEAP: Final = 31_536_000.0
+"""Seconds. A turn may wait for years; without jumps, leases would be renewed for each ten seconds of them."""
 
 SHOWN: Final = (math.nan, math.inf, -math.inf, 1e300, -1e300, 4e9, 1e12, 1.5e-300, -1000.0)
 """Odd times that a clock shows for a moment."""
@@ -482,8 +485,8 @@ class OddClock(trio.abc.Clock, trio.abc.Instrument):
         """Now and then jump ahead, or show an odd time to the loop, which looks for due deadlines next."""
         if self.calm:
             return
-        if not self.chance.randrange(20) and self._now < LATEST:
-            self._now += self.chance.choice(LEAPS)
+        if not self.chance.randrange(20):
+            self._now += self.chance.choice(LEAPS) if self._now < LATEST else LATE_LEAP
         if not self.chance.randrange(20):
             self._shown = self.chance.choice(SHOWN)
 
