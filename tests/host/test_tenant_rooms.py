@@ -89,7 +89,8 @@ async def listed(desk: Desk) -> list[str]:
 
 async def test_sessions_that_are_opened_together_are_not_listed_each_time() -> None:
     journal = Listing()
-    async with open_desk(scripted("one"), journal=journal, limits=LIMITS.but(sessions=1000)) as desk:
-        names = [f"s{number}" for number in range(100)]
+    names = [f"s{number}" for number in range(100)]
+    limits = LIMITS.but(sessions=1000, connections_per_address=len(names))
+    async with open_desk(scripted("one"), journal=journal, limits=limits) as desk:
         assert sorted(await opened(desk, names)) == sorted(names)
         assert journal.listings < len(names) / 4  # once a second
