@@ -118,9 +118,9 @@ class AnswerChecks(NamedTuple):
     """The functions by which a pipeline checks what plugins answer."""
 
     storable: Storable
-    """AnswerChecks a new state."""
+    """Checks a new state: returns why it cannot be stored; `None` if it can."""
     why_no_model: ModelCheck
-    """AnswerChecks a model that a plugin chose."""
+    """Checks a model that a plugin chose."""
     has_price: PriceCheck
     """Says whether the price of that model is known."""
 

@@ -25,7 +25,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.hooks.live import Live
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.work.screens import Screens, screens_of
+from agentrail.runtime.work.screens import screens_of
 from agentrail.values.content import File, Image, Said, Text, Thinking
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import FrozenObject, Json
@@ -40,9 +40,9 @@ _PLAIN: Final = (str, bytes, int, float, NoneType, Enum)
 
 def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
     """Return *arrival* as the plugins of *state* screen it, with the errors of those that broke."""
-    if not (entries := judge.screening(state.seats)):
+    screens = screens_of(judge, state.seats)
+    if screens is None:
         return arrival
-    screens = Screens(entries, judge.complain)
     given = arrival.input
     if isinstance(given, CompactionEnded):  # messages of the history were screened when they came
         known = set(map(id, state.history))
