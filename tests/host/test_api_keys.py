@@ -17,6 +17,7 @@ from agentrail.host.access.api_keys import ApiKey, ApiKeys, KeyFile, new_key, re
 from agentrail.host.access.identity import Authenticator, Identity
 from agentrail.host.access.local_token import LOCAL, LocalToken
 from agentrail.wire.call_rows.host_call import SCOPES
+from tests.passes import Passes
 
 
 def bearing(key: str) -> list[tuple[str, str]]:
@@ -179,17 +180,6 @@ async def test_the_local_token_is_new_at_each_start_and_allows_everything() -> N
     assert await one.identify(bearing(token)) == LOCAL
     with pytest.raises(NotAuthenticated, match="printed at the start"):
         await two.identify(bearing(token))
-
-
-class Passes(trio.abc.Instrument):
-    """Counts the passes of the event loop."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def before_io_wait(self, timeout: float) -> None:
-        del timeout
-        self.count += 1
 
 
 async def test_requests_that_come_while_the_file_is_read_do_not_wait_for_each_other(tmp_path: Path) -> None:

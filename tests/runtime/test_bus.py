@@ -14,6 +14,7 @@ from agentrail.values.events.life import AgentEnd, AgentStart
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta, ThinkingDelta
 from tests.opcodes import counted_opcodes
+from tests.passes import Passes
 from tests.runtime.recorded import Session, end, start
 
 
@@ -474,16 +475,6 @@ async def test_a_durable_event_waits_for_no_turn_and_deltas_before_it_are_heard_
         assert Counter(event for _, event in heard[20:]) == {MessageDelta("b"): 10}
         assert set(Counter(number for number, _ in heard[20:]).values()) == {2}
         nursery.cancel_scope.cancel()
-
-
-class Passes(trio.abc.Instrument):
-    """Counts the passes of the scheduler."""
-
-    count = 0
-
-    def before_io_wait(self, timeout: float) -> None:
-        """Count one."""
-        self.count += 1
 
 
 async def test_a_live_subscriber_that_falls_behind_does_not_read_the_whole_journal() -> None:

@@ -11,19 +11,9 @@ from agentrail.host.http11.accepting import AT_ONCE, EagerListener
 from agentrail.host.http11.listening import Inherited
 from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import everything, request, served, statuses
+from tests.passes import Passes
 
 COUNT = 3 * AT_ONCE
-
-
-class Passes(trio.abc.Instrument):
-    """Counts the passes of the event loop."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def before_io_wait(self, timeout: float) -> None:
-        del timeout
-        self.count += 1
 
 
 def _listening() -> tuple[socket.socket, tuple[str, int]]:

@@ -27,19 +27,10 @@ from tests.host.rfc6455.raw_frames import Opcode, frame
 from tests.host.rfc6455.raw_peer import Peer, shaken, upgrade
 from tests.host.test_streams import freed
 from tests.host.websocket.talking import talking
+from tests.passes import Passes
 
 LONG = "word " * 4_000
 MOST = 1000
-
-
-class Passes(trio.abc.Instrument):
-    """Counts the passes of the scheduler."""
-
-    count = 0
-
-    def before_io_wait(self, timeout: float) -> None:
-        """Count one."""
-        self.count += 1
 
 
 @pytest.mark.parametrize(("first", "second", "waits"), [(500, 499, False), (500, 500, False), (500, 501, True)])
