@@ -71,8 +71,9 @@ def flaw_of(pattern: str) -> str | None:
         tree = _parts(_parse(pattern))
         if re.search(pattern, "") is not None:
             return "matches the empty text, so it is everywhere"
-        _EndlessRepeats(tree, is_dotall=bool(re.compile(pattern).flags & re.DOTALL)).check()
-        steps = _cost(tree).own
+        endless = _EndlessRepeats(tree, is_dotall=bool(re.compile(pattern).flags & re.DOTALL))
+        endless.check()
+        steps = _cost(tree).own * endless.reads
     except UnboundedError as why:
         return str(why)
     except (re.error, RecursionError, OverflowError) as error:
@@ -161,9 +162,13 @@ class _EndlessRepeats:
     if what begins the expression has a character that it cannot go over: then two searches never read the same text.
     """
 
-    __slots__ = ("_fenced", "_is_dotall", "_tree")
+    __slots__ = ("_fenced", "_is_dotall", "_tree", "reads")
+
+    reads: int
+    """How often at most a repetition reads a place of a text, for each way that leads to it."""
 
     def __init__(self, tree: tuple[Node, ...], *, is_dotall: bool) -> None:
+        self.reads = 1
         self._tree = tree
         self._is_dotall = is_dotall
         self._fenced = 0
@@ -179,7 +184,8 @@ class _EndlessRepeats:
             endless = _endless_atom(part)
             if endless is not None:
                 ends = last and all(self._always_matches(one, endless) for one in after)
-                if not ends and not self._is_fence(parts[:place], endless):
+                fence = None if ends else _fence(parts[:place], endless)
+                if not ends and fence is None:
                     problem = (
                         "repeats a character without a bound; say how often at most, such as `{1,200}`, or begin with a"
                         " character that is not repeated"
@@ -188,6 +194,8 @@ class _EndlessRepeats:
                 self._fenced += not ends
                 if self._fenced > 1:
                     raise UnboundedError("repeats characters without a bound in two places; bound one of them")  # noqa: EM101, TRY003 - see the class
+                if fence is not None:  # parts between the two may go over other fences: each of those begins a search
+                    self.reads = 1 + sum(map(_width, parts[fence + 1 : place]))
             for row in _inner(part):
                 self._look(row, last=last and not after and _ends_with_its_row(part))
 
@@ -203,12 +211,26 @@ class _EndlessRepeats:
         goes_over_all = (endless[0] == "ANY" and self._is_dotall) or _is_every_character(endless)
         return kind == "AT" and str(node[1]) == "AT_END_STRING" and goes_over_all
 
-    def _is_fence(self, before: tuple[Node, ...], endless: Node) -> bool:
-        """Whether a character of *before* is a plain one that *endless* cannot go over."""
-        if endless[0] not in ("IN", "LITERAL", "NOT_LITERAL"):
-            return False
-        plain = [chr(cast("int", given)) for kind, given in before if kind == "LITERAL"]
-        return any(not any(_fits(endless, ord(one)) for one in (char, *char.lower(), *char.upper())) for char in plain)
+
+def _fence(before: tuple[Node, ...], endless: Node) -> int | None:
+    """Return the place in *before* of the last plain character that *endless* cannot go over; `None` if none is."""
+    if endless[0] not in ("IN", "LITERAL", "NOT_LITERAL"):
+        return None
+    for place, (kind, given) in reversed(list(enumerate(before))):
+        char = chr(cast("int", given)) if kind == "LITERAL" else ""
+        if char and not any(_fits(endless, ord(one)) for one in (char, *char.lower(), *char.upper())):
+            return place
+    return None
+
+
+def _width(node: Node) -> int:
+    """Return the most characters that a match of *node* may have."""
+    kind, inner = node[0], _inner(node)
+    if kind in ("AT", "ASSERT", "ASSERT_NOT"):
+        return 0
+    widths = [sum(map(_width, row)) for row in inner]
+    times = cast("tuple[int, int, object]", node[1])[1] if kind in _REPEATS else 1
+    return times * max(widths, default=1)
 
 
 def _endless_atom(node: Node) -> Node | None:
