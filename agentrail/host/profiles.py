@@ -9,13 +9,14 @@ from typing import Final, NamedTuple, TypeAlias, cast
 from agentrail.app.model_chain import chain_of
 from agentrail.app.spec import Built, SessionSpec, check_spec
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import BadProfile, UnknownAgent, WrongType
+from agentrail.errors import BadProfile, UnknownAgent, UsageError, WrongType
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
 from agentrail.ports.tool import ToolSource
+from agentrail.runtime.shared.sanitize import Contained
 from agentrail.tools import as_tool
-from agentrail.values.foreign import named
+from agentrail.values.foreign import described, named
 from agentrail.values.value import Authored
 
 NO_OPTIONS: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
@@ -130,26 +131,50 @@ class ProfileTable:
             if found is None:
                 raise UnknownAgent.among(context.agent_id, self._known)
             return found
-        answer = self._resolve(context)
-        given = cast("object", await answer if isinstance(answer, Awaitable) else answer)
+        given = await _returned(context.agent_id, "the function for profiles", self._resolve, context)
         if given is None:
             raise UnknownAgent(context.agent_id, "the host's function for profiles has found none")
         if not isinstance(given, Profile):
             raise BadProfile(
                 context.agent_id, f"the function for profiles returned a `{named(given)}`; return a `Profile`, or None"
             )
-        _check(given)
+        _check_found(context.agent_id, _check, given)
         return given
 
     async def spec_of(self, profile: Profile, context: RequestContext) -> SessionSpec:
         """Return the specification of a session, under the name of its profile."""
         spec: object = profile.spec
         if callable(spec):
-            spec = spec(context)
-            if isinstance(spec, Awaitable):
-                spec = await cast("Awaitable[object]", spec)
-        check_spec(spec)
+            spec = await _returned(profile.id, "its function", spec, context)
+        _check_found(profile.id, check_spec, spec)
         return cast("SessionSpec", spec).but(name=profile.id)
+
+
+async def _returned(
+    profile: str, whose: str, function: Callable[[RequestContext], object], context: RequestContext
+) -> object:
+    """Return what a function of the program returns.
+
+    Raise `BadProfile` for an error of usage: no request has made it. `UnknownAgent` is an answer, and other exceptions
+    are raised as they are; one that would end the process, such as `SystemExit`, is `BadProfile` too.
+    """
+    failed = list[BaseException]()
+    with Contained(failed.append):
+        found = function(context)
+        return await cast("Awaitable[object]", found) if isinstance(found, Awaitable) else found
+    error = failed[0]
+    is_misuse = isinstance(error, UsageError) and not isinstance(error, UnknownAgent)
+    if is_misuse or not isinstance(error, Exception):
+        raise BadProfile(profile, f"{whose} raised {described(error)}") from error
+    raise error
+
+
+def _check_found(profile: str, check: Callable[[object], None], found: object) -> None:
+    """Raise `BadProfile` if *check* raises for what a function of the program returned: no request has made it."""
+    try:
+        check(found)
+    except UsageError as unfit:
+        raise BadProfile(profile, f"{unfit}") from unfit
 
 
 def _check(found: object) -> None:

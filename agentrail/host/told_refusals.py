@@ -5,32 +5,36 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from agentrail.errors import AgentrailError, HostClosing, SessionParked, SupervisorClosed, TurnAborted
+from agentrail.errors import AgentrailError, HostClosing, SessionParked, SupervisorClosed, TurnAborted, UsageError
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer
 from agentrail.runtime.shared.sanitize import tell
+from agentrail.wire.problem_rows import OPERATOR
 from agentrail.wire.problems import Problem, problem_of
 
-BAD_GATEWAY: Final = 502
-"""Statuses from here on say that something outside of the host has failed."""
+SERVER_ERROR: Final = 500
+"""Statuses from here on say that the host, or something outside of it, has failed."""
 
 log = logging.getLogger("agentrail.host")
 
 
 def refusal(error: AgentrailError, attempt: str, tenant: str) -> HttpResponse:
-    """Return the answer with the problem document of *error*, and log an error of something outside."""
+    """Return the answer with the problem document of *error*, and log an error that is for the operator."""
     return problem_answer(told_problem(error, attempt, tenant))
 
 
 def told_problem(error: AgentrailError, attempt: str, tenant: str) -> Problem:
-    """Return the problem document of *error*, and log an error of something outside.
+    """Return the problem document of *error*, and log an error of the host or of something outside.
 
-    The log gets no words of the error and of its causes: they may quote the conversation. Sessions are parked only
-    when the host stops, so clients are told that, which is no trouble for the log.
+    The log gets no words of the error and of its causes, which may quote the conversation, unless they are about the
+    program around the host. Sessions are parked only when the host stops, so clients are told that, which is no
+    trouble for the log.
     """
     if isinstance(error, SessionParked | SupervisorClosed):
         error = HostClosing()
     problem = problem_of(error, attempt, tenant)
-    if problem.status >= BAD_GATEWAY and not isinstance(error, HostClosing):
+    is_for_operator = problem.status >= SERVER_ERROR or problem.to_do == OPERATOR
+    if is_for_operator and not isinstance(error, HostClosing):
         traced = None if isinstance(error, TurnAborted) else error  # where it was raised says nothing of its cause
-        tell(log, traced, "cannot %s: %s", attempt, problem.title, level=logging.WARNING, words=False)
+        words = isinstance(error, UsageError)  # no client can cause one of this status
+        tell(log, traced, "cannot %s: %s", attempt, problem.title, level=logging.WARNING, words=words)
     return problem

@@ -28,7 +28,9 @@ class Row(Value, gc=True):
     """Positions of facts that are told although no words of the document name them."""
 
 
-_OPERATOR: Final = "tell the operator of the host; its log says more"
+OPERATOR: Final = "tell the operator of the host; its log says more"
+"""The advice of the rows that nobody but the operator can do something about."""
+
 _AGAIN: Final = "try again later; send the same `Idempotency-Key`, and nothing is carried out twice"
 _SEE: Final = "see `GET /v1/sessions/{id}` for what the session does"
 _BODY: Final = "correct the body; `/openapi.json` has its schema"
@@ -43,12 +45,12 @@ _NO_SESSION: Final = Row(
 
 _TAKEN: Final = Row(409, "use another name, or prompt the session that is there", "the name is taken", facts=(0,))
 
-_HOSTS_CODE: Final = Row(500, _OPERATOR, "the code of the host is not as it has to be")
+_HOSTS_CODE: Final = Row(500, OPERATOR, "the code of the host is not as it has to be")
 """Errors of usage that no client can cause: the program around the host made them."""
 
 _JOURNAL: Final = Row(503, _AGAIN, "the journal of the host cannot be used now; nothing was accepted", 5)
-_BROKEN: Final = Row(500, _OPERATOR, "the code of agentrail, of a plugin or of an adapter breaks its contract")
-_FAILED: Final = Row(502, _OPERATOR)
+_BROKEN: Final = Row(500, OPERATOR, "the code of agentrail, of a plugin or of an adapter breaks its contract")
+_FAILED: Final = Row(502, OPERATOR)
 _MODEL: Final = Row(502, "have the operator correct the model's settings, or switch to another model", facts=(1,))
 _LIMIT: Final = Row(502, "have the operator raise the limit, or go on in another session", facts=(1,))
 _MODEL_LATER: Final = Row(503, _AGAIN, retry_after=5, facts=(1,))
@@ -125,7 +127,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.SessionAsleep: Row(409, "try again, which wakes it", "the session sleeps"),
     errors.SessionParked: Row(409, "prompt it, which brings it back", "the session is stored, and does not run"),
     errors.SpecMissing: Row(409, "have the operator bring its profile back", "the host has no profile for it any more"),
-    errors.PluginMismatch: Row(409, _OPERATOR, "the code of a plugin does not fit the records of the session"),
+    errors.PluginMismatch: Row(409, OPERATOR, "the code of a plugin does not fit the records of the session"),
     errors.ToolExists: Row(409, "detach it first, or replace it"),
     errors.SourceExists: Row(409, "detach it first, or replace it"),
     errors.SourceAlone: Row(409, "attach each by a request of its own"),
@@ -158,7 +160,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
 }
 
 REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
-    errors.RefusedError: Row(403, _OPERATOR),
+    errors.RefusedError: Row(403, OPERATOR),
     errors.NotAuthenticated: Row(401),
     errors.ScopeMissing: Row(403),
     errors.OwnDecision: Row(403),
@@ -171,7 +173,7 @@ REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
     errors.PromptWasRejected: Row(403, "say it differently"),
     errors.PathRefused: _SANDBOX,
     errors.CommandRefused: _SANDBOX,
-    errors.SandboxMissing: Row(403, _OPERATOR, "the program that confines commands is missing, so none was run"),
+    errors.SandboxMissing: Row(403, OPERATOR, "the program that confines commands is missing, so none was run"),
     errors.WebRefused: _SANDBOX,
     errors.PromptWasDropped: Row(409, "send it again if it is still wanted"),
     errors.TurnAborted: Row(409, "send the prompt again if it is still wanted"),
@@ -210,9 +212,9 @@ OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.HostLost: _FAILED,
     errors.McpFailed: _FAILED,
     errors.SourceFailed: Row(502, "try again: nothing was attached"),
-    errors.SessionCrashed: Row(502, _OPERATOR, "the session crashed; what it has written stays readable"),
-    errors.SupervisorFailed: Row(502, _OPERATOR, "the sessions of the host have crashed too often"),
-    errors.SupervisorStuck: Row(502, _OPERATOR, "some work of the host does not end"),
+    errors.SessionCrashed: Row(502, OPERATOR, "the session crashed; what it has written stays readable"),
+    errors.SupervisorFailed: Row(502, OPERATOR, "the sessions of the host have crashed too often"),
+    errors.SupervisorStuck: Row(502, OPERATOR, "some work of the host does not end"),
     errors.StartTooSlow: Row(503, "try again later", "a service of the host was not ready in time", 5),
     errors.SubscriberTooSlow: Row(
         503, "connect again with `Last-Event-ID`", "the stream was not read fast enough", 1, facts=(0, 1)
@@ -279,10 +281,10 @@ INFRASTRUCTURE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.SessionHeld: Row(503, "try again when it has let it go", "another process runs the session", 30),
     errors.Fenced: Row(503, "try again there", "another process has taken the session over", 5),
     errors.CommitUnknown: Row(503, _AGAIN, "it is not known whether this was written", 5),
-    errors.BadRecord: Row(503, _OPERATOR, "a record of the session is damaged or missing", 60),
+    errors.BadRecord: Row(503, OPERATOR, "a record of the session is damaged or missing", 60),
     errors.JournalInUse: _JOURNAL,
     errors.JournalUnusable: _JOURNAL,
-    errors.BadArchive: Row(503, _OPERATOR, "a file is no complete export of a session", 60),
+    errors.BadArchive: Row(503, OPERATOR, "a file is no complete export of a session", 60),
     errors.JournalLinked: _JOURNAL,
 }
 
