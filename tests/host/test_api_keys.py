@@ -117,6 +117,27 @@ async def test_a_file_that_becomes_unreadable_has_no_keys(
     assert (await keys.identify(bearing(key))).user == "ann"
 
 
+async def test_a_file_that_is_mended_as_the_log_advises_has_its_keys_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    path = tmp_path / "keys"
+    one, key = new_key("acme", "ann", ["talk"])
+    KeyFile(path).add(one)
+    keys = ApiKeys(path)
+    path.write_text(written([one]), encoding="utf-8")
+    path.chmod(0o660)
+    await trio.sleep(2)
+    with pytest.raises(NotAuthenticated):
+        await keys.identify(bearing(key))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"no key is taken: cannot take the keys of {path}: it may be written by others; run `chmod go-w` on it"
+    ]
+    path.chmod(0o640)  # this changes neither the time of the file nor its number
+    await trio.sleep(2)
+    assert (await keys.identify(bearing(key))).user == "ann"
+
+
 def test_the_file_is_its_owners_alone_and_has_no_key_in_it(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     made, key = new_key("acme & sons", "ann", ["talk"])

@@ -167,7 +167,8 @@ class ApiKeys:
         The file is read again when it has changed. Raise `BadKeys` if the keys cannot be read.
         """
         self._file = None if path is None else KeyFile(path)
-        self._seen: tuple[int, int] | None = None
+        self._seen: tuple[int, int] | None = None  # when the keys were read; `None` if they could not be
+        self._told = ""
         self._looked = -FRESH
         self._looking: trio.Event | None = None
         self._keys: Mapping[str, ApiKey] = {}
@@ -226,9 +227,14 @@ class ApiKeys:
             seen = (found.st_mtime_ns, found.st_ino)
         if seen is not None and seen == self._seen:
             return self._keys
-        self._seen = seen
         try:
-            return file.keys()
+            found_keys = file.keys()
         except BadKeys as problem:
-            log.error("no key is taken: %s", problem)  # noqa: TRY400 - the message says it all
+            # What it was may pass without another file: permissions are given, or the process may open files again.
+            self._seen = None
+            if str(problem) != self._told:
+                log.error("no key is taken: %s", problem)  # noqa: TRY400 - the message says it all
+            self._told = str(problem)
             return {}
+        self._seen, self._told = seen, ""
+        return found_keys
