@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,44 @@ def test_the_file_is_its_owners_alone_and_has_no_key_in_it(tmp_path: Path) -> No
     path.chmod(0o620)
     with pytest.raises(BadKeys, match=r"may be written by others; run `chmod go-w` on it"):
         KeyFile(path).keys()
+
+
+def test_keys_that_are_made_at_once_are_all_there(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    kept, _ = new_key("acme", "kept", ["talk"])
+    path.write_text(f"# who has which key is in the book\n{written([kept])}# end", encoding="utf-8")
+    path.chmod(0o640)
+    made = [new_key("acme", f"user{number}", ["talk"])[0] for number in range(40)]
+    gone = made[::2]
+
+    def change(key: ApiKey) -> None:
+        KeyFile(path).add(key)
+        if key in gone:
+            KeyFile(path).withdraw(key.id)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(change, made))
+    assert KeyFile(path).keys().keys() == {kept.id} | {key.id for key in made if key not in gone}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert (lines[0], lines[2]) == ("# who has which key is in the book", "# end")
+
+
+async def test_a_file_that_is_gone_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    path = tmp_path / "keys"
+    one, key = new_key("acme", "ann", ["talk"])
+    KeyFile(path).add(one)
+    keys = ApiKeys(path)
+    path.unlink()
+    for _ in range(3):
+        await trio.sleep(2)
+        with pytest.raises(NotAuthenticated):
+            await keys.identify(bearing(key))
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"no key is taken: cannot take the keys of {path}: there is no such file")
 
 
 LINES = {

@@ -7,6 +7,7 @@ random bits, so a plain digest of it tells nothing.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import logging
@@ -15,7 +16,8 @@ import secrets
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
@@ -131,26 +133,50 @@ class KeyFile:
 
     def add(self, key: ApiKey) -> None:
         """Add *key* to the file, which is made if it is not there, for its owner alone."""
-        self._write([*self.keys().values(), key])
+        with self._alone():
+            self.keys()
+            lines = self._lines()
+            if lines and not lines[-1].endswith("\n"):
+                lines[-1] += "\n"
+            self._write([*lines, written([key])])
 
     def withdraw(self, name: str) -> ApiKey:
         """Take the key with the id *name* out of the file, and return it; raise `UnknownKey` if there is none."""
-        keys = self.keys()
-        if name not in keys:
+        if not self.path.exists():
             raise UnknownKey(name, str(self.path))
-        gone = keys.pop(name)
-        self._write(keys.values())
-        return gone
+        with self._alone():
+            keys = self.keys()
+            if name not in keys:
+                raise UnknownKey(name, str(self.path))
+            self._write([line for line in self._lines() if line.split()[:1] != [name]])
+            return keys[name]
 
-    def _write(self, keys: Iterable[ApiKey]) -> None:
-        """Replace the file at once: a reader finds the old keys or the new ones."""
-        text = written(keys)
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Let no other process change the file meanwhile: of two that read it at once, one would undo the other."""
+        while True:
+            opened = os.open(self.path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, stat.S_IRUSR | stat.S_IWUSR)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX)
+                if os.path.samestat(os.fstat(opened), self.path.stat()):  # else another process has replaced it
+                    yield
+                    return
+            finally:
+                os.close(opened)  # which also takes the lock away
+
+    def _lines(self) -> list[str]:
+        """Return the lines of the file as they are, comments included."""
+        return self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+
+    def _write(self, lines: Iterable[str]) -> None:
+        """Replace the file at once, with the same mode: a reader finds the old keys or the new ones."""
         with tempfile.NamedTemporaryFile(
             "w", dir=self.path.parent, prefix=f".{self.path.name}.", delete=False, encoding="utf-8"
         ) as file:
             try:
-                file.write(text)
+                file.write("".join(lines))
                 file.flush()
+                os.fchmod(file.fileno(), stat.S_IMODE(self.path.stat().st_mode))
                 os.fsync(file.fileno())
                 Path(file.name).replace(self.path)
             except BaseException:
@@ -228,6 +254,7 @@ class ApiKeys:
         if seen is not None and seen == self._seen:
             return self._keys
         try:
+            self.check_there()
             found_keys = file.keys()
         except BadKeys as problem:
             # What it was may pass without another file: permissions are given, or the process may open files again.
