@@ -566,6 +566,30 @@ async def test_a_specification_that_breaks_is_named_and_hinders_no_other(caplog:
     assert "session broken cannot be brought back: ZeroDivisionError" in caplog.text
 
 
+async def test_a_specification_that_breaks_for_a_while_is_built_again(caplog: pytest.LogCaptureFixture) -> None:
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([stall(after=1)]), name="helper"), "one")
+        await session.prompt("hi")
+        await trio.sleep(1)
+    tried: list[float] = []
+
+    def build() -> SessionSpec:
+        tried.append(round(trio.current_time() - began))
+        if len(tried) < 11:
+            raise ConnectionError
+        return SessionSpec(model=ScriptedModel(["here I am"]), name="helper")
+
+    began = trio.current_time()
+    async with open_supervisor(journal=journal, specs={"helper": build}) as supervisor:
+        await trio.sleep(2000)
+        (back,) = supervisor.sessions()
+        assert [message.text for message in back.messages()] == ["hi", "here I am"]
+    assert tried == [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811]
+    assert caplog.text.count("session one cannot be brought back: ConnectionError") == 10
+    assert caplog.text.count("it is tried again in 300 s") == 1
+
+
 async def test_a_timer_that_comes_due_brings_its_session_back() -> None:
     journal = TestJournal()
 

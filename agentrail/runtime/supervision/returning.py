@@ -33,6 +33,14 @@ AT_WORK: Final = SessionFilter(at_work=True, ended=False)
 DUE: Final = SessionFilter(ended=False, due_before=INT_MAX)
 """The sessions that are brought back: at once, and when their first timer is due."""
 
+FIRST_PAUSE: Final = 1.0
+"""Seconds until a session is brought back again whose specification could not be built; doubled before each attempt."""
+
+LONGEST_PAUSE: Final = 300.0
+"""The longest pause between two such attempts, in seconds."""
+
+AGAIN: Final = "\nit is tried again in %g s"
+
 NEXT_PAGE: Final = ("", "next page of due sessions")
 """Key of the timer; no session has the empty id."""
 
@@ -108,11 +116,12 @@ class Returning:
 
         self._shared.timers.set(key, self._shared.clock.moment(at), is_due)
 
-    async def _bring_back(self, session_id: str, attempts: int | None = None) -> None:
+    async def _bring_back(self, session_id: str, attempts: int | None = None, pause: float = FIRST_PAUSE) -> None:
         """Resume one session; any error is logged, and does not keep others from being resumed.
 
         If the journal fails *attempts* times, continue in the background. If another supervisor holds the session, try
-        again when its lease has ended.
+        again when its lease has ended. If the program's code raises an exception of its own, try again after *pause*
+        seconds: what it builds the specification from may be away for a while, and nobody else may ask for the session.
         """
 
         def told(error: BaseException) -> None:
@@ -121,8 +130,13 @@ class Returning:
             elif isinstance(error, SessionHeld):
                 _, _, until = error.args
                 self._bring_back_at(session_id, until)
+            elif isinstance(error, AgentrailError):
+                log.error("session %s cannot be brought back: %s", session_id, error)
             else:
-                log.error("session %s cannot be brought back: %s", session_id, _said(error))
+                log.error("session %s cannot be brought back: %s%s", session_id, traced(error), AGAIN % pause)
+                again = partial(self._bring_back, session_id, None, min(2 * pause, LONGEST_PAUSE))
+                at = self._shared.clock.now_ms() + int(pause * 1000)
+                self._set_timer((session_id, "again"), at, again)
 
         with Contained(told):  # specifications are built by code of users
             await patiently(partial(self._bring_back_once, session_id), attempts=attempts)
