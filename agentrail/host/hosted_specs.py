@@ -56,9 +56,10 @@ class HostedSpecs:
         profile = await self._profiles.find(context)
         return offered(profile, await self._profiles.spec_of(profile, context))
 
-    def _reaching(self, profile: Profile, spec: SessionSpec) -> SessionSpec:
+    def _reaching(self, profile: Profile, spec: SessionSpec, stored: State | None = None) -> SessionSpec:
         providers = providers_of(self._row, (), profile.context_providers, profile.id)
-        return reaching(spec, self._row, providers, self._context_of, self._messages_of)
+        kept = () if stored is None else [seat.key for seat in stored.seats]
+        return reaching(spec, self._row, providers, self._context_of, self._messages_of, kept)
 
     async def returning(self, wanted: SpecWanted) -> SessionSpec:
         """Return the specification of a stored session that comes back; raise `SpecMissing` if its profile is gone."""
@@ -74,7 +75,7 @@ class HostedSpecs:
             self._awaited.add(wanted.session_id)
             self._turns.returning(wanted.session_id, wanted.state)
             self._nursery.start_soon(self._listen, wanted.session_id)
-        return self._reaching(profile, spec)
+        return self._reaching(profile, spec, wanted.state)
 
     async def forking(self, session_id: str, origin: str, agent: str) -> SessionSpec | None:
         """Return the specification for a fork of *origin*, built for the fork; `None` if no profile is *agent*."""
@@ -84,7 +85,7 @@ class HostedSpecs:
         except UnknownAgent:
             return None
         stored = await self.supervisor.state(origin)
-        return self._reaching(profile, await self._spec_with_given(profile, context, stored))
+        return self._reaching(profile, await self._spec_with_given(profile, context, stored), stored)
 
     async def _spec_with_given(self, profile: Profile, context: RequestContext, stored: State) -> SessionSpec:
         """Return the specification of a session that goes on from what is *stored*."""

@@ -373,6 +373,29 @@ async def test_plugins_of_the_host_reach_into_turns_and_again_after_a_restart(tm
     assert added == [["chat of acme, 1 messages"]] * 2 + [["chat of acme, 6 messages"]] * 2
 
 
+async def test_sessions_come_back_without_the_plugins_of_the_host_that_reached_into_their_turns(tmp_path: Path) -> None:
+    path = tmp_path / "agentrail.db"
+    model = ScriptedModel([say(calls=[call("pay", {"to": "eve"})]), "held no more", "done"])
+    spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(["pay"])])
+    async with open_desk(spec, [Guard()], journal=SqliteJournal(path)) as desk:
+        held = (await chat(desk.ann, "pay", session="trip")).json()["held"][0]["id"]
+    async with open_desk(spec, journal=SqliteJournal(path)) as desk:
+        assert (await desk.ann.post("/v1/sessions/trip/approve", json={"approval": held})).status_code == 204
+        assert (await chat(desk.ann, "hi", session="trip")).json()["text"] == "done"
+        fork = (await desk.ann.post("/v1/sessions/trip/fork", json={"session": "other"})).json()["session"]
+        assert fork == "ann.other"
+        told = (await desk.ann.get("/v1/sessions/other/messages")).json()["items"]
+        assert [each["parts"][0]["text"] for each in told if "parts" in each] == [
+            "pay",
+            "paid eve",
+            "held no more",
+            "hi",
+            "done",
+        ]
+    added = [[each.text for each in request.messages if "of acme, " in each.text] for request in model.requests]
+    assert added == [["chat of acme, 1 messages"], ["chat of acme, 1 messages"], []]
+
+
 # Restarts
 
 

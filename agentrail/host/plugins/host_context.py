@@ -45,8 +45,8 @@ class TurnContext:
 class HostContext(Plugin[TurnContext]):
     """Ask the context providers of the host once in each turn, and add what they give to each of its requests."""
 
-    seconds: float = DEADLINE
-    """Seconds that all providers may take together."""
+    seconds: float | None = DEADLINE
+    """Seconds that all providers may take together; `None` if there are none any more."""
 
     priority = -MOST_SAID  # the first of all plugins: those of the session see what it adds
 
@@ -63,6 +63,8 @@ class HostContext(Plugin[TurnContext]):
     ) -> Continue[TurnContext] | AddContext[TurnContext] | Ask[TurnContext]:
         """Add what the providers give; ask them at the first request of a turn."""
         if state.turn != ctx.turn:
+            if self.seconds is None:
+                return Continue()
             if hook.answer is None:
                 asked = freeze_object({"hook": HOOK, "session": ctx.session_id})
                 return Ask(CallService(CONTEXT_SERVICE, asked), deadline=self.seconds + ON_THE_WAY)
@@ -110,9 +112,14 @@ def providers_of(
     )
 
 
-def host_context(providers: Sequence[OwnedProvider]) -> HostContext | None:
-    """Return the plugin for sessions with *providers*; `None` if there are none."""
-    return HostContext(sum(each.seconds for each in providers)) if providers else None
+def host_context(providers: Sequence[OwnedProvider], *, stays: bool = False) -> HostContext | None:
+    """Return the plugin for sessions with *providers*.
+
+    `None` if there are none, unless the plugin *stays* in the row of a session that had some: it adds nothing then.
+    """
+    if not providers:
+        return HostContext(None) if stays else None
+    return HostContext(sum(each.seconds for each in providers))
 
 
 class ContextService:

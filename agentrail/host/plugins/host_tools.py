@@ -164,10 +164,14 @@ def _result(found: Json) -> Ok | Err:
     return decode(Err, found) if _object(found).get(TAG) == Err.__name__ else decode(Ok, found)
 
 
-def host_tools(row: HostPluginRow) -> HostTools | None:
-    """Return the plugin for sessions of a host with *row*; `None` if none of its plugins has a hook for tools."""
+def host_tools(row: HostPluginRow, *, stays: bool = False) -> HostTools | None:
+    """Return the plugin for sessions of a host with *row*.
+
+    `None` if none of its plugins has a hook for tools, unless the plugin *stays* in the row of a session that was begun
+    when one had: it asks nobody then.
+    """
     before, after = row.having(BEFORE), row.having(AFTER)
-    if not before and not after:
+    if not before and not after and not stays:
         return None
     return HostTools(
         _together(before),
