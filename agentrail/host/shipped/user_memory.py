@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import trio
-
-from agentrail.errors import FileMissing, WrongType
+from agentrail.errors import FileFailed, WrongType
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import Request, RequestContext
 from agentrail.plugins.recall.facts import spoken_facts, with_facts
 from agentrail.plugins.recall.own_paths import why_no_path
-from agentrail.ports.sandbox import MAX_FILE, Sandbox
+from agentrail.ports.sandbox import Sandbox
+from agentrail.runtime.work.file_replacing import data_of_file, replace_file
 from agentrail.values.spelling import checked
 
 
@@ -32,12 +31,13 @@ class UserMemory(HostPlugin):
     ) -> None:
         """Add at most *max_facts* facts of a message to *file*, in the sandbox that *sandbox_of* returns."""
         problem = why_no_path(file)
+        if max_facts < 0:
+            raise WrongType.of("max_facts", max_facts, "a whole number from 0 on")
         if problem is not None:
             raise WrongType.of("file", file, "a path below the working directory, such as `MEMORY.md`")
         self._sandbox_of = sandbox_of
         self._file = file
         self._most = max_facts
-        self._writing = trio.Lock()
 
     def intercept(self, request: Request) -> None:
         """Keep the message until its turn is over."""
@@ -50,11 +50,15 @@ class UserMemory(HostPlugin):
         if not facts:
             return
         sandbox = self._sandbox_of(context)
-        async with self._writing:
+        for is_last in (False, False, True):
+            data = await data_of_file(sandbox, self._file)
+            text, added = with_facts(None if data is None else data.decode(), facts)
+            if not added:
+                return
             try:
-                before = (await sandbox.read(self._file, 0, MAX_FILE)).data.decode()
-            except FileMissing:
-                before = None
-            text, added = with_facts(before, facts)
-            if added:
-                await sandbox.write(self._file, text.encode())
+                await replace_file(sandbox, self._file, text.encode(), data)
+            except FileFailed:  # most likely a session has written it meanwhile
+                if is_last:
+                    raise
+            else:
+                return

@@ -31,6 +31,7 @@ from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.sanitize import traced
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.work.file_finding import find_files
+from agentrail.runtime.work.file_replacing import replace_file
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.tool_call import execute
 from agentrail.values.content import Text, text_of
@@ -192,17 +193,5 @@ async def _write(sandbox: Sandbox, request: WriteFile) -> None:
     path, data = request.path, request.text.encode()
     if len(data) > MAX_WRITTEN:
         raise FileFailed("write", path, f"its text is larger than {MAX_WRITTEN} bytes")
-    found = await _data_of_file(sandbox, path)
-    if found == data:
-        return
-    if found != (None if request.replaces is None else request.replaces.encode()):
-        raise FileFailed("write", path, "it does not hold the text that is to be replaced; read it again")
-    await sandbox.write(path, data)
-
-
-async def _data_of_file(sandbox: Sandbox, path: str) -> bytes | None:
-    """Return what the file holds, up to a byte more than may be read; `None` if there is no file."""
-    try:
-        return (await sandbox.read(path, 0, MAX_WRITTEN + 1)).data
-    except FileMissing:
-        return None
+    before = None if request.replaces is None else request.replaces.encode()
+    await replace_file(sandbox, path, data, before)

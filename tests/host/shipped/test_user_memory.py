@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 from agentrail import SessionSpec
 from agentrail.adapters.sandboxes.memory import MemorySandbox
@@ -60,7 +61,21 @@ async def test_a_turn_without_a_message_or_a_fact_writes_nothing() -> None:
     assert context.state == {}
 
 
-@pytest.mark.parametrize("wrong", [{"file": "../a"}, {"file": ""}, {"max_facts": "x"}, {"sandbox_of": None}])
+async def test_facts_of_turns_that_end_at_the_same_moment_are_all_kept() -> None:
+    sandbox = MemorySandbox({})
+    plugin = UserMemory(lambda _: sandbox)
+    async with trio.open_nursery() as nursery:
+        for drink in ("tea", "milk", "water"):
+            context = RequestContext("chat", "acme", "ann", drink, "desk", "r")
+            context.state[UserMemory] = f"I prefer {drink}."
+            nursery.start_soon(plugin.on_turn_persisted, context)
+    saved = (await sandbox.read("MEMORY.md")).data.decode()
+    assert sorted(saved.splitlines()[2:]) == ["- I prefer milk.", "- I prefer tea.", "- I prefer water."]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"file": "../a"}, {"file": ""}, {"max_facts": "x"}, {"max_facts": -1}, {"sandbox_of": None}]
+)
 def test_arguments_of_another_kind_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(WrongType):
         UserMemory(**{"sandbox_of": lambda _: MemorySandbox({}), **wrong})  # type: ignore[arg-type]
