@@ -153,7 +153,14 @@ def _encode(found: object, depth: int, room: list[int]) -> Json:
         raise MisfitError("", f"has more than {MAX_DEPTH} levels")
     if issubclass(kind, Enum):
         return _encode(plain_value(cast("Enum", found)), depth, room)
-    form, head, keys, items = _parts(found, kind, room)
+    if kind is tuple or kind is frozenset or kind in MAPPINGS:
+        return _encode_container(found, kind, depth, room)
+    return _encode_fields(found, kind, depth, room)
+
+
+def _encode_container(found: object, kind: type, depth: int, room: list[int]) -> Json:
+    """Return a tuple, a frozenset or a mapping as JSON, as `_encode` does."""
+    form, keys, items = _parts(found, kind)
     made: list[Json] = []
     key: object = None
     try:
@@ -166,23 +173,37 @@ def _encode(found: object, depth: int, room: list[int]) -> Json:
         raise
     if kind is frozenset:
         return sorted(made, key=canonical)  # so that every process writes them in the same order
-    return made if kind is tuple else {**head, **dict(zip(cast("Iterable[str]", keys), made, strict=True))}
+    return made if kind is tuple else dict(zip(cast("Iterable[str]", keys), made, strict=True))
 
 
-def _parts(
-    found: object, kind: type, room: list[int]
-) -> tuple[str, Mapping[str, Json], Iterable[object], Iterable[object]]:
-    """Return for a container the form of a path into it, the start of its JSON, and names and values of its parts."""
-    if kind is tuple:
-        return "[{}]", {}, count(), cast("_Items", found)
-    if kind is frozenset:
-        return "[]", {}, repeat(None), cast("_Items", found)
-    if kind in MAPPINGS:
-        table = cast("Mapping[object, object]", found)
-        return "[{!a:.60}]", {}, table.keys(), table.values()
+def _encode_fields(found: object, kind: type, depth: int, room: list[int]) -> Json:
+    """Return an instance of the class *kind* as JSON, as `_encode` does."""
     head, names, size = _form_of(kind)
     room[0] -= size
-    return ".{}", head, names, [getattr(found, name) for name in names]
+    made: dict[str, Json] = dict(head)
+    name = ""
+    try:
+        for name in names:
+            item: object = getattr(found, name)
+            if item is None or item is True or item is False:  # without a call, as in most fields of most states
+                room[0] -= 5  # as in `_encode`
+                made[name] = item
+            else:
+                made[name] = _encode(item, depth + 1, room)
+    except MisfitError as misfit:
+        misfit.under(f".{name}")
+        raise
+    return made
+
+
+def _parts(found: object, kind: type) -> tuple[str, Iterable[object], Iterable[object]]:
+    """Return for a container the form of a path into it, and names and values of its parts."""
+    if kind is tuple:
+        return "[{}]", count(), cast("_Items", found)
+    if kind is frozenset:
+        return "[]", repeat(None), cast("_Items", found)
+    table = cast("Mapping[object, object]", found)
+    return "[{!a:.60}]", table.keys(), table.values()
 
 
 def _check_key(key: object, depth: int, room: list[int]) -> None:
