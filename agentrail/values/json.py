@@ -88,19 +88,20 @@ def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Js
     if issubclass(kind, FrozenObject):
         _fit_frozen(cast("FrozenObject", found), at, depth, room)
         return cast("FrozenObject", found)
-    if kind is dict or issubclass(kind, Mapping):
-        pairs = _pairs(cast("Mapping[object, object]", found), at, room)
-        return FrozenObject(
-            {
-                # text in ASCII is the usual case, and has no call of its own for speed
-                _key(key, at): item
-                if type(item) is str and item.isascii()
-                else freeze(item, f"{at}.{key}", depth, room)
-                for key, item in pairs
-            }
-        )
-    if issubclass(kind, list | tuple):
+    listed = kind is list or kind is tuple  # the usual cases first: to ask whether a class is a `Mapping` takes long
+    if kind is dict or (not listed and issubclass(kind, Mapping)):
+        made: dict[str, Json] = {}
+        for key, item in _pairs(cast("Mapping[object, object]", found), at, room):
+            name = key if type(key) is str and key.isascii() else _key(key, at)
+            if item is True or item is False or item is None or (type(item) is str and item.isascii()):
+                made[name] = item  # without a call of its own, for speed
+            else:
+                made[name] = freeze(item, f"{at}.{name}", depth, room)
+        return FrozenObject(made)
+    if listed or issubclass(kind, (list, tuple)):  # a tuple: a union would be built at each call
         items = tuple(items_of(cast("list[object] | tuple[object, ...]", found)))
+        if not items:
+            return ()
         _take_room(len(items), at, room)
         return tuple([freeze(item, f"{at}[{index}]", depth, room) for index, item in enumerate(items)])
     if issubclass(kind, str | int):
