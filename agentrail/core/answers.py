@@ -16,6 +16,7 @@ from agentrail.values.json import EMPTY, JsonObject, canonical, freeze_object
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import ToolSpec
+from agentrail.values.value import quick
 
 UNFIT: Final = "answer"
 """The kind of the abort of a turn whose answers do not fit."""
@@ -32,6 +33,8 @@ HINT: Final = "Give your final answer by calling the tool `{name}`, and not as t
 
 LAST_HINT: Final = "Give your final answer now by calling the tool `{name}`. No other tool can be called any more."
 """The section in its place if no other tool may be called."""
+
+_tool = quick(ToolSpec)
 
 _UNREAD: Final = ""
 """The only key of arguments that were no valid JSON; a model adapter puts the invalid text under it."""
@@ -65,7 +68,7 @@ def with_answer_tool(request: ModelRequest) -> tuple[ModelRequest, str]:
     still fits.
     """
     name = free(NAME, [tool.name for tool in (*request.tools, *request.deferred)])
-    tool = ToolSpec(name, DESCRIPTION, request.returns)
+    tool = _tool(name, DESCRIPTION, request.returns)
     hint = HINT if request.may_call else LAST_HINT
     asked = request.but(
         tools=(*request.tools, tool),

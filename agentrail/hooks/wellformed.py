@@ -20,6 +20,7 @@ from agentrail.hooks.actions import (
     CallModel,
     CallService,
     ChangeTools,
+    Continue,
     Emission,
     Emit,
     FindFiles,
@@ -78,6 +79,8 @@ REPORTABLE: Final = frozenset(
 
 NO_USER_DATA: Final = "_no_user_data"
 
+_MESSAGES: Final = frozenset({UserMessage, AssistantMessage, ToolMessage})
+
 
 def with_user_data(payload: object, user_data: JsonObject) -> Json:
     """Return *payload* of an event of a plugin, frozen; an object gets *user_data*, unless it says that it must not."""
@@ -116,10 +119,9 @@ def _is_seconds_or_none(found: object) -> bool:
 
 def _are_messages(found: object) -> bool:
     """Whether *found* is a non-empty list of messages, as a request needs."""
-    kinds = (UserMessage, AssistantMessage, ToolMessage)
-    if not issubclass(type(found), tuple | list | History) or not found:
+    if not issubclass(type(found), (tuple, list, History)) or not found:  # a union would be built at each call
         return False
-    return all(type(one) in kinds for one in cast("Sequence[object]", found))
+    return _MESSAGES.issuperset(map(type, cast("Sequence[object]", found)))
 
 
 def _is_result(found: object) -> bool:
@@ -138,7 +140,8 @@ def _is_flag(found: object) -> bool:
 def _is_model_call(found: CallModel) -> bool:
     messages, most = cast("object", found.messages), cast("object", found.max_tokens)
     texts = _is_text(found.prompt) and _is_text_or_none(found.model) and _is_text(found.system)
-    fits = messages == () or (_are_messages(messages) and type(messages) is tuple and why_unfit(found.messages) is None)
+    listed: type = type(messages)
+    fits = listed is tuple and (not messages or (_are_messages(messages) and why_unfit(found.messages) is None))
     return texts and fits and _is_object(found.returns) and (most is None or (type(most) is int and most > 0))
 
 
@@ -184,6 +187,8 @@ def answer_of(plugin: str, action: Action[object], given: Hook, shown: Hook) -> 
     """
     kind = action.kind
     match action:
+        case Continue():
+            return PluginAnswer(plugin, kind)
         case Ask(request=request, deadline=deadline):
             return PluginAnswer(plugin, kind, request=frozen_request(request), seconds=seconds(deadline))
         case (

@@ -31,6 +31,8 @@ _thinking = quick(ThinkingChunk)
 _call = quick(CallChunk)
 _ok = quick(Ok)
 _response = quick(Response)
+_said = quick(UserMessage)
+_answered = quick(AssistantMessage)
 
 MAX_TEXT: Final = 2 * 1024 * 1024
 """The most characters of one text, and of all texts of one response or of one tool result together."""
@@ -239,12 +241,12 @@ def fit_message(message: object) -> Message:
     """Return *message*, rebuilt from plain parts; raise `TypeError` or `NotJson` if it is not valid."""
     match message:
         case UserMessage(parts=parts, origin=origin) if type(origin) is Origin:
-            return UserMessage(tuple([fit_part(part) for part in fit_items(parts, "parts")]), origin)
+            return _said(tuple([fit_part(part) for part in fit_items(parts, "parts")]), origin)
         case AssistantMessage(parts=parts, calls=calls, model=model, stop=stop, usage=usage, interrupted=interrupted):
             if type(stop) is StopReason and type(cast("object", interrupted)) is bool:
                 said = tuple([fit_said(part) for part in fit_items(parts, "parts")])
                 asked = tuple([fit_call(call) for call in fit_items(calls, "calls", MAX_CALLS)])
-                return AssistantMessage(said, asked, fit_text(model), stop, fit_usage(usage), interrupted)
+                return _answered(said, asked, fit_text(model), stop, fit_usage(usage), interrupted)
         case ToolMessage(call_id=call_id, name=name, parts=parts, is_error=is_error, details=details):
             if type(cast("object", is_error)) is bool:
                 seen = tuple([fit_part(part) for part in fit_items(parts, "parts")])

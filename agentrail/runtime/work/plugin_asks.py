@@ -47,6 +47,9 @@ from agentrail.values.value import quick
 log = logging.getLogger("agentrail.ask")
 
 _answered = quick(Answered)
+_request = quick(ModelRequest)
+_text = quick(Text)
+_user = quick(UserMessage)
 
 MAX_READ: Final = 1024 * KIB
 """The most bytes of a file that a plugin may read; a larger file is refused, not cut."""
@@ -121,12 +124,12 @@ class RunningAsk(Work):
 
     async def _judged(self, request: CallModel, model: str, world: AskWorld) -> AskAnswer:
         """Return a model's text or object, and keep its usage even if the request fails later."""
-        prompt = (UserMessage((Text(request.prompt),)),) if request.prompt or not request.messages else ()
+        prompt = (_user((_text(request.prompt),)),) if request.prompt or not request.messages else ()
         options = world.options(model)
         if request.max_tokens is not None:
             options = freeze_object({**options, "max_tokens": request.max_tokens})
         messages = (*request.messages, *prompt)
-        asked = ModelRequest(model, messages, request.system, may_call=False, options=options, returns=request.returns)
+        asked = _request(model, messages, request.system, may_call=False, options=options, returns=request.returns)
         meter = UsageMeter(asked)
         priced = partial(world.prices.priced, asked.model, asked.options)
         self._used = lambda: priced(meter.used(cut=self.cancelled))
@@ -142,7 +145,7 @@ def _object_in(text: str, schema: JsonObject) -> AskAnswer:
 
     found = read_answer(text)
     problem = found if isinstance(found, str) else misfit(schema, found)
-    return Answered(found) if problem is None else Failed(f"the answer does not fit: {problem}")
+    return _answered(found) if problem is None else Failed(f"the answer does not fit: {problem}")
 
 
 def _nothing() -> Usage:
