@@ -30,6 +30,7 @@ from agentrail.values.content import Text
 from agentrail.values.foreign import shown
 from agentrail.values.json import JsonObject, canonical, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
+from agentrail.values.value import quick
 
 T = TypeVar("T")
 
@@ -86,6 +87,10 @@ Review this answer. Say whether it passes, and list each problem in one sentence
 """The prompt for a reviewer model."""
 
 UNKNOWN_TASK: Final = "(The task is not known.)"
+
+_text = quick(Text)
+_asked = quick(UserMessage)
+_said = quick(AssistantMessage)
 
 VERDICT: Final[JsonObject] = freeze_object(
     {
@@ -231,8 +236,8 @@ class Reflection(Plugin[Reviewing]):
         return Intervene(text, evolve(new, candidate=answer, sent_back=True))
 
     def _request(self, task: str, answer: str, ctx: Context) -> CallModel:
-        said = AssistantMessage((Text(_cut(answer, MOST_SHOWN)),), model=ctx.model)
-        messages = (UserMessage((Text(task or UNKNOWN_TASK),)), said)
+        said = _said((_text(_cut(answer, MOST_SHOWN)),), model=ctx.model)
+        messages = (_asked((_text(task or UNKNOWN_TASK),)), said)
         system = REVIEW.format(criteria=_listed(self.criteria))
         return CallModel(VERDICT_WANTED, self.model, system, messages, VERDICT)
 
@@ -241,7 +246,7 @@ class Reflection(Plugin[Reviewing]):
         reviews, found = state.reviews + 1, _verdict(given)
         if not isinstance(found, str) and found[0]:
             passed = Reviewing(state.turn, reviews, settled=_digest(answer), task=state.task)  # no candidate: a model's
-            return Continue(passed).emitting("review_passed", freeze({"review": reviews}))
+            return Continue(passed).emitting("review_passed", {"review": reviews})
         new = evolve(state, reviews=reviews, sent_back=False)
         if isinstance(found, str):
             return _skipped(new, answer, found)
@@ -282,9 +287,9 @@ def _skipped(state: Reviewing, answer: str, problem: str) -> Continue[Reviewing]
 def _verdict(given: AskAnswer) -> tuple[bool, tuple[str, ...]] | str:
     """Return whether a reviewer model passes the answer, and the problems; or why there is no review."""
     match given:
-        case Answered(value={"passed": bool(passed), "problems": [*problems]}):
-            lines = (_line(problem) for problem in problems[:MOST_PROBLEMS] if isinstance(problem, str))
-            return passed, tuple(line for line in lines if line)
+        case Answered(value={"passed": True | False as passed, "problems": [*_] as problems}):
+            lines = [_line(problem) for problem in problems[:MOST_PROBLEMS] if isinstance(problem, str)]
+            return passed is True, tuple([line for line in lines if line])
         case Answered():
             return "the review has not the form that was asked for"
         case Failed(error=error):
@@ -306,7 +311,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _listed(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
+    return "- " + "\n- ".join(lines)
 
 
 def _digest(answer: str) -> str:
