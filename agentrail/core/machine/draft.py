@@ -277,8 +277,10 @@ class StepDraft:
     def context(self) -> Context:
         """Return the view of the session that plugins get."""
         s = self.s
-        setup, turn, sections = s.setup, s.turn, s.sections
-        (model, options), spares = s.using, s.spares if turn is None else turn.spares
+        setup, turn, sections, path = s.setup, s.turn, s.sections, s.setup.path
+        model, options, spares = (
+            (s.model, s.model_options, s.spares) if turn is None else (turn.model, turn.options, turn.spares)
+        )
         return _context(  # by place: names would take three times as long, at each hook
             s.session_id,
             setup.working_dir,
@@ -301,8 +303,8 @@ class StepDraft:
             s.last_reply,
             s.approved_always,
             self.at,
-            setup.path[::2],
-            setup.path[-2] if setup.path else None,
+            path[::2] if path else path,
+            path[-2] if path else None,
         )
 
     def _budget_left(self) -> float | None:
