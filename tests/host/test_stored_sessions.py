@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import httpx
+import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
@@ -133,3 +135,18 @@ async def test_with_a_session_its_keys_are_erased() -> None:
         assert [each["text"] for each in first] == ["one", "one"]
         assert (await eve.delete("/v1/sessions/trip")).status_code == 200
         assert (await talk(eve, "trip", key="k1")).json()["text"] == "two"
+
+
+async def test_who_erases_is_told_to_the_audit_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "agentrail.audit")
+    async with open_desk(scripted("one")) as desk:
+        boss = desk.clients["boss"]
+        await talk(desk.ann, "trip")
+        assert (await boss.delete("/v1/sessions/ann.trip", params={"redact": ""})).json()["records"] == 4
+        assert (await boss.delete("/v1/sessions/ann.trip")).status_code == 200
+        assert (await boss.delete("/v1/sessions/ann.trip")).status_code == 404
+        assert (await desk.ann.delete("/v1/sessions/ann.trip")).status_code == 403
+    assert [record.getMessage() for record in caplog.records if record.name == "agentrail.audit"] == [
+        "the session `h.acme.ann.trip` was redacted (4 records) by `boss`",
+        "the session `h.acme.ann.trip` was deleted by `boss`",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 import trio
@@ -28,6 +29,8 @@ from agentrail.wire.views import (
     StatusView,
     view,
 )
+
+audit_log = logging.getLogger("agentrail.audit")
 
 SESSION: Final = "session"
 """The kind of a session in the tree."""
@@ -152,6 +155,9 @@ class SessionCalls:
             else:
                 await self._supervisor.delete(name.internal)
             self._frames.erase(name.internal)
+        # Of a session that is deleted nothing is left that could say it; and a redaction says it in the records alone.
+        done = "deleted" if records is None else f"redacted ({records} records)"
+        audit_log.info("the session `%s` was %s by `%s`", name.internal, done, exchange.who.user)
         return exchange.given(ErasedView(name.visible, records))
 
 
