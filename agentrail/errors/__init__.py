@@ -8,13 +8,7 @@ from agentrail.errors.branches import (
     RefusedError,
     UsageError,
 )
-from agentrail.errors.broken import (
-    BrokenJournal,
-    BrokenPlugin,
-    LeftItsRow,
-    ReplayDiffers,
-    StateNotStorable,
-)
+from agentrail.errors.broken import BrokenJournal, BrokenPlugin, LeftItsRow, ReplayDiffers, StateNotStorable
 from agentrail.errors.children import (
     BadSupervisor,
     ChildExists,
@@ -107,6 +101,7 @@ from agentrail.errors.refused import (
     WebRefused,
 )
 from agentrail.errors.serving import (
+    AuthenticatorFailed,
     BadBody,
     BadFrame,
     BadKeys,
@@ -213,6 +208,7 @@ __all__ = [
     "AlreadyLeft",
     "AlreadyRead",
     "AnswerUnfit",
+    "AuthenticatorFailed",
     "BadArchive",
     "BadArguments",
     "BadBody",

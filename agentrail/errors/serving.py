@@ -312,6 +312,12 @@ class PluginFailed(OutsideError):
         super().__init__(plugin)
 
 
+class AuthenticatorFailed(OutsideError):
+    """The authenticator of the host failed or was too late, so it is not known who sends the request."""
+
+    wording = "the host could not find out whose key it is; try again later"
+
+
 class HostFailed(OutsideError):
     """A host that was called has a fault, or answered in a way that this version of agentrail does not know."""
 

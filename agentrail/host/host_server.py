@@ -16,6 +16,7 @@ from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.app.wiring import check_journal
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.access.guarded_authenticator import guarded
 from agentrail.host.access.identity import Authenticator
 from agentrail.host.access.local_token import LocalToken
 from agentrail.host.access.request_rates import Rates
@@ -273,6 +274,7 @@ class Host:
     ) -> Application:
         limits, supervisor = self.limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
+        authenticator = guarded(authenticator)
         streams = ClientStreams(authenticator, limits)
         drain.when_over.append(streams.end_sessions)
         stored = SessionFiles(limits)

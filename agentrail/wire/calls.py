@@ -247,6 +247,7 @@ _CALLS: Final = (
         raises=(
             errors.UpgradeWanted,
             errors.NotAuthenticated,
+            errors.AuthenticatorFailed,
             errors.TooManyRequests,
             errors.HostClosing,
         ),

@@ -194,6 +194,7 @@ REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
 OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.OutsideError: _FAILED,
     errors.HostFailed: _FAILED,
+    errors.AuthenticatorFailed: Row(503, retry_after=5),
     errors.PluginFailed: Row(503, "try again later", "a plugin of the host could not be asked", 5),
     errors.ToolError: Row(502, "read what the tool says"),
     errors.NotReadable: _FAILED,

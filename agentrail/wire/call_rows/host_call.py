@@ -66,7 +66,13 @@ class HostCall(Value, gc=True):
 
 
 ANY: Final[Errors] = (errors.BadQuery, errors.OriginRefused)
-WITH_KEY: Final[Errors] = (errors.NotAuthenticated, errors.ScopeMissing, errors.TooManyRequests, errors.HostClosing)
+WITH_KEY: Final[Errors] = (
+    errors.NotAuthenticated,
+    errors.AuthenticatorFailed,
+    errors.ScopeMissing,
+    errors.TooManyRequests,
+    errors.HostClosing,
+)
 WITH_BODY: Final[Errors] = (errors.BodyTooLarge, errors.WrongMedia, errors.BadText, errors.BadBody)
 STORED: Final[Errors] = (errors.JournalFailed, errors.BadRecord, errors.WaitsForJournal)
 OF_SESSION: Final[Errors] = (errors.UnknownSession, errors.SessionBeingDeleted)

@@ -1,0 +1,69 @@
+"""`GuardedAuthenticator`: an authenticator of the program, asked within a time, with what it returns checked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final, cast
+
+import trio
+
+from agentrail.errors import AuthenticatorFailed, RefusedError
+from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.access.identity import Authenticator, Identity
+from agentrail.host.access.local_token import LocalToken
+from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.values.foreign import named
+
+log = logging.getLogger("agentrail.host")
+
+WITHIN: Final = 10.0
+"""Seconds that an authenticator may take, as a hook of a host plugin may."""
+
+LATE: Final = f"it was not done after {WITHIN:g} s"
+
+
+class GuardedAuthenticator:
+    """Asks an authenticator of the program: the host goes on if that fails, hangs, or returns something else."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+        """Return who sends the request; raise `AuthenticatorFailed` if nobody could find that out.
+
+        An error of the branch `RefusedError`, such as `NotAuthenticated`, is the answer of the authenticator.
+        """
+        failed: list[BaseException] = []
+        found: object = None
+        with trio.move_on_after(WITHIN) as scope, Contained(failed.append):
+            found = await self._authenticator.identify(headers)
+        if failed and isinstance(failed[0], RefusedError):
+            raise failed[0]
+        if not failed and not scope.cancelled_caught and _is_identity(found):
+            return cast("Identity", found)
+        problem = LATE if scope.cancelled_caught else f"it returned a `{named(found)}` that is no valid `Identity`"
+        # Without its words: they may hold the key.
+        tell(
+            log,
+            failed[0] if failed else None,
+            "the authenticator failed%s",
+            "" if failed else f": {problem}",
+            words=False,
+        )
+        raise AuthenticatorFailed
+
+
+def guarded(authenticator: Authenticator) -> Authenticator:
+    """Return *authenticator*, guarded if it is one of the program."""
+    is_ours = isinstance(authenticator, ApiKeys | LocalToken)
+    return authenticator if is_ours else GuardedAuthenticator(authenticator)
+
+
+def _is_identity(found: object) -> bool:
+    if not isinstance(found, Identity):
+        return False
+    texts = cast("tuple[object, ...]", (found.tenant, found.user))
+    return all(isinstance(text, str) and text for text in texts) and isinstance(
+        cast("object", found.scopes), frozenset | set
+    )
