@@ -1,10 +1,17 @@
 """How the object of an answer is read: from a text, fenced or plain, or from a call of the answer tool."""
 
+import json
+from contextlib import suppress
+from typing import cast
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from agentrail.core.answers import read_answer, without_answer_tool
+from agentrail.errors import NotJson
 from agentrail.values.content import Text, ToolCall
-from agentrail.values.json import freeze_object
+from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import Response
 
@@ -37,6 +44,33 @@ def test_json_that_is_no_object_is_told_apart(text: str) -> None:
 
 def test_a_number_that_json_cannot_hold_is_named() -> None:
     assert str(read_answer('{"room": NaN}')).startswith("it is no JSON: $.room is the number nan")
+
+
+def as_python_reads(text: str) -> JsonObject | None:
+    """Return the object in *text* as Python's own reader sees it; `None` if there is none."""
+    with suppress(ValueError, RecursionError, NotJson):
+        found = cast("object", json.loads(text))
+        return freeze_object(found) if isinstance(found, dict) else None
+    return None
+
+
+PIECES = ("{", "}", "[", "]", ",", ":", " ", '"a"', '"', "1", "-0", ".5", "e9", "true", "null", "\\ud800", "\x01", "é")
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
+@example("NaN")
+@example("1e400")
+@example(str(2**64))
+@example(str(2**64 - 1))
+@example("9" * 5_000)
+@example("[" * 3_000 + "]" * 3_000)
+@example('1, "room": 2')
+def test_what_is_read_is_what_python_reads(piece: str) -> None:
+    text = f'{{"room": {piece}}}'
+    found = read_answer(text)
+    assert (None if isinstance(found, str) else repr(found)) == (
+        None if (wanted := as_python_reads(text)) is None else repr(wanted)
+    )
 
 
 @pytest.mark.parametrize(
