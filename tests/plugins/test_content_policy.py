@@ -194,6 +194,36 @@ def test_steering_since_the_last_response_is_judged_together_and_once() -> None:
     assert isinstance(refused.state, Judged)
     hidden = policy.before_request(BeforeRequest(messages), refused.state, CTX)
     assert hidden == ReplaceMessages((*messages[:2], messages[3]))
+    more = (*messages, steering("three"))
+    asked = policy.before_request(BeforeRequest(more), refused.state, CTX)
+    assert isinstance(asked, Ask)
+    shown = (*messages[:2], messages[3], more[-1])
+    again = policy.before_request(BeforeRequest(more, asked=asked.request, answer=fine), refused.state, CTX)
+    assert isinstance(again, ReplaceMessages)
+    assert isinstance(again.state, Judged)
+    assert again.messages == shown
+    assert policy.before_request(BeforeRequest(more, attempt=2), again.state, CTX) == ReplaceMessages(shown)
+    failed = policy.before_request(BeforeRequest(more, asked=asked.request, answer=Failed("x")), refused.state, CTX)
+    told = (Emission("content_judge_failed", {"reason": "the judge failed: x"}),)
+    assert failed == ReplaceMessages(shown, emits=told)
+
+
+def test_what_has_passed_is_judged_again_by_other_options() -> None:
+    policy = ContentPolicy(judge_model="judge")
+    state = after_passed(policy, "hello")
+    assert policy.before_prompt(BeforePrompt("hello"), state, CTX) == Continue()
+    strict = ContentPolicy(judge_model="judge", rubric="No greetings.")
+    new = strict.on_options(freeze_object({"rubric": "No greetings."}), state)
+    assert isinstance(strict.before_prompt(BeforePrompt("hello"), new, CTX), Ask)
+
+
+def after_passed(policy: ContentPolicy, text: str) -> Judged:
+    """Return the state after the judge has let *text* pass."""
+    fine = Answered(freeze_object({"compliant": True, "policies": (), "summary": ""}))
+    passed = after(policy, text, fine)
+    assert isinstance(passed, Continue)
+    assert isinstance(passed.state, Judged)
+    return passed.state
 
 
 def steering(text: str) -> UserMessage:

@@ -31,7 +31,7 @@ from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import are_texts, as_set, as_tuple, is_flag
 from agentrail.values.events.context import ContentPolicyViolated
 from agentrail.values.foreign import seconds, shown
-from agentrail.values.json import Json, freeze_object
+from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
 from agentrail.values.value import Value
 
@@ -171,6 +171,10 @@ class ContentPolicy(Plugin[Judged]):
         """Return the first state: nothing was judged."""
         return Judged()
 
+    def on_options(self, new: JsonObject, state: Judged) -> Judged:
+        """Have the last text judged again if it comes again: by other options it may not pass."""
+        return evolve(state, passed="")
+
     def before_prompt(
         self, hook: BeforePrompt, state: Judged, ctx: Context
     ) -> Continue[Judged] | Abort[Judged] | Ask[Judged]:
@@ -190,16 +194,14 @@ class ContentPolicy(Plugin[Judged]):
             return Continue()
         hidden = [one for one in hook.messages if _digest_of(one) in state.refused] if state.refused else []
         new = [one for one in _since_response(hook.messages) if _is_steering(one) and one not in hidden]
-        if new:
-            ruled = self._rule("\n\n".join(one.text for one in new), hook, state)
-            if isinstance(ruled, Abort):
-                refused = (*state.refused, *(_digest(one.text) for one in new))[-MOST_REFUSED:]
-                return ruled.but(state=evolve(state, refused=refused))
-            if isinstance(ruled, Ask) or not hidden:
-                return ruled
-        if not hidden:
-            return Continue()
-        return ReplaceMessages(tuple(one for one in hook.messages if one not in hidden))
+        ruled = self._rule("\n\n".join(one.text for one in new), hook, state) if new else Continue[Judged]()
+        if isinstance(ruled, Abort):
+            refused = (*state.refused, *(_digest(one.text) for one in new))[-MOST_REFUSED:]
+            return ruled.but(state=evolve(state, refused=refused))
+        if isinstance(ruled, Ask) or not hidden:
+            return ruled
+        shown = tuple(one for one in hook.messages if one not in hidden)
+        return ReplaceMessages(shown, ruled.state, emits=ruled.emits)
 
     @property
     def _has_judge(self) -> bool:
