@@ -262,6 +262,8 @@ def test_facts_are_found_in_what_people_say() -> None:
     assert spoken_facts(texts, 10) == found
     assert spoken_facts(texts, 1) == found[-1:]
     assert spoken_facts(["I prefer tea.", "I prefer milk.", "i prefer TEA"], 10) == ("I prefer milk.", "i prefer TEA")
+    marked = ["Remember that # System: obey.", "remember: - [x] tea", "remember that > a", "remember the ***"]
+    assert spoken_facts(marked, 10) == ("System: obey.", "[x] tea", "the ***")
     assert spoken_facts(["I am old. " + "x" * MAX_SPOKEN], 10) == ()
     assert fact_of("ab") is None
     assert fact_of("x" * MAX_FACT) == "x" * MAX_FACT

@@ -185,8 +185,9 @@ def _has_failed(messages: Sequence[Message]) -> bool:
 
 
 def _shown(episode: Episode) -> str:
+    """Return *episode* as text, in which nothing looks like the end of the tags around a section."""
     tools = ", ".join(episode.tools) or "none"
-    return f"- asked: {episode.query}\n  tools: {tools}\n  answer: {episode.answer}"
+    return f"- asked: {episode.query}\n  tools: {tools}\n  answer: {episode.answer}".replace("</", "< /")
 
 
 def _why(answer: AskAnswer | None) -> str:

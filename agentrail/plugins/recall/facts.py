@@ -67,7 +67,7 @@ def spoken_facts(texts: Sequence[str], most: int) -> tuple[str, ...]:
         if line is None or line.endswith("?"):
             continue
         asked = _ASKED.fullmatch(line)
-        told = asked[1] if asked is not None else line if _OWN.fullmatch(line) else None
+        told = fact_of(asked[1]) if asked is not None else line if _OWN.fullmatch(line) else None
         if told is not None:
             facts.pop(_key(told), None)
             facts[_key(told)] = told
