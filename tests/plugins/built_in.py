@@ -27,6 +27,8 @@ WIDER: Final[Mapping[str, Mapping[str, object]]] = {
     },
     "OutputFilter": {"keywords": ("done", "secret"), "action": "abort"},
     "PatchToolCalls": {"content": "lost", "is_error": False},
+    "PermissionPolicy": {"deny": "shell(rm *)", "ask": ("shell(ls)", "write"), "allow": "read", "mode": "strict"},
+    "Planning": {"min_prompt_length": 1},
     "Recovery": {"models": ["a", "b"], "after_attempts": 1, "after_tool_failures": 1, "return_after": 0},
     "SecurityGuard": {"rules": frozenset(), "timeout": None},
     "SelfVerify": {"tool": "read", "max_repairs": 1},

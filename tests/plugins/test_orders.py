@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from agentrail.hooks.actions import Failed
 from agentrail.hooks.ruling import Verdict
-from agentrail.testing import OrderMatters, find_conflict, order_report
+from agentrail.plugins import Reflection, SelfVerify
+from agentrail.testing import OrderMatters, call, find_conflict, order_report, prompt, say, simulate, tell
 from tests.docs.sources import ROOT
 from tests.plugins.built_in import shipped, wider
 from tests.profiles import CAMPAIGN
@@ -25,6 +27,7 @@ _RULE = re.compile(r"^\* \*\*(.+?)\*\*", re.MULTILINE)
 
 ENDS = "The first that ends or pauses a hook counts."
 SWITCHES = "The last that chooses a model counts."
+SENDS = "The first that sends the model back counts."
 
 
 def rules() -> list[str]:
@@ -53,7 +56,17 @@ def test_where_the_order_of_two_plugins_matters_the_page_says_why() -> None:
     without = [str(one) for one in found if why(one) is None]
     assert not without, "\n\n".join(without)
     assert [str(one) for one in found if not one.settled] == [], "priorities that differ settle the order"
-    assert rules() == [ENDS, SWITCHES]
+    assert rules() == [ENDS, SWITCHES, SENDS]
+
+
+def test_the_first_of_a_check_and_a_review_sends_the_model_back_alone() -> None:
+    pair = (SelfVerify("check"), Reflection())
+    script = (prompt("go"), say(calls=[call("check_in")]), say("the answer"), tell(Failed("1 failed")), say("another"))
+    first = [
+        [text.split(",")[0] for text in trace.messages[4].text.splitlines()[:1]]
+        for trace in (simulate(pair, script, as_given=True), simulate(pair[::-1], script, as_given=True))
+    ]
+    assert first == [["The check `check` was run"], ["Before your answer is final"]]
 
 
 def test_beside_the_built_in_plugins_the_two_known_traps_are_found_and_none_of_them_is_needed() -> None:
