@@ -15,8 +15,10 @@ from agentrail.errors import AgentrailError, BadModelOptions, KeyMissing, Sessio
 from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.runtime.handle import SessionHandle
+from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
 from agentrail.values.events.response import StreamError
+from agentrail.values.events.tools import SubAgentEvent
 from agentrail.wire.public_ids import read_internal
 
 log = logging.getLogger("agentrail.host")
@@ -142,8 +144,8 @@ def _pending(state: State) -> list[str]:
     return [*here, *(prompt.ref for prompt in state.queue), *(text.ref for text in state.steering)]
 
 
-HEARD: Final = (AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn, StreamError)
-"""Events after which a prompt has no turn any more, and that of a model that has failed."""
+HEARD: Final = (AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn, StreamError, SubAgentEvent)
+"""Events after which a prompt has no turn any more, that of a model that has failed, and those of sub-agents."""
 
 TOLD: Final = frozenset({KeyMissing.__name__, BadModelOptions.__name__})
 """Errors of models whose words the log gets: they tell how the model is set up, and never quote the conversation."""
@@ -205,11 +207,10 @@ class Turns:
                         context = await turns.context(event.ref) or no_request(session.id, turns.agent)
                         await self._rows.turn_persisted(context)
                         turns.ended(event.ref)
-                    elif isinstance(event, StreamError):
-                        about = event.message if event.error in TOLD else "the session's events say more"
-                        log.warning("a model of `%s` (%s) failed: %s: %s", session.id, turns.agent, event.error, about)
                     elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
                         turns.dropped(event.ref)
+                    else:
+                        _warn_of_failure(session.id, turns.agent, event)
         except AgentrailError as error:  # its records cannot be read: callers get the error from their own calls
             log.warning("the host no longer hears of the turns of `%s`: %s", session.id, error)
         finally:
@@ -218,6 +219,18 @@ class Turns:
                 for tell in self.when_gone:
                     tell(session.id)
             turns.closed()
+
+
+def _warn_of_failure(session_id: str, agent: str, event: Event) -> None:
+    """Log that a model of a session, or of a sub-agent below it, has failed. No-op if *event* tells of something else.
+
+    Events of a sub-agent's own sub-agents are nested.
+    """
+    while isinstance(event, SubAgentEvent):
+        session_id, event = event.child, event.event
+    if isinstance(event, StreamError):
+        about = event.message if event.error in TOLD else "the session's events say more"
+        log.warning("a model of `%s` (%s) failed: %s: %s", session_id, agent, event.error, about)
 
 
 async def _rest_or_end(turns: SessionTurns) -> None:

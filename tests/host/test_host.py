@@ -39,6 +39,7 @@ from agentrail.values.secrets import Secret
 from agentrail.wire.described.openapi import _written
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, MADE, Desk, frames, listening, open_desk, scripted
+from tests.runtime.families import agent, task
 
 
 async def chat(client: httpx.AsyncClient, message: str, **more: object) -> httpx.Response:
@@ -503,6 +504,22 @@ async def test_what_the_host_has_set_up_wrongly_is_no_fault_of_the_request(
     about, answered = [record for record in caplog.records if record.levelname == "WARNING"]
     assert about.message.startswith(told)
     assert answered.message.startswith("cannot ")
+
+
+async def test_the_log_says_which_sub_agent_lacks_a_key_at_any_depth(caplog: pytest.LogCaptureFixture) -> None:
+    helper = MISSING_KEY.but(description="helps")
+    middle = agent([task("helper"), "done"], agents={"helper": helper})
+    desk_spec = SessionSpec(
+        model=ScriptedModel([task("helper"), task("middle"), "well"]), agents={"helper": helper, "middle": middle}
+    )
+    async with open_desk(desk_spec) as desk:
+        answered = await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        assert (answered.status_code, answered.json()["text"]) == (200, "well")
+    found = [record.message for record in caplog.records if "failed" in record.message]
+    assert found == [
+        f"a model of `h.acme.ann.trip.{child}` (desk) failed: KeyMissing: {LACKS_KEY} `api_key`"
+        for child in ("c3", "c5.c3")
+    ]
 
 
 async def test_the_log_has_no_words_of_a_provider(caplog: pytest.LogCaptureFixture) -> None:
