@@ -106,8 +106,8 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "It is about the words of an error alone.": (
         (
-            'runtime/work/plugin_asks.py _answer: ", ".join(sorted(world.services)) or "none" → '
-            "(', '.join(sorted(world.services)))"
+            'runtime/work/plugin_asks.py RunningAsk.serve: ", ".join(sorted(services)) or "none" → '
+            "(', '.join(sorted(services)))"
         ),
     ),
     "A time that was measured is never equal to a limit.": (

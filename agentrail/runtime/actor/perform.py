@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
 from agentrail.core.system_prompt import memory_of
@@ -14,7 +13,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired, To
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
-from agentrail.hooks.actions import RunTool
+from agentrail.hooks.actions import CallService, RunTool
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.model_access import ModelAccess
@@ -35,8 +34,6 @@ from agentrail.runtime.work.screens import Screens, screens_of
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
-
-_NO_ASKS: Final[Mapping[str, RunningAsk]] = MappingProxyType({})
 
 
 class Performer(ModelAccess):
@@ -74,7 +71,7 @@ class Performer(ModelAccess):
         self._requests: tuple[str, ...] = ()  # those that have not closed; one that was cut may be among them
         self._stall_waits = False
         self._calls: dict[str, RunningCall] | None = None
-        self._asks = _NO_ASKS
+        self._asks: dict[str, RunningAsk] | None = None
         self._jobs: BackgroundJobs | None = None
         self.late = LateCalls()
         self._compaction: RunningCompaction | None = None
@@ -84,7 +81,7 @@ class Performer(ModelAccess):
     @in_brackets
     def __repr__(self) -> str:
         stream = "" if self._stream is None else "streaming"
-        busy = listed(stream, some(len(self._calls or ()), "call"), some(len(self._asks), "question"))
+        busy = listed(stream, some(len(self._calls or ()), "call"), some(len(self._asks or ()), "question"))
         return f"{self._session_id!r} {'closed' if self.closed else busy or 'idle'}"
 
     def perform(self, effect: AnyEffect) -> None:
@@ -135,7 +132,7 @@ class Performer(ModelAccess):
             self._stream.cut()
         for call in tuple((self._calls or {}).values()):
             call.cancel()
-        for ask in self._asks.values():
+        for ask in tuple((self._asks or {}).values()):
             ask.cancel()
         if self._jobs is not None:
             self._jobs.close()
@@ -315,13 +312,18 @@ class Performer(ModelAccess):
 
     def carry_out(self, effect: effects.CarryOut) -> None:
         """Do what a plugin asked for (action `Ask`), in a task of its own."""
-        ask = RunningAsk(effect.ask_id, self._ask_ended)
-        self._asks = {**self._asks, ask.ask_id: ask}
-        code = self._code
-        own = (code.prices, partial(model_options, self.state), self._tool, code.surroundings, code.services)
-        world = AskWorld(partial(self.ask_model, ask.ask_id), *own)
-        body = partial(ask.run, effect.request, effect.model, world, self._context_of_ask)
-        self._shared.tasks.start(ask, body, f"question {effect.ask_id} ({self._session_id})")
+        ask_id, request, code = effect.ask_id, effect.request, self._code
+        ask = RunningAsk(ask_id, self._ask_ended)
+        if self._asks is None:
+            self._asks = {}
+        self._asks[ask_id] = ask
+        if isinstance(request, CallService):
+            body = partial(ask.serve, request, code.services)
+        else:
+            own = (code.prices, partial(model_options, self.state), self._tool, code.surroundings)
+            world = AskWorld(partial(self.ask_model, ask_id), *own)
+            body = partial(ask.run, request, effect.model, world, self._context_of_ask)
+        self._shared.tasks.start(ask, body, f"question {ask_id} ({self._session_id})")
 
     def _context_of_ask(self, ask_id: str) -> ToolContext:
         """Return the context of a tool that a plugin asks for."""
@@ -329,12 +331,13 @@ class Performer(ModelAccess):
         return self._context(ask_id, f"{self._session_id}/{ask_id}", unheard, threads)
 
     def _ask_ended(self, ask: RunningAsk, given: AnyInput) -> None:
-        self._asks = {key: other for key, other in self._asks.items() if key != ask.ask_id}
+        if self._asks is not None:
+            self._asks.pop(ask.ask_id, None)
         self._mailbox.post(given)
 
     def cancel_ask(self, effect: effects.CancelAsk) -> None:
         """Cancel the task that does what a plugin asked for."""
-        ask = self._asks.get(effect.ask_id)
+        ask = None if self._asks is None else self._asks.get(effect.ask_id)
         if ask is not None:
             ask.cancel()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from agentrail.core.answers import read_answer
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
@@ -16,7 +16,6 @@ from agentrail.hooks.actions import (
     AskAnswer,
     CallModel,
     CallService,
-    Errand,
     Failed,
     FindFiles,
     ReadFile,
@@ -51,6 +50,8 @@ _request = quick(ModelRequest)
 _text = quick(Text)
 _user = quick(UserMessage)
 
+_CANCELLED: Final = Failed("cancelled")
+
 MAX_READ: Final = 1024 * KIB
 """The most bytes of a file that a plugin may read; a larger file is refused, not cut."""
 
@@ -58,10 +59,14 @@ MAX_WRITTEN: Final = 4 * MAX_TEXT
 """The most bytes of a file that a plugin may write: as many as the longest text of a tool may have."""
 
 
-class AskWorld:
-    """What plugins of a session can use through `Ask`: models, tools, files, services."""
+InWorld: TypeAlias = CallModel | RunTool | ReadFile | WriteFile | FindFiles
+"""A request that is carried out in the world of the session: all but calls of services."""
 
-    __slots__ = ("ask_model", "options", "prices", "services", "surroundings", "tool")
+
+class AskWorld:
+    """What plugins of a session can use through `Ask`, except services: models, tools, files."""
+
+    __slots__ = ("ask_model", "options", "prices", "surroundings", "tool")
 
     def __init__(
         self,
@@ -70,14 +75,12 @@ class AskWorld:
         options: Callable[[str], JsonObject],
         tool: Callable[[str], Tool],
         surroundings: Surroundings,
-        services: Mapping[str, Service],
     ) -> None:
         self.ask_model = ask_model
         self.prices = prices
         self.options = options
         self.tool = tool
         self.surroundings = surroundings
-        self.services = services
 
 
 def model_options(state: State, name: str) -> JsonObject:
@@ -95,14 +98,26 @@ class RunningAsk(Work):
         super().__init__()
         self.ask_id = ask_id
         self._post = post
-        self._answer: AskAnswer = Failed("cancelled")
+        self._answer: AskAnswer = _CANCELLED
         self._used: Callable[[], Usage] = _nothing
 
     @in_brackets
     def __repr__(self) -> str:
         return repr(self.ask_id)
 
-    async def run(self, request: Errand, model: str, world: AskWorld, context: Callable[[str], ToolContext]) -> None:
+    async def serve(self, request: CallService, services: Mapping[str, Service]) -> None:
+        """Call one of the *services*, which need nothing else of the session."""
+        reach("ASK_SPAWNED")
+        if self.cancelled:  # as in `run`
+            return
+        service = services.get(request.name)
+        if service is None:
+            known = ", ".join(sorted(services)) or "none"
+            self._answer = Failed(f"there is no service `{request.name}` (there are: {known})")
+        else:
+            self._answer = _answered(freeze(await service(request.payload)))
+
+    async def run(self, request: InWorld, model: str, world: AskWorld, context: Callable[[str], ToolContext]) -> None:
         """Carry the request out; *context* makes the context of a tool, if the request is for one."""
         reach("ASK_SPAWNED")
         if self.cancelled:  # it would still run until its first checkpoint
@@ -154,7 +169,7 @@ def _nothing() -> Usage:
 
 
 async def _answer(
-    request: RunTool | ReadFile | WriteFile | FindFiles | CallService,
+    request: RunTool | ReadFile | WriteFile | FindFiles,
     world: AskWorld,
     context: Callable[[], ToolContext],
 ) -> AskAnswer:
@@ -176,12 +191,6 @@ async def _answer(
             return Answered(None)
         case FindFiles():
             return Answered(freeze(await find_files(world.surroundings.sandbox, request)))
-        case CallService():
-            service = world.services.get(request.name)
-            if service is None:
-                known = ", ".join(sorted(world.services)) or "none"
-                return Failed(f"there is no service `{request.name}` (there are: {known})")
-            return _answered(freeze(await service(request.payload)))
 
 
 async def _text_of_file(sandbox: Sandbox, path: str) -> str:
