@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias, TypedDict, cast
 
 from attrs import frozen
 from msgspec import to_builtins
@@ -46,8 +46,31 @@ BROKEN: Final = "broken"
 WITHHELD: Final = "the result was withheld: a plugin of the host that must see it failed"
 REFUSED: Final = "a plugin of the host that must rule on it failed"
 
+_ask_for = quick(Ask)
+_call_service = quick(CallService)
+_err = quick(Err)
+_ok = quick(Ok)
+_text = quick(Text)
 _before_call = quick(BeforeToolCall)
 _after_call = quick(AfterToolCall)
+
+
+class _Told(TypedDict):
+    """Payload of the service about a call."""
+
+    hook: str
+    tool: str
+    arguments: JsonObject
+    call_id: str
+    path: tuple[str, ...]
+
+
+class _ToldAfter(_Told):
+    """Payload of the service about a call that has run."""
+
+    result: JsonObject
+    duration_ms: int
+
 
 _Shown: TypeAlias = tuple[str, dict[str, object], str, str, tuple[str, ...], RequestContext]
 
@@ -115,14 +138,14 @@ class HostTools(Plugin):
             return ReplaceToolResult(err(WITHHELD)) if self.guards_after else Continue()
         if isinstance(hook.answer, Answered):
             replaced = _object(hook.answer.value).get("result")
-            return Continue() if replaced is None else ReplaceToolResult(_result(replaced))
+            return Continue() if replaced is None else ReplaceToolResult(_result(_object(replaced)))
         return _tell_broken(AFTER, hook.answer)
 
 
 def _ask(what: str, seconds: float, hook: BeforeTool | AfterTool, ctx: Context, **more: Json) -> Ask:
     path = (*ctx.path, ctx.session_id)
     told = {"hook": what, "tool": hook.name, "arguments": hook.args, "call_id": hook.call_id, "path": path, **more}
-    return Ask(CallService(TOOL_SERVICE, FrozenObject(told)), deadline=seconds + ON_THE_WAY)
+    return _ask_for(_call_service(TOOL_SERVICE, FrozenObject(told)), deadline=seconds + ON_THE_WAY)
 
 
 def _tell_broken(what: str, answer: Failed | TimedOut) -> Ask:
@@ -159,9 +182,15 @@ def _part_as_json(part: Part) -> Json:
     )
 
 
-def _result(found: Json) -> Ok | Err:
+def _result(told: JsonObject) -> Ok | Err:
+    """Return the result that `_as_json` has written; a text, as most tools return, is read without a decoder."""
+    is_err = told.get(TAG) == Err.__name__
+    parts = cast("tuple[JsonObject, ...]", told.get("content"))
+    if len(parts) == 1 and parts[0].get(TAG) == Text.__name__ and "details" not in told:
+        text = (_text(str(parts[0]["text"])),)
+        return _err(text) if is_err else _ok(text)
     # msgspec knows a class from the first time on; a union it would take apart each time.
-    return decode(Err, found) if _object(found).get(TAG) == Err.__name__ else decode(Ok, found)
+    return decode(Err, told) if is_err else decode(Ok, told)
 
 
 def host_tools(row: HostPluginRow, *, stays: bool = False) -> HostTools | None:
@@ -202,22 +231,17 @@ class ToolService:
             hook = str(told["in"])
             await self._row.report(HostTools.__name__, hook, BrokenPlugin(HostTools.__name__, hook, str(told["error"])))
             return None
-        return await (self._before(told) if told["hook"] == BEFORE else self._after(told))
+        if told["hook"] == BEFORE:
+            return await self._before(cast("_Told", told))
+        return await self._after(cast("_ToldAfter", told))
 
-    def _shown(self, told: JsonObject, arguments: Json) -> _Shown:
+    def _shown(self, told: _Told, arguments: JsonObject) -> _Shown:
         """Return the fields of a `BeforeToolCall`, by place, with a copy of *arguments*."""
-        path = cast("tuple[str, ...]", told["path"])
+        path = told["path"]
         copied = cast("dict[str, object]", thaw(arguments))
-        return (
-            cast("str", told["tool"]),
-            copied,
-            cast("str", told["call_id"]),
-            path[-1],
-            path,
-            self._context_of(path[0]),
-        )
+        return told["tool"], copied, told["call_id"], path[-1], path, self._context_of(path[0])
 
-    async def _before(self, told: JsonObject) -> Json:
+    async def _before(self, told: _Told) -> Json:
         arguments = told["arguments"]
         for plugin in self._asked_before:
             call = partial(plugin.before_tool_call, _before_call(*self._shown(told, arguments)))
@@ -231,14 +255,14 @@ class ToolService:
                 arguments = freeze_object(given.value.input)
         return EMPTY if is_same(arguments, told["arguments"]) else freeze_object({"input": arguments})
 
-    async def _after(self, told: JsonObject) -> Json:
+    async def _after(self, told: _ToldAfter) -> Json:
         first = result = _result(told["result"])
         for plugin in self._asked_after:
             shown = _after_call(
                 *self._shown(told, told["arguments"]),
                 result=result,
                 outcome="ok" if isinstance(result, Ok) else "error",
-                duration_ms=int(cast("int", told["duration_ms"])),
+                duration_ms=told["duration_ms"],
             )
             given = await self._row.ask(plugin, AFTER, partial(plugin.after_tool_call, shown), result_of)
             if isinstance(given, HookFault):
@@ -247,7 +271,7 @@ class ToolService:
                     break
             elif given.value is not None:
                 result = given.value
-        return EMPTY if result == first else freeze_object({"result": _as_json(result)})
+        return EMPTY if result is first or result == first else freeze_object({"result": _as_json(result)})
 
 
 def _failed(plugin: HostPlugin) -> str:
