@@ -192,12 +192,13 @@ class Session(Parts):
             letter.prepare()
         who, request, _ = letter.caller
         arrival = inputs.Arrival(given, self._touched, shared.random.random(), by=who, request=request)
+        judge = self.code.judge
         began = time.perf_counter()
         crumb = shared.watchdog.begin(self.session_id, type(given).__name__, began)
         try:
             if self.state.seats:
-                arrival = screened(with_partial(arrival, self.state, performer), self.state, self.code.judge)
-            outcome = step(self.state, arrival, self.code.judge)
+                arrival = screened(with_partial(arrival, self.state, performer), self.state, judge)
+            outcome = step(self.state, arrival, judge)
         finally:
             shared.watchdog.step = None
         ended = time.perf_counter()
