@@ -105,8 +105,10 @@ def number(found: object) -> int | float | None:
     """Return *found* as a plain, finite `int` or `float`; `None` if it is not a number (a boolean is not)."""
     if type(found) is int:
         return found
+    if type(found) is float:
+        return found if math.isfinite(found) else None
     kind = type(found)
-    if kind is float or issubclass(kind, float):
+    if issubclass(kind, float):
         plain = float.__float__(cast("float", found))
         return plain if math.isfinite(plain) else None
     if issubclass(kind, int) and kind is not bool:

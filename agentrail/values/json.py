@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import compress, islice
+from operator import not_
 from typing import TYPE_CHECKING, Final, NewType, NoReturn, TypeAlias, cast
 
 from agentrail.errors import NotJson
@@ -67,6 +68,9 @@ def freeze(found: object, at: str = "$", depth: int = 0, room: list[int] | None 
     if type(found) is str:
         return found if found.isascii() else _text(found, at)
     kind = type(found)
+    if kind is FrozenObject:  # before the rarer types, for speed
+        _fit_frozen(cast("FrozenObject", found), at, depth + 1, [MAX_ITEMS] if room is None else room)
+        return cast("FrozenObject", found)
     if found is None or kind is bool:
         return found  # type: ignore[return-value]  # its type was just tested
     if kind is int:
@@ -163,7 +167,8 @@ def _fit_parts(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> in
             if left < 0:
                 raise NotJson(at, TOO_MANY)
             if not _LEAVES.issuperset(map(type, items)):
-                below += [item for item in items if type(item) not in _LEAVES and isinstance(item, _WITH_PARTS)]
+                others = compress(items, map(not_, map(_LEAVES.__contains__, map(type, items))))
+                below += [item for item in others if isinstance(item, _WITH_PARTS)]
         parts = below
     room[0] = left
     return levels
