@@ -353,5 +353,5 @@ def money_of_the_turn_alone(p: Planting) -> None:
 @bug("a tool that a plugin runs does not wait for a plugin that asks about it")
 def run_not_waiting_for_its_ruling(p: Planting) -> None:
     screen, refuse = cast("FunctionType", flow._screen), cast("FunctionType", flow._why_not_run)  # noqa: SLF001
-    p.rewrite(screen, "decided.verdict is Verdict.ASK and s.stopping is None", "False")
-    p.rewrite(refuse, "(Verdict.PASS, Verdict.SKIP)", "(Verdict.PASS, Verdict.SKIP, Verdict.ASK)")
+    p.rewrite(screen, "decided.verdict is ASK and s.stopping is None", "False")
+    p.rewrite(refuse, "(PASS, SKIP)", "(PASS, SKIP, ASK)")

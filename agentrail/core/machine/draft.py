@@ -138,6 +138,10 @@ class StepDraft:
 
     # Timers
 
+    def has_timer(self, timer: str) -> bool:
+        """Whether *timer* is set."""
+        return timer in self._timers()
+
     def set_timer(self, timer: str, at: int) -> None:
         """Set *timer* to fire at *at*; it replaces one of the same name."""
         names = self._timers()

@@ -24,7 +24,7 @@ from agentrail.core.vocabulary.state import Due, Suspension
 from agentrail.hooks.actions import Answered, AskAnswer, ChangeTools, Errand, Failed, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.moments import BeforeTool, Hook
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling, Verdict
+from agentrail.hooks.ruling import ASK, HOLD, NOTHING_GATHERED, PASS, SKIP, START, Gathered, Place, Ruling
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import JsonObject
@@ -77,6 +77,9 @@ OF_ONE_CALL: Final = frozenset({"before_tool", "on_tool_error", "after_tool"})
 WAIT_FOR_NONE: Final = OF_ONE_CALL | {"before_steering"}
 """Hooks that may run while another hook is paused: those of one call, and the one of a steering text."""
 
+IN_THE_STEP: Final = frozenset({RunTool, ChangeTools})
+"""Requests of plugins that are ruled on or carried out in the step; the others are handed to the runtime at once."""
+
 NESTED: Final = "cannot be run to rule on a tool that a plugin runs"
 """Why a plugin that rules on the tool run of another plugin may not run a tool itself: that one would be ruled on too.
 """
@@ -124,10 +127,10 @@ def _rule(w: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gathered, 
         row = row.but(among=frozenset(seat.key for seat in s.seats if seat.key != ref))
     decided = w.judge.rule(hook, row, w.context, place, gathered, consent)
     w.take(decided)
-    if decided.verdict is Verdict.ASK and decided.pause is not None and s.stopping is None:
+    if decided.verdict is ASK and decided.pause is not None and s.stopping is None:
         _suspend(w, hook, ref, decided)
         return
-    if decided.verdict is not Verdict.HOLD and decided.gathered.emits:
+    if decided.verdict is not HOLD and decided.gathered.emits:
         w.emit(*decided.gathered.emits)
     FLOW[hook.moment][1](w, ref, hook, decided)
 
@@ -143,31 +146,32 @@ def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str = "")
     responses.say_response(w)
     ask_id = w.make_id("ask")
     w.emit(_started(ask_id, decided.by, hook.moment, type(pause.request).__name__))
-    waiting = Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered, asked=False, run=run)
+    handed = type(pause.request) not in IN_THE_STEP
+    waiting = Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered, asked=handed, run=run)
     s.suspended = (*s.suspended, waiting)
     _begin_ask(w, waiting)
 
 
 def _begin_ask(w: StepDraft, waiting: Suspension) -> None:
     """Carry out what a plugin asked for. A tool is ruled on before; a change of tools is done in this step."""
-    match waiting.pause.request:
-        case None:
-            return
-        case RunTool() as request if waiting.run:
+    request = waiting.pause.request
+    if isinstance(request, RunTool):
+        if waiting.run:
             answer(w, waiting.ask_id, Failed(f"`{request.name}` {NESTED}"))
-        case RunTool() as request:
+        else:
             _screen(w, waiting, request)
-        case ChangeTools() as request:
-            answer(w, waiting.ask_id, reconfiguring.change_for(w, waiting.plugin, request))
-        case request:
-            _hand_over(w, waiting, request)
+    elif isinstance(request, ChangeTools):
+        answer(w, waiting.ask_id, reconfiguring.change_for(w, waiting.plugin, request))
+    elif request is not None:
+        _hand_over(w, waiting, request)
 
 
 def _hand_over(w: StepDraft, waiting: Suspension, request: Errand) -> None:
     """Hand what a plugin asked for to the runtime."""
     s = w.s
-    handed = waiting.but(asked=True)
-    s.suspended = tuple([handed if other is waiting else other for other in s.suspended])
+    if not waiting.asked:
+        handed = waiting.but(asked=True)
+        s.suspended = tuple([handed if other is waiting else other for other in s.suspended])
     w.ask(CarryOut(waiting.ask_id, waiting.plugin, request, s.using[0]))
     _set_deadline(w, waiting)
 
@@ -175,7 +179,7 @@ def _hand_over(w: StepDraft, waiting: Suspension, request: Errand) -> None:
 def _set_deadline(w: StepDraft, waiting: Suspension) -> None:
     """Set the timer of what a plugin asked for. No-op if it is set: the time counts from the beginning."""
     timer = f"ask:{waiting.ask_id}"
-    if waiting.pause.deadline is not None and timer not in dict(w.s.timers):
+    if waiting.pause.deadline is not None and not w.has_timer(timer):
         w.set_timer(timer, w.at + int(waiting.pause.deadline * 1000))
 
 
@@ -200,7 +204,7 @@ def _screen(
     consent = Consent(always=s.approved_always)
     decided = w.judge.rule(hook, s.row.but(among=others), w.context, place, gathered, consent)
     w.take(decided)
-    if decided.verdict is Verdict.ASK and s.stopping is None:
+    if decided.verdict is ASK and s.stopping is None:
         _set_deadline(w, waiting)
         _suspend(w, hook, "", decided, waiting.ask_id)
         return
@@ -220,13 +224,13 @@ def _screen(
 
 def _why_not_run(w: StepDraft, tool: str, revision: int, args: JsonObject, decided: Ruling) -> str | None:
     """Return why a tool that a plugin asks for may not run with *args*; `None` if it may."""
-    if decided.verdict not in (Verdict.PASS, Verdict.SKIP):
-        why = "it would have to ask first" if decided.verdict is Verdict.ASK else decided.reason
+    if decided.verdict not in (PASS, SKIP):
+        why = "it would have to ask first" if decided.verdict is ASK else decided.reason
         return f"{decided.by} does not let it run: {why}"
     if is_in_doubt(w, tool, args):
         return REPEAT_HINT
     fits = tool_checks.check(w, tool, revision, args)
-    return None if fits.verdict is Verdict.PASS else fits.reason
+    return None if fits.verdict is PASS else fits.reason
 
 
 def ask_again(w: StepDraft, ask_id: str) -> None:
@@ -281,8 +285,9 @@ def answer(w: StepDraft, ask_id: str, given: AskAnswer) -> None:
         return
     s.suspended = tuple([other for other in s.suspended if other is not waiting])
     w.clear_timer(f"ask:{ask_id}")
-    drop_rulings_on(w, ask_id)
-    tell_of_asked(w, waiting, given)
+    if isinstance(waiting.pause.request, RunTool):
+        drop_rulings_on(w, ask_id)
+        tell_of_asked(w, waiting, given)
     w.emit(_answered(ask_id, waiting.plugin, STATUS[type(given)]))
     place = waiting.pause.place.but(asked=waiting.pause.request, answer=given)
     if waiting.run:
