@@ -117,7 +117,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     if w.subjects is not None:
         w.keep_subjects(w.subjects)
     _audit(state.phase, type(given), w.s.phase, w.effects)
-    if w.events and w.s.seats:
+    if w.events and w.s.seats and judge.learns(w.s.seats):
         _learn(w)
     return Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
 
@@ -147,8 +147,6 @@ def _learn(w: StepDraft) -> None:
     """
     s = w.s
     if len(s.plugin_states) != len(s.seats):
-        return
-    if not w.judge.learns(s.seats):
         return
     ruling = w.judge.learn(tuple(w.events), s.row, w.context, dict(s.deafness))
     w.take(ruling, report=s.phase is not Phase.ENDED)
