@@ -34,7 +34,13 @@ from agentrail.hooks.judge import AnswerChecks, Consent, PluginEntry, Spoken
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX
 from agentrail.hooks.ruling import (
+    ABORT,
+    ASK,
+    BLOCK,
+    HOLD,
     NOTHING_GATHERED,
+    PASS,
+    SKIP,
     START,
     UNRULED,
     WHEN_CRITICAL_BREAKS,
@@ -111,7 +117,7 @@ class Pipeline:
         """
         if not place.final:
             stopped = self._ask(entries, place) if spoken is None else self._hear(entries, spoken)
-            if stopped is not None and stopped.verdict is not Verdict.SKIP:
+            if stopped is not None and stopped.verdict is not SKIP:
                 return stopped
             if not self._must_ask_again(entries):
                 return stopped or self._passed()
@@ -123,7 +129,7 @@ class Pipeline:
     def _passed(self) -> Ruling:
         """Return the ruling of a run that no plugin has ended; most often none has said anything."""
         is_told = self.gathered is not NOTHING_GATHERED or self.changed or self.errors or self.answers
-        return self.ruling(Verdict.PASS) if is_told else UNRULED[self.hook.moment]
+        return self.ruling(PASS) if is_told else UNRULED[self.hook.moment]
 
     def _must_ask_again(self, entries: tuple[PluginEntry, ...]) -> bool:
         behind = self.gathered.replaced_at
@@ -238,17 +244,23 @@ class Pipeline:
         moment = self.hook.moment
         self.complain(entry.seat, moment, problem, error)
         self.errors.append(PluginError(entry.seat.key, moment, problem))
-        verdict = WHEN_CRITICAL_BREAKS[moment] if entry.seat.critical else Verdict.PASS
-        if verdict is Verdict.PASS:
+        verdict = WHEN_CRITICAL_BREAKS[moment] if entry.seat.critical else PASS
+        if verdict is PASS:
             return None
         return self.ruling(verdict, entry, f"critical plugin `{entry.seat.key}` broke: {problem}", critical=True)
 
     def ruling(
-        self, verdict: Verdict, entry: PluginEntry | None = None, reason: str = "", *, critical: bool = False
+        self,
+        verdict: Verdict,
+        entry: PluginEntry | None = None,
+        reason: str = "",
+        *,
+        critical: bool = False,
+        pause: Pause | None = None,
     ) -> Ruling:
-        """Return the final ruling of the run; an abort or a block keeps only the emitted events."""
+        """Return the ruling of the run; an abort or a block keeps only the emitted events."""
         kept = self.gathered
-        if verdict is Verdict.ABORT or verdict is Verdict.BLOCK or (critical and verdict is Verdict.SKIP):
+        if verdict is ABORT or verdict is BLOCK or (critical and verdict is SKIP):
             kept = Gathered(emits=kept.emits)
         return Ruling(
             self.hook.moment,
@@ -259,7 +271,9 @@ class Pipeline:
             kept,
             tuple(self.changed.items()),
             tuple(self.errors),
-            answers=tuple(self.answers),
+            pause,
+            (),
+            tuple(self.answers),
         )
 
     def replace(self, entry: PluginEntry, **replaced: object) -> None:
@@ -270,7 +284,7 @@ class Pipeline:
 
     def paused(self, entry: PluginEntry, verdict: Verdict, pause: Pause) -> Ruling:
         """Return the ruling of a run that stops on its way, at an `Ask` or a hold."""
-        return self.ruling(verdict, entry, pause.hint).but(pause=pause)
+        return self.ruling(verdict, entry, pause.hint, pause=pause)
 
 
 def _intervene(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
@@ -283,20 +297,20 @@ def _add_context(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
 
 
 def _abort(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
-    return run.ruling(Verdict.ABORT, entry, said.text or "")
+    return run.ruling(ABORT, entry, said.text or "")
 
 
 def _skip(run: Pipeline, entry: PluginEntry, _: PluginAnswer) -> Ruling:
-    return run.ruling(Verdict.SKIP, entry)
+    return run.ruling(SKIP, entry)
 
 
 def _block(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
-    return run.ruling(Verdict.BLOCK, entry, said.text or "")
+    return run.ruling(BLOCK, entry, said.text or "")
 
 
 def _replace_args(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
     if run.final:
-        return run.ruling(Verdict.BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
+        return run.ruling(BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
     args = said.args
     if args is None or not isinstance(run.hook, BeforeTool) or is_same(args, run.hook.args):
         return None
@@ -337,7 +351,7 @@ def _hold(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | Non
         if consented or (said.name is not None and (hook.name, said.name) in run.consent.always):
             return None
     behind = Place(entry.place + 1, run.final)
-    return run.paused(entry, Verdict.HOLD, Pause(behind, None, said.seconds, said.text or "", said.name))
+    return run.paused(entry, HOLD, Pause(behind, None, said.seconds, said.text or "", said.name))
 
 
 def _pause_for_ask(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
@@ -349,7 +363,7 @@ def _pause_for_ask(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Rul
     if asks[key] > MAX_ASKS:
         raise BrokenPlugin(key, run.hook.moment, f"it asked more than {MAX_ASKS} times")
     run.gathered = run.gathered.but(asks=tuple(asks.items()))
-    return run.paused(entry, Verdict.ASK, Pause(Place(entry.place), said.request, said.seconds))
+    return run.paused(entry, ASK, Pause(Place(entry.place), said.request, said.seconds))
 
 
 def _nothing(_run: Pipeline, _entry: PluginEntry, _said: PluginAnswer) -> None:

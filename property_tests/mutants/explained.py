@@ -58,7 +58,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
         (
             "core/machine/tool_checks.py finish_before_tool: "
-            "ruling.verdict is Verdict.HOLD and ruling.pause is not None → (ruling.verdict is Verdict.HOLD)"
+            "ruling.verdict is HOLD and ruling.pause is not None → (ruling.verdict is HOLD)"
         ),
     ),
     "It is for type checkers alone: the response whose answer is checked has set the last reply.": (

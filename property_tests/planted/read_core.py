@@ -53,7 +53,7 @@ CHANGES: Final = (
         "block_keeps_what_was_gathered",
         "an abort does not drop what plugins before it have gathered",
         pipeline.Pipeline.ruling,
-        "if verdict is Verdict.ABORT or verdict is Verdict.BLOCK or",
+        "if verdict is ABORT or verdict is BLOCK or",
         "if",
         "world",
     ),

@@ -13,7 +13,7 @@ from agentrail.core.machine.tool_results import find, give_error, hold_timer, pu
 from agentrail.core.vocabulary.tool_calls import NEW, READY, RULING, Call, CallStatus, Hold
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.moments import BeforeTool, Hook
-from agentrail.hooks.ruling import ABORT, BLOCK, NOTHING_GATHERED, PASS, START, Gathered, Pause, Place, Ruling, Verdict
+from agentrail.hooks.ruling import ABORT, BLOCK, HOLD, NOTHING_GATHERED, PASS, START, Gathered, Pause, Place, Ruling
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
 from agentrail.values.json import JsonObject, is_same
@@ -160,10 +160,10 @@ def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -
         w.emit(ToolBlocked(call.call_id, call.name, ruling.reason, by))
         give_error(w, call, f"blocked by {by}: {ruling.reason}")
     elif (problem := unfit(w, call, args) if not is_same(args, call.args) else None) is not None:
-        if ruling.verdict is Verdict.HOLD:
+        if ruling.verdict is HOLD:
             w.emit(*ruling.gathered.emits)
         give_error(w, call, problem)
-    elif ruling.verdict is Verdict.HOLD and ruling.pause is not None:
+    elif ruling.verdict is HOLD and ruling.pause is not None:
         hold(w, call.but(args=args), ruling, ruling.pause)
     elif call.approved is not None and not is_same(args, call.approved):
         changed = ", ".join(ruling.gathered.replaced_by)

@@ -11,7 +11,8 @@ from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.measure import Altered, Compaction, Measured, Request, Shown
 from agentrail.core.vocabulary.options import Options, Spare
-from agentrail.core.vocabulary.tool_calls import DONE, WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray, Subagent
+from agentrail.core.vocabulary.tool_calls import DONE, WAITS_FOR_PERSON, Batch, Call, Doubt, Stray, Subagent
+from agentrail.core.vocabulary.tool_calls import RUNNING as RUNNING_CALL
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.judge import PluginRow
@@ -333,13 +334,13 @@ class State(Draftable):
         if self.phase is not EXECUTING_TOOLS or self.batch is None:
             return self.resting
         calls = self.batch.calls
-        running = calls.count(CallStatus.RUNNING)
+        running = calls.count(RUNNING_CALL)
         if running and not self.subagents:
             return False
         held = calls.waiting
         if held + running + calls.count(DONE) < len(calls):
             return False
-        return all(map(self._rests_below, calls.among(CallStatus.RUNNING))) if running else held > 0
+        return all(map(self._rests_below, calls.among(RUNNING_CALL))) if running else held > 0
 
     def _rests_below(self, call: Call) -> bool:
         """Whether *call* waits for a sub-agent that in turn waits for a person."""
