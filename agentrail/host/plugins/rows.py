@@ -208,13 +208,14 @@ class HostPluginRow:
         """Do what `ask` does, for a function that belongs to *whose* and may take *seconds*."""
         errors = list[BaseException]()
         given: Given[T] | None = None
-        with trio.move_on_after(seconds) as scope, Contained(errors.append):
+        ends = trio.current_time() + seconds
+        with trio.CancelScope(deadline=ends) as scope, Contained(errors.append):
             found = call()
             if isinstance(found, (CoroutineType, Awaitable)):  # the usual class first: the other asks more
                 found = await cast("Awaitable[object]", found)
             given = Given(read(found))
         # A plain function cannot be cancelled, and an async one may have shielded itself.
-        late = scope.cancel_called or trio.current_time() > scope.deadline
+        late = scope.cancel_called or trio.current_time() > ends
         if given is not None and not late:
             return given
         error: BaseException = errors[0] if errors else TimeoutError()

@@ -181,7 +181,7 @@ class Session(Parts):
             await self._take(Letter(told))
 
     async def _handle(self, letter: Letter) -> None:
-        shared, performer = self.shared, self.performer
+        shared, performer, judge = self.shared, self.performer, self.code.judge
         self._touched = shared.clock.now_ms()
         if letter.command is not None and await self._was_answered(letter.command, letter):
             return
@@ -192,7 +192,6 @@ class Session(Parts):
             letter.prepare()
         who, request, _ = letter.caller
         arrival = inputs.Arrival(given, self._touched, shared.random.random(), by=who, request=request)
-        judge = self.code.judge
         began = time.perf_counter()
         crumb = shared.watchdog.begin(self.session_id, type(given).__name__, began)
         try:
