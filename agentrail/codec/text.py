@@ -15,7 +15,7 @@ from typing import Final, NoReturn, cast
 
 from agentrail.codec.misfit import MisfitError, shortened
 from agentrail.errors import BadText, NotJson
-from agentrail.values.json import MAX_DEPTH, TOO_DEEP, Json, freeze
+from agentrail.values.json import MAX_DEPTH, TOO_DEEP, FrozenObject, Json, freeze
 
 DOCUMENT_DEPTH: Final = 2 * MAX_DEPTH
 """The most levels of a text: those of one JSON value, and as many for the objects it is wrapped in."""
@@ -95,6 +95,23 @@ def frozen(data: object, depth: int = MAX_DEPTH) -> Json:
         if what == TOO_DEEP:
             raise RecursionError from None
         raise MisfitError(at, f"is {what}, which JSON cannot hold") from None
+
+
+def refrozen(found: object, depth: int = 1) -> Json:
+    """Return *found*, decoded from the text of frozen JSON, as frozen JSON again: only its levels are counted.
+
+    Raises `RecursionError` for more than `MAX_DEPTH` levels. `frozen` checks each key, text and number as well.
+    """
+    kind = type(found)
+    if kind is not dict and kind is not list:
+        return cast("Json", found)
+    if depth > MAX_DEPTH:
+        raise RecursionError
+    if kind is list:
+        items = cast("list[Json]", found)
+        return tuple([item if type(item) is str else refrozen(item, depth + 1) for item in items])
+    pairs = cast("dict[str, Json]", found).items()
+    return FrozenObject({key: item if type(item) is str else refrozen(item, depth + 1) for key, item in pairs})
 
 
 def check_levels(text: bytes) -> None:

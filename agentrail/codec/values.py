@@ -17,7 +17,7 @@ import msgspec
 
 from agentrail.codec.misfit import MisfitError, blemish, described, misfit_of, one
 from agentrail.codec.states import FROZENSET, Stored, kept
-from agentrail.codec.text import DOCUMENT_DEPTH, check_levels, from_own_text, frozen
+from agentrail.codec.text import DOCUMENT_DEPTH, check_levels, from_own_text, frozen, refrozen
 from agentrail.codec.unknown_events import with_unknown_event
 from agentrail.core.vocabulary.changes import NO_CHANGE, Change, ChangedStates, ChangedTools
 from agentrail.core.vocabulary.inputs import SubagentReported
@@ -317,13 +317,14 @@ def converted(wanted: object, data: object) -> object:
 def _made(hint: object, found: object, *, raw: bool = False) -> object:
     """Return the value that *found* in JSON stands for, by a *hint* that msgspec does not know.
 
-    Plugin states are read as far as possible; if *raw*, they stay JSON.
+    Plugin states are read as far as possible. If *raw*, to compare what was just written, they stay JSON, and JSON is
+    not checked again.
     """
     if hint is PluginState:
         return found if raw else _state(found)
     try:
         if hint is object or (hint is FrozenObject and type(found) in (dict, FrozenObject)):
-            return frozen(found)
+            return refrozen(found) if raw else frozen(found)
         if hint is History:
             return History(msgspec.convert(found, learned(list[Message]), dec_hook=_made))
         if hint is CallList:

@@ -11,19 +11,19 @@ from typing_extensions import TypeAliasType
 from agentrail.codec.plugin_types import decode_state
 from agentrail.codec.text import DOCUMENT_DEPTH, from_text
 from agentrail.codec.type_hints import readable
-from agentrail.codec.values import decode, write
+from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadData, BadValue
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling
 from agentrail.values import json
-from agentrail.values.content import Text
+from agentrail.values.content import Data, Text
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import Heartbeat, UnknownEvent
 from agentrail.values.events.tools import SubAgentEvent
-from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object
+from agentrail.values.json import EMPTY, MAX_DEPTH, FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import EMPTY_HISTORY, AssistantMessage, History, Message, Origin, UserMessage
 from agentrail.values.value import Value
 from tests.codec.plain import encode
@@ -143,6 +143,16 @@ def test_what_readers_would_refuse_for_its_levels_is_not_written() -> None:
         write(SubAgentEvent("c", "s", event))
     brackets = Text('[{\\"' * DOCUMENT_DEPTH)
     assert decode(Text, from_text(write(brackets))) == brackets, "brackets in texts are no levels"
+
+
+def test_json_of_more_levels_than_can_be_read_is_not_written() -> None:
+    found = EMPTY
+    for _ in range(MAX_DEPTH - 1):
+        found = FrozenObject(a=found)
+    assert read(Data, write(Data(found))) == Data(found)
+    for deeper in (FrozenObject(a=found), (found,)):
+        with pytest.raises(BadValue, match="it is nested too deep"):
+            write(Data(deeper))
 
 
 def test_the_text_of_a_value_is_that_of_its_data() -> None:
