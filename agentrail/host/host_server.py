@@ -238,6 +238,10 @@ class Host:
                 with trio.move_on_at(until):
                     await opened.turns.wait_rest()
             await opened.supervisor.drain(max(until - trio.current_time(), 0))
+            # A turn that is over is told to plugins once, and not again by the next process.
+            # tests/host/test_host_trouble.py::test_plugins_hear_to_the_end_of_a_turn_that_is_over_when_the_host_ends
+            with trio.move_on_after(max(until - trio.current_time(), LAST_ANSWERS)):
+                await opened.turns.wait_heard()
             opened.drain.end()
             await server.drain(max(until - trio.current_time(), LAST_ANSWERS))
 

@@ -159,6 +159,8 @@ class Turns:
         self._nursery = nursery
         self._sessions: dict[str, SessionTurns] = {}
         self._returning: dict[str, State] = {}
+        self._listening = 0
+        self._heard = trio.Event()
         self.when_gone: list[Callable[[str], None]] = []
         """Called with the id of each session that no longer runs."""
 
@@ -172,6 +174,7 @@ class Turns:
             then = self._returning.pop(session.id, None)
             state = session.inspect() if then is None else _latest(session, then)
             found = self._sessions[session.id] = SessionTurns(session, state)
+            self._listening += 1
             self._nursery.start_soon(self._listen, found)
         return found
 
@@ -188,6 +191,11 @@ class Turns:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - one task for each session, and then none
             for turns in self._sessions.values():
                 nursery.start_soon(_rest_or_end, turns)
+
+    async def wait_heard(self) -> None:
+        """Wait until plugins have heard of all turns that are over; no session may run any more."""
+        while self._listening:
+            await self._heard.wait()
 
     def current(self, session: SessionHandle) -> RequestContext:
         """Return the context of the open turn of *session*."""
@@ -219,6 +227,9 @@ class Turns:
                 for tell in self.when_gone:
                     tell(session.id)
             turns.closed()
+            self._listening -= 1
+            self._heard.set()
+            self._heard = trio.Event()
 
 
 def _warn_of_failure(session_id: str, agent: str, event: Event) -> None:

@@ -347,3 +347,34 @@ async def test_the_turns_of_a_session_are_not_those_of_a_deleted_one_of_its_name
         await until(lambda: "stream finished" in slow.heard)
         slow.let_go.set()
     assert slow.heard[-2:] == ["stream persisted", "stream finished"]
+
+
+class SlowWitness(HostPlugin):
+    """Notes turns in some slow place."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.hears = trio.Event()
+
+    async def on_turn_persisted(self, context: RequestContext) -> None:
+        self.hears.set()
+        await trio.sleep(0.1)
+        self.heard.append(context.kind)
+
+    def stop(self) -> None:
+        self.heard.append("stopped")
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_plugins_hear_to_the_end_of_a_turn_that_is_over_when_the_host_ends(tmp_path: Path, is_kept: bool) -> None:
+    witness = SlowWitness()
+    journal = SqliteJournal(tmp_path / "agentrail.db") if is_kept else None
+    async with open_desk(scripted("one", "two"), [witness], journal=journal) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        for message in ("hi", "and?"):
+            accepted = await desk.ann.post("/v1/sessions/trip/prompt", json={"message": message})
+            assert accepted.status_code == 202
+        session = desk.serving.supervisor.session("h.acme.ann.trip")
+        await until(lambda: session.inspect().turns == 2)  # plugins still hear of the first
+        await witness.hears.wait()
+    assert witness.heard == ["chat", "chat", "stopped"]
