@@ -147,12 +147,14 @@ class SessionCalls:
         sandbox = await self._sessions.storage_to_erase(name, agent)
         await self._sessions.parted(name)
         records = None
-        async with self._files.erased(name, sandbox):  # first: if that fails, the session is still there to be deleted
-            if query.redact:
+        async with self._files.closed(name):
+            if query.redact:  # files last: who is refused, because its turn is open, keeps them
                 records = await self._supervisor.redact(
                     name.internal, query.first or 1, query.last, by=exchange.who.user
                 )
-            else:
+                await self._files.erase(name, sandbox)
+            else:  # files first: if that fails, the session is still there to be deleted
+                await self._files.erase(name, sandbox)
                 await self._supervisor.delete(name.internal)
             self._frames.erase(name.internal)
         # Of a session that is deleted nothing is left that could say it; and a redaction says it in the records alone.

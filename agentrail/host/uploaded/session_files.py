@@ -204,11 +204,8 @@ class SessionFiles:
         return StoredFile(name, path, size, note)
 
     @asynccontextmanager
-    async def erased(self, name: SessionName, sandbox: Storage | None) -> AsyncGenerator[None, None]:
-        """Erase the files of a session, and let no upload to it begin until the `async with` is left.
-
-        *sandbox* is `None` if its sessions take no files.
-        """
+    async def closed(self, name: SessionName) -> AsyncGenerator[None, None]:
+        """End the uploads to a session, and let none begin until the `async with` is left."""
         session = name.internal
         self._erasing.add(session)
         try:
@@ -217,11 +214,14 @@ class SessionFiles:
                 for scope in intake.scopes:
                     scope.cancel()
                 await intake.over.wait()
-            if sandbox is not None:
-                await sandbox.remove(folder_of(session))
             yield
         finally:
             self._erasing.discard(session)
+
+    async def erase(self, name: SessionName, sandbox: Storage | None) -> None:
+        """Erase the files of a session. No-op if *sandbox* is `None`: its sessions take no files."""
+        if sandbox is not None:
+            await sandbox.remove(folder_of(name.internal))
 
 
 def folder_of(session: str) -> str:

@@ -170,8 +170,9 @@ async def test_a_file_is_found_with_what_its_sender_said_of_it() -> None:
         stored.name, f"{folder_of(TRIP.internal)}/{stored.name}", 7, FileNote("a.txt", "text/plain")
     )
     assert await SessionFiles(DEFAULTS).find(TRIP.internal, sandbox, [stored.name, stored.name]) == (stored,)
-    async with files.erased(TRIP, sandbox):
+    async with files.closed(TRIP):
         with pytest.raises(UnknownSession):
             await store(files, sandbox)
+        await files.erase(TRIP, sandbox)
     assert sandbox.files == {}
     await store(files, sandbox)

@@ -19,7 +19,7 @@ from agentrail.host.profiles import Profile
 from agentrail.host.uploaded.session_files import PIECE, folder_of
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, NextPiece, Written
-from agentrail.testing import ScriptedModel
+from agentrail.testing import ScriptedModel, stall
 from agentrail.wire.limits import DEFAULTS, HostLimits
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
 
@@ -274,6 +274,17 @@ async def test_files_are_erased_with_the_texts_of_their_session(tmp_path: Path, 
         assert sizes(tmp_path) == [1, 1]
         assert (await desk.clients["boss"].delete(f"/v1/sessions/ann.trip{query}")).status_code == 200
         assert (sizes(tmp_path), (tmp_path / FOLDER).exists()) == ([1], False)
+
+
+async def test_files_stay_if_the_texts_of_their_session_may_not_be_erased(tmp_path: Path) -> None:
+    journal, spec = MemoryJournal(), with_folder(tmp_path).but(model=ScriptedModel([stall(after=1)]))
+    async with open_desk(spec, journal=journal) as desk, open_desk(spec, journal=journal) as another:
+        await opened(desk)
+        assert told(await upload(desk, b"x")) == TAKEN
+        assert (await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "hi"})).status_code == 202
+        refused = await another.clients["boss"].delete("/v1/sessions/ann.trip?redact")
+        assert told(refused) == (409, "session-unfinished")
+        assert sizes(tmp_path) == [1]
 
 
 async def test_files_of_a_session_that_is_only_stored_are_erased_with_it(tmp_path: Path) -> None:
