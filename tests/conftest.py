@@ -1,9 +1,11 @@
 """What holds for all tests."""
 
 import gc
+import os
 import signal
 from collections.abc import Generator
 from itertools import count
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
@@ -14,6 +16,10 @@ from tests.profiles import load_profile
 Sent: TypeAlias = "str | int | float | list[Sent] | tuple[Sent, ...] | dict[str, Sent] | None"
 
 load_profile()
+
+# Each HTTP client reads the certificates of all authorities, which takes 25 ms of CPU; no test asks a server that one
+# of them knows. The authority in this file has signed nothing, and its key is gone.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
 # A shell starts what is in the background with these ignored, and so would be the programs that tests send them to.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
