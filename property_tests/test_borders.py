@@ -34,6 +34,7 @@ def _first_seed() -> int:
     return 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)
 
 
+@pytest.mark.long
 def test_no_value_of_any_port_ends_a_session_or_holds_a_step() -> None:
     seed, left = _first_seed(), THROUGH_SESSIONS[profile()]
     while left > 0:
@@ -68,6 +69,7 @@ def _taken(check: str, seed: int, measure: Callable[[], float] = time.thread_tim
     return measure() - began
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_every_border_takes_or_refuses_any_value() -> None:
     first = _first_seed()

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from agentrail.codec.text import from_text
 from agentrail.codec.values import check_same, decode, write
 from agentrail.core.audit import differences
@@ -16,6 +18,7 @@ SESSIONS = {"ci": 300, "campaign": 5_000}
 LENGTH = 40
 
 
+@pytest.mark.long
 def test_random_sessions_are_the_fold_of_what_is_written_and_an_audit_finds_nothing() -> None:
     begin = 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)
     steps = 0

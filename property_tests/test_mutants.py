@@ -99,6 +99,7 @@ FATES = {
 """What becomes of edits when the tests of the mailbox alone are run; those without a function run at the import."""
 
 
+@pytest.mark.long
 def test_each_edit_has_the_fate_that_it_should(tmp_path: Path) -> None:
     options = ["--edits=1000000", "--jobs=1", "--tests=tests/runtime/test_mailbox.py", f"--results={tmp_path / 'all'}"]
     ran = subprocess.run(

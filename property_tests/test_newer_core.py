@@ -149,6 +149,7 @@ def test_there_are_forty_changes() -> None:
     assert len({newer.name for newer in CHANGES}) == len(CHANGES) >= 40
 
 
+@pytest.mark.long
 def test_sessions_come_back_under_newer_code_at_any_record() -> None:
     returns: dict[str, list[tuple[Written, int]]] = {newer.name: [] for newer in CHANGES}
     begin = 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)

@@ -11,6 +11,7 @@ from collections import Counter
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import pytest
 import trio
 
 from agentrail.core.vocabulary.state import Phase
@@ -112,6 +113,7 @@ class Change:
                 return await checked(self._folder, self._log, added_up)
 
 
+@pytest.mark.long
 async def test_every_session_comes_back_under_newer_code_after_its_process_was_killed(tmp_path: Path) -> None:
     numbers, figures = iter(range(KILLS)), Counter[str]()
     first = random.SystemRandom().randrange(1 << 30) if CAMPAIGN else 0

@@ -44,6 +44,7 @@ def test_each_effect_is_promised_somewhere() -> None:
     assert promised == set(EFFECTS) - {WriteLog}
 
 
+@pytest.mark.long
 def test_many_sessions_hold_the_invariants_reach_each_legal_row_and_keep_every_promise() -> None:
     """One test: as several, each process that runs one would play all sessions anew."""
     tally = volume()

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pytest
 
 from agentrail.values.foreign import mended
+from tests.order import put_long_ones_first
 from tests.profiles import load_profile
 
 Sent: TypeAlias = "str | int | float | list[Sent] | tuple[Sent, ...] | dict[str, Sent] | None"
@@ -76,11 +77,15 @@ def pytest_runtest_teardown() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse names with an address in them: two workers would collect different tests, and run none."""
+    """Refuse names with an address in them: two workers would collect different tests, and run none.
+
+    Then put the tests that take longest first.
+    """
     named = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if named:
         message = f"give the parameters `ids` that are the same in each process: {', '.join(named)}"
         raise pytest.UsageError(message)
+    put_long_ones_first(items)
 
 
 @pytest.hookimpl(wrapper=True)

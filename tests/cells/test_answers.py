@@ -193,6 +193,7 @@ def is_plain(action: object) -> bool:
     return type(action) is Continue and not action.emits
 
 
+@pytest.mark.long
 def test_random_sessions_keep_what_each_plugin_answered() -> None:
     answers = erased = 0
     for seed in range(1000):

@@ -55,6 +55,7 @@ def _trouble(path: Path, program: Program, failed: Sequence[Path]) -> str | None
     return f"{program.place} prints:\n{printed}\nand not:\n{expected}"
 
 
+@pytest.mark.long
 def test_the_programs_of_the_pages_run_in_empty_folders(tmp_path: Path) -> None:
     programs = {tmp_path / module_of(each) / "example.py": each for each in PROGRAMS if not _is_tested(each)}
     for path, program in programs.items():
@@ -65,6 +66,7 @@ def test_the_programs_of_the_pages_run_in_empty_folders(tmp_path: Path) -> None:
     assert not problems, "\n\n".join(problems)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("configuration", sorted({_configuration(page) for page in PAGES}), ids=lambda text: text[:1])
 def test_the_tests_of_the_pages_pass_in_an_empty_project(configuration: str, tmp_path: Path) -> None:
     for program in PROGRAMS:

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs.test_examples import PROGRAMS, module_of
 
 
+@pytest.mark.long
 def test_the_programs_of_the_pages_hold_in_an_empty_project_that_is_checked_strictly(tmp_path: Path) -> None:
     for program in PROGRAMS:
         (tmp_path / f"{module_of(program)}.py").write_text(program.text, encoding="utf-8")

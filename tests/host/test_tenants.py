@@ -7,6 +7,7 @@ from random import Random
 from typing import Final
 
 import httpx
+import pytest
 import trio
 
 from agentrail.host.access.api_keys import ApiKeys
@@ -38,6 +39,7 @@ def test_each_route_has_its_requests() -> None:
     assert set(BODIES) == {route.call.name for route in ROUTES}
 
 
+@pytest.mark.long
 def test_nobody_sees_or_changes_what_is_anothers() -> None:
     done, told = Counter[str](), Counter[str]()
     for seed in range(REQUESTS // A_WORLD):
@@ -48,6 +50,7 @@ def test_nobody_sees_or_changes_what_is_anothers() -> None:
     assert set(told) == {"may", "missing", "no key", "no scope"}
 
 
+@pytest.mark.long
 async def test_nobody_sees_or_changes_what_is_anothers_over_sockets() -> None:
     for first in range(1, OVER_SOCKETS + 1, AT_ONCE):
         async with trio.open_nursery() as nursery:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 POINTS: Final = {
     "RESPONSE": (0, 0),
     "MESSAGE_TAKEN": (0, 0),
@@ -24,6 +26,7 @@ PLACES: Final = [
 ]
 
 
+@pytest.mark.long
 def test_a_typed_answer_is_checked_and_given_once_wherever_the_process_is_killed(tmp_path: Path) -> None:
     places = [f"{who}:{answer}:{point}" for who, answer, point in PLACES]
     command = [sys.executable, "-m", "tests.recovery.answered", str(tmp_path), *places]

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 import trio
 
 from tests.patience import within
@@ -111,6 +112,7 @@ def table_of(tales: list[Tale]) -> str:
     return "\n".join([*lines, f"settled within {max(tale.settled_in for tale in tales):.2f} s"])
 
 
+@pytest.mark.long
 async def test_nothing_is_lost_and_nothing_happens_twice_when_the_process_is_killed(tmp_path: Path) -> None:
     tales: list[Tale] = []
     seeds = iter(range(KILLS // LIVES))

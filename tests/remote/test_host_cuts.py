@@ -25,6 +25,7 @@ SECONDS: Final = 7200 if CAMPAIGN else 600
 LIVED: Final = {"AgentEnd", "AgentAbort", "ToolExecutionEnd", "SessionRestarted", "SessionHibernated", "SessionWoken"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [LineVisitor, StreamVisitor])
 async def test_cuts_at_random_bytes_cost_a_session_nothing(
     kind: type[Visitor], caplog: pytest.LogCaptureFixture

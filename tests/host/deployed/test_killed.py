@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+import pytest
 import trio
 
 from tests.host.deployed.client import Client
@@ -44,6 +45,7 @@ async def tale(folder: Path, seed: int, figures: Counter[str]) -> None:
         figures["cut short"] += len(one.calls("began")) - len(one.calls("ended"))
 
 
+@pytest.mark.long
 async def test_a_host_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
     figures = Counter[str]()
     for first in range(0, KILLS // LIVES, TOGETHER):

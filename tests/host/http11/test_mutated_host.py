@@ -119,5 +119,6 @@ async def answered_statuses(peers_of: type[Peers], caplog: pytest.LogCaptureFixt
     return peers.told
 
 
+@pytest.mark.long
 async def test_mutated_requests_do_a_host_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     assert await answered_statuses(Peers, caplog)
