@@ -150,8 +150,8 @@ CHANGES: Final = (
         "refused_steering_is_shown",
         "the model gets steering that was refused",
         ContentPolicy.before_request,
-        "if not hidden:",
-        "if hidden:",
+        "or not hidden:",
+        "or hidden:",
         "policy",
     ),
 )

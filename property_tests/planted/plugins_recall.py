@@ -132,10 +132,10 @@ CHANGES: Final = (
     ),
     Change(
         "unreadable_memory_replaced",
-        "a memory file that cannot be read is taken for a missing one",
+        "a memory file that cannot be read is taken for an empty one",
         UserMemory.on_turn_persisted,
-        "except FileMissing:",
-        "except (FileMissing, ValueError):",
+        "data.decode()",
+        "data.decode(errors='ignore')",
         "user_memory",
     ),
 )

@@ -52,7 +52,8 @@ class UserMemory(HostPlugin):
         sandbox = self._sandbox_of(context)
         for is_last in (False, False, True):
             data = await data_of_file(sandbox, self._file)
-            text, added = with_facts(None if data is None else data.decode(), facts)
+            before = None if data is None else data.decode()
+            text, added = with_facts(before, facts)
             if not added:
                 return
             try:
