@@ -12,13 +12,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 import trio
 
-from agentrail import SessionSpec, open_supervisor
+from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.host.access.api_keys import ApiKeys, new_key, written
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
@@ -35,6 +35,12 @@ PROMPTS: Final = 100
 EVENTS: Final = 200
 LISTENING: Final = 9
 TURNS: Final = 100
+SESSIONS: Final = 5
+"""Sessions of `TURNS` in which each part of `hook_rounds` is measured: the shortest part takes more than 150 ms."""
+WARM: Final = 300
+"""Turns of each part that do not count: those of the imports, and until all records go into pages of the journal."""
+SLICE: Final = 20
+"""Turns of one part after which the next part is measured, as the machine is not the same at all times."""
 
 PROMPT: Final = 6.0
 """Bare requests that a prompt costs, from its bytes to those of the answer; its turn costs what it does anywhere."""
@@ -150,28 +156,57 @@ class Hooks(HostPlugin):
         await trio.lowlevel.checkpoint()
 
 
-def turn_cost(calls: int, plugins: Sequence[HostPlugin]) -> float:
-    """Return the seconds of CPU of a turn with so many rounds of one call, with these plugins of the host."""
-    return trio.run(_turns, calls, plugins)
+PARTS: Final[Sequence[tuple[int, Sequence[HostPlugin]]]] = ((0, ()), (1, ()), (1, (Hooks(),)))
+"""Rounds of one call in a turn, and plugins of the host: a plain turn, one with a round, and one with hooks."""
 
 
-async def _turns(calls: int, plugins: Sequence[HostPlugin]) -> float:
-    row = HostPluginRow(plugins)
+def _spec(calls: int, plugins: Sequence[HostPlugin]) -> SessionSpec:
+    """Return the specification of a session with so many rounds of one call, with these plugins of the host."""
     context = RequestContext("chat", "acme", "ann", "s1", "desk", "r1")
     spec = SessionSpec(model=InstantModel(calls, chunks=1), tools=[Note()])
-    async with open_supervisor() as supervisor:
-        session = await supervisor.spawn(reaching(spec, row, (), lambda _: context, lambda _: ()))
+    return reaching(spec, HostPluginRow(plugins), (), lambda _: context, lambda _: ())
+
+
+async def _cpu(session: SessionHandle, turns: int) -> float:
+    """Return the seconds of CPU of so many turns."""
+    before = time.process_time()
+    for _ in range(turns):
         await session.ask("hi")
-        before = time.process_time()
-        for _ in range(TURNS):
-            await session.ask("hi")
-        return (time.process_time() - before) / TURNS
+    return time.process_time() - before
+
+
+def turn_cost() -> float:
+    """Return the seconds of CPU of a plain turn."""
+    return trio.run(_turns)
+
+
+async def _turns() -> float:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(_spec(0, ()))
+        await session.ask("hi")
+        return await _cpu(session, TURNS) / TURNS
 
 
 def hook_rounds() -> float:
     """Return how many tool rounds the hooks before and after a call cost together."""
-    plain, one, hooked = turn_cost(0, ()), turn_cost(1, ()), turn_cost(1, [Hooks()])
+    plain, one, hooked = trio.run(_in_turn)
     return (hooked - one) / (one - plain)
+
+
+async def _in_turn() -> list[float]:
+    """Return the seconds of CPU of each of `PARTS`, measured in turn in new sessions, after some that do not count."""
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(open_supervisor()) for _ in PARTS]
+        pairs = list(zip(opened, PARTS, strict=True))
+        for supervisor, part in pairs:
+            await _cpu(await supervisor.spawn(_spec(*part)), WARM)
+        cpu = [0.0] * len(PARTS)
+        for _ in range(SESSIONS):
+            sessions = [await supervisor.spawn(_spec(*part)) for supervisor, part in pairs]
+            for _ in range(TURNS // SLICE):
+                for place, session in enumerate(sessions):
+                    cpu[place] += await _cpu(session, SLICE)
+        return cpu
 
 
 def ready() -> float:
@@ -198,7 +233,7 @@ class Measured(NamedTuple):
 
 def measured(bare: Serving, ours: Serving) -> Measured:
     """Measure all once, in bare requests."""
-    request, turn = bare.cost(), turn_cost(0, ())
+    request, turn = bare.cost(), turn_cost()
     none, one, many = (event_cost(ours, listening) for listening in (0, 1, LISTENING))
     return Measured(
         (prompt_cost(ours) - turn) / request,
