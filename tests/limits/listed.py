@@ -825,6 +825,8 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.shared.journal_retry.FIRST_PAUSE",
         "runtime.shared.journal_retry.LOG_EVERY",
         "runtime.shared.journal_retry.LONGEST_PAUSE",
+        "runtime.supervision.returning.FIRST_PAUSE",
+        "runtime.supervision.returning.LONGEST_PAUSE",
         "runtime.actor.loop.LATE_COMMIT",
         "runtime.inbox.dozing.DOZE_AFTER",
         "runtime.inbox.dozing.NEXT_PASS",
