@@ -141,33 +141,40 @@ _CARDS: Final = (
     (("5018", "5020", "5038", "5893", "6304", "6759", "6761", "6762", "6763"), (16, 17, 18, 19)),
 )
 """The first digits of cards, and how many digits these have."""
-_SHORTEST_CARD: Final = 13
-_LONGEST_CARD: Final = 19
-_SHORTEST_GROUP: Final = 3
+_CARD_LENGTHS: Final[Mapping[str, frozenset[int]]] = MappingProxyType(
+    {first: frozenset(lengths) for firsts, lengths in _CARDS for first in firsts}
+)
+_FIRSTS: Final = range(1, 5)
+"""How many digits tell whose card it is."""
+_GROUPS: Final = re.compile(r"[0-9]{3,19}+(?![^\W_])(?:[ -][0-9]{3,19}+(?![^\W_])){0,5}+")
+"""Groups of digits with single marks between them; no letter or digit follows one."""
 _LUHN_DIVISOR: Final = 10
-_LARGEST_DIGIT: Final = 9
+_LUHN: Final = "".join(str(sum(divmod(2 * digit, 10))) for digit in range(10))
+"""What a digit counts that is doubled, by digit."""
+_DOUBLED: Final = str.maketrans("0123456789", _LUHN)
 
 
 def has_luhn(digits: str) -> bool:
     """Whether the last one of *digits* is the check digit of the others, by the rule of Luhn."""
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        doubled = int(digit) * (1 + place % 2)
-        total += doubled - _LARGEST_DIGIT if doubled > _LARGEST_DIGIT else doubled
+    total = sum(map(int, digits[::-2])) + sum(map(int, digits[-2::-2].translate(_DOUBLED)))
     return total % _LUHN_DIVISOR == 0
 
 
 def _card(text: str, match: re.Match[str]) -> Span | None:
+    """Return the longest card; its groups have three digits or more."""
+    groups = _GROUPS.match(text, match.start())
+    if groups is None:
+        return None
+    digits = groups[0].replace(" ", "").replace("-", "")
+    lengths = next((_CARD_LENGTHS[digits[:end]] for end in _FIRSTS if digits[:end] in _CARD_LENGTHS), ())
     found: Span | None = None
-    for end, digits in _walk(text, match.start(), _LONGEST_CARD, " -"):
-        if not digits.isdecimal():
-            break
-        if len(digits) < _SHORTEST_CARD:
-            continue
-        lengths = [length for firsts, lengths in _CARDS if digits.startswith(firsts) for length in lengths]
-        groups = re.split("[ -]", text[match.start() : end])
-        if len(digits) in lengths and has_luhn(digits) and min(map(len, groups)) >= _SHORTEST_GROUP:
-            found = (match.start(), end)
+    length, end = 0, groups.start()
+    for group in re.split("[ -]", groups[0]) if lengths else ():
+        length += len(group)
+        end += len(group)
+        if length in lengths and has_luhn(digits[:length]):
+            found = (groups.start(), end)
+        end += 1
     return found
 
 
