@@ -222,6 +222,7 @@ class Pipeline:
         said = answer_of(entry.seat.key, answer, self.given, self.hook)
         effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
         stopped = effect(self, entry, said) if effect is not None else None
+        said = said if stopped is None or said.request is None else said.but(request=None)  # the pause has it
         self.answers.append(said.but(emits=emits, final=self.final) if emits or self.final else said)
         return stopped
 

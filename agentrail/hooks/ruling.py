@@ -202,7 +202,7 @@ class PluginAnswer(Value):
     messages: Rearranged | None = None
     """Messages of `ReplaceMessages`, as ranges of those that the hook was built with."""
     request: AskRequest | None = None
-    """Request of `Ask`."""
+    """Request of `Ask` that had no effect; of one that paused the run, `Ruling.pause` has it."""
     layer: str | None = None
     """Layer of `SetSection`."""
     seconds: float | None = None

@@ -10,7 +10,6 @@ import pytest
 from agentrail.core.machine.step import Step
 from agentrail.hooks.actions import (
     BlockTool,
-    CallService,
     Continue,
     Emit,
     ReplaceMessages,
@@ -20,7 +19,7 @@ from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Log
 from agentrail.hooks.moments import HOOK_NAMES, BeforeRequest, Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin
-from agentrail.hooks.ruling import PluginAnswer, Verdict
+from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.plausible import World
 from agentrail.testing.world.scenes import Scene, draw_scene
@@ -47,7 +46,7 @@ SAID: Final[Mapping[str, PluginAnswer]] = {
     "hold_tool": PluginAnswer("P", "hold_tool", "may it?", seconds=120.0),
     "add_context": PluginAnswer("P", "add_context", "it rains"),
     "set_section": PluginAnswer("P", "set_section", "calm", "mood", layer="dynamic"),
-    "ask": PluginAnswer("P", "ask", request=CallService("lookup"), seconds=10.0),
+    "ask": PluginAnswer("P", "ask", seconds=10.0),
 }
 
 
@@ -183,10 +182,12 @@ def heard(hook: str, key: str, action: object) -> Told:
         return hook, key
 
 
-def kept(hook: str, answer: PluginAnswer) -> Told:
+def kept(ruling: Ruling, answer: PluginAnswer) -> Told:
+    """Return what is kept of an answer; the request of one that paused the run is in the pause alone."""
     args = None if answer.args is None else dict(answer.args)
-    shown = (answer.text, answer.name, repr(args), answer.seconds, answer.emits, repr(answer.request))
-    return hook, answer.plugin, answer.kind, *shown
+    asked = answer.request if ruling.pause is None or answer is not ruling.answers[-1] else ruling.pause.request
+    shown = (answer.text, answer.name, repr(args), answer.seconds, answer.emits, repr(asked))
+    return ruling.hook, answer.plugin, answer.kind, *shown
 
 
 def is_plain(action: object) -> bool:
@@ -204,7 +205,7 @@ def test_random_sessions_keep_what_each_plugin_answered() -> None:
             if done is None:
                 break
             rulings = [ruling for ruling in done.rulings if ruling.hook in HOOK_NAMES]
-            found = [kept(ruling.hook, answer) for ruling in rulings for answer in ruling.answers]
+            found = [kept(ruling, answer) for ruling in rulings for answer in ruling.answers]
             given = [heard(*one) for one in world.seen if not is_plain(one[2])]
             rest = iter(given)
             assert all(answer in rest for answer in found), (seed, given, found)  # each is there, in this order
