@@ -149,9 +149,8 @@ _FIRSTS: Final = range(1, 5)
 _GROUPS: Final = re.compile(r"[0-9]{3,19}+(?![^\W_])(?:[ -][0-9]{3,19}+(?![^\W_])){0,5}+")
 """Groups of digits with single marks between them; no letter or digit follows one."""
 _LUHN_DIVISOR: Final = 10
-_LUHN: Final = "".join(str(sum(divmod(2 * digit, 10))) for digit in range(10))
-"""What a digit counts that is doubled, by digit."""
-_DOUBLED: Final = str.maketrans("0123456789", _LUHN)
+_DOUBLED: Final = str.maketrans("0123456789", "0246813579")
+"""Makes each digit what it counts doubled: the sum of the digits of its double."""
 
 
 def has_luhn(digits: str) -> bool:
