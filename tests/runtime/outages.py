@@ -186,13 +186,25 @@ OTHERS: Final = (
         "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
-        "plugin_asks._data_of_file",
+        "file_replacing.data_of_file",
         "sandbox.read",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_writes_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
-        "plugin_asks._write",
+        "file_replacing.replace_file",
+        "sandbox.write",
+        "the plugin hears that its question failed",
+        "test_plugins.py::test_a_plugin_writes_a_file_below_the_working_directory_only",
+    ),
+    OtherPlace(
+        "file_replacing.replace_file",
+        "sandbox.edit",
+        "the plugin hears that its question failed",
+        "test_file_replacing.py::test_of_writers_at_the_same_moment_one_wins_and_the_others_are_told",
+    ),
+    OtherPlace(
+        "file_replacing._create",
         "sandbox.write",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_writes_a_file_below_the_working_directory_only",
@@ -222,7 +234,7 @@ OTHERS: Final = (
         "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
-        "plugin_asks._answer",
+        "plugin_asks.RunningAsk.serve",
         "service",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_calls_a_service",
