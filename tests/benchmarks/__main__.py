@@ -51,7 +51,7 @@ FIXED = {
     "abort p99.9, ms": 100.0,
     "abort beside bursts p99, ms": 20.0,
     "steer to next request p99, ms": 10.0,
-    "import / import trio": 1.7,
+    "import / import trio": 1.5,
 }
 
 

@@ -328,7 +328,9 @@ async def test_damage_of_a_redacted_session_is_found(journal: SqliteJournal, pat
 async def test_what_is_begun_is_finished_beside_other_work(journal: SqliteJournal, path: Path) -> None:
     """A cancelled deletion goes on after each commit of others, also in a process that opens the journal later."""
     await sessions_of(journal)
-    with trio.CancelScope() as scope:
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader, trio.CancelScope() as scope:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM session").fetchall()  # so the deletion is not done before it is cancelled
         async with trio.open_nursery() as nursery:
             nursery.start_soon(journal.delete, "doomed", *BY)
             while "doomed" in [one.session_id for one in await journal.sessions()]:
