@@ -96,14 +96,19 @@ async def test_a_key_is_withdrawn_while_the_host_runs(tmp_path: Path, autojump_c
         file.withdraw(one.id)
 
 
+def with_one_key(path: Path) -> tuple[ApiKey, str, ApiKeys]:
+    """Return a key of ann in a new file at *path*, its text, and the keys of that file."""
+    one, key = new_key("acme", "ann", ["talk"])
+    KeyFile(path).add(one)
+    return one, key, ApiKeys(path)
+
+
 async def test_a_file_that_becomes_unreadable_has_no_keys(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     assert autojump_clock.autojump_threshold == 0
     path = tmp_path / "keys"
-    one, key = new_key("acme", "ann", ["talk"])
-    KeyFile(path).add(one)
-    keys = ApiKeys(path)
+    one, key, keys = with_one_key(path)
     path.write_text("ak acme ann\n", encoding="utf-8")
     await trio.sleep(2)
     for _ in range(3):
@@ -123,9 +128,7 @@ async def test_a_file_that_is_mended_as_the_log_advises_has_its_keys_again(
 ) -> None:
     assert autojump_clock.autojump_threshold == 0
     path = tmp_path / "keys"
-    one, key = new_key("acme", "ann", ["talk"])
-    KeyFile(path).add(one)
-    keys = ApiKeys(path)
+    one, key, keys = with_one_key(path)
     path.write_text(written([one]), encoding="utf-8")
     path.chmod(0o660)
     await trio.sleep(2)
@@ -181,9 +184,7 @@ async def test_a_file_that_is_gone_is_told(
 ) -> None:
     assert autojump_clock.autojump_threshold == 0
     path = tmp_path / "keys"
-    one, key = new_key("acme", "ann", ["talk"])
-    KeyFile(path).add(one)
-    keys = ApiKeys(path)
+    _, key, keys = with_one_key(path)
     path.unlink()
     for _ in range(3):
         await trio.sleep(2)
