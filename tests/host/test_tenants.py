@@ -27,6 +27,8 @@ OVER_SOCKETS: Final = 2_500 if CAMPAIGN else 1
 """Worlds that are reached over sockets: a million requests in the campaign."""
 AT_ONCE: Final = 50
 """Worlds that are played beside each other: in some, a prompt waits until its session is no longer suspended."""
+TELL: Final = 50
+"""Worlds after which the campaign, which takes an hour, says how far it is."""
 IN_EACH: Final = 400
 """Requests to each of them: with more, there would be more sessions than a page of a list has."""
 TIMED: Final = frozenset({"connection", "date"})
@@ -51,11 +53,21 @@ def test_nobody_sees_or_changes_what_is_anothers() -> None:
 
 
 @pytest.mark.long
-async def test_nobody_sees_or_changes_what_is_anothers_over_sockets() -> None:
-    for first in range(1, OVER_SOCKETS + 1, AT_ONCE):
+async def test_nobody_sees_or_changes_what_is_anothers_over_sockets(capsys: pytest.CaptureFixture[str]) -> None:
+    room = trio.CapacityLimiter(AT_ONCE)
+    with capsys.disabled():
         async with trio.open_nursery() as nursery:
-            for seed in range(first, min(first + AT_ONCE, OVER_SOCKETS + 1)):
-                nursery.start_soon(play_over_sockets, seed)
+            for seed in range(1, OVER_SOCKETS + 1):
+                await room.acquire_on_behalf_of(seed)
+                nursery.start_soon(play_one, seed, room)
+
+
+async def play_one(seed: int, room: trio.CapacityLimiter) -> None:
+    """Play a world over sockets, and make *room* for the next; now and then say how far the campaign is."""
+    await play_over_sockets(seed)
+    room.release_on_behalf_of(seed)
+    if seed % TELL == 0:
+        print(f"world {seed:,} of {OVER_SOCKETS:,}: nothing found", flush=True)  # noqa: T201
 
 
 async def play_over_sockets(seed: int) -> None:
