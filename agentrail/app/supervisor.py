@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
@@ -202,15 +202,18 @@ class Supervisor:
         """Return the command and the answer that a stored session has under a command id; `None` if it has none."""
         return await self._sessions.answer(id, command)
 
-    async def delete(self, id: str) -> None:  # noqa: A002 - what users call it
+    async def delete(self, id: str, *, first: Callable[[], Awaitable[None]] | None = None) -> None:  # noqa: A002
         """Delete a stored session for good, with its sub-agents; its id can be used again.
 
         Records, answers to command ids, and snapshots are erased from the journal's files. Forks are sessions of their
         own and stay. Raise `SessionStillRuns` if the session is in this supervisor, `SessionHeld` if another one runs
         it. If the call is cancelled or the process ends, the session stays refused, and the next call goes on.
+
+        *first* erases what the program keeps beside the records, such as files. It is awaited once no other supervisor
+        can have the session any more, and before any record is erased; if it raises an exception, the session stays.
         """
         check_text("id", id)
-        await forgetting.delete_stored(self._sessions, id)
+        await forgetting.delete_stored(self._sessions, id, first)
 
     async def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:  # noqa: A002 - as above
         """Replace the texts in records *first* to *last* of a stored session by a mark; return how many were changed.

@@ -1,5 +1,7 @@
 """`supervisor.delete`: what it refuses, and what is left of a session that was deleted."""
 
+import errno
+import os
 from collections.abc import Sequence
 from functools import partial
 
@@ -269,6 +271,68 @@ async def test_who_is_refused_to_delete_a_session_can_still_read_it() -> None:
         assert len(session.messages()) == 2
         async with session.subscribe(since=0, types=[PromptReceived]) as events:
             assert [type(envelope.event) async for envelope in events] == [PromptReceived]
+
+
+class Beside:
+    """What a program keeps beside the records of a session."""
+
+    def __init__(self) -> None:
+        self.is_erased = False
+
+    async def erase(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.is_erased = True
+
+
+@pytest.mark.parametrize("held", ["parent", "parent.c3"])
+async def test_what_is_kept_beside_a_session_stays_if_another_supervisor_holds_it_or_a_sub_agent(held: str) -> None:
+    journal, beside = MemoryJournal(), Beside()
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([task(), "done"]), agents={"finder": agent(["found"])})
+        session = await supervisor.spawn(spec, "parent")
+        await session.ask("go")
+        await session.stop()
+        await supervisor.spawn(saying("fine"), "parent.other")
+        await journal.claim("parent.other", "elsewhere:1", Lease(0, FAR), take_over=True)
+        await journal.claim(held, "elsewhere:1", Lease(0, FAR), take_over=True)
+        with pytest.raises(SessionHeld, match=f"`{held}`"):
+            await supervisor.delete("parent", first=beside.erase)
+        assert not beside.is_erased
+        await journal.claim(held, "elsewhere:1", Lease(0, 0), take_over=True)
+        await supervisor.delete("parent", first=beside.erase)
+        assert beside.is_erased
+        assert [one.session_id for one in await supervisor.stored()] == ["parent.other"]
+
+
+async def test_nobody_gets_a_session_while_what_is_kept_beside_it_is_erased() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        await (await supervisor.spawn(saying("fine"), "s")).ask("go")
+    async with open_supervisor(journal=journal) as supervisor, open_supervisor(journal=journal) as another:
+
+        async def erase() -> None:
+            await trio.sleep(1_000)  # many times as long as a lease
+            with pytest.raises(SessionHeld):
+                await another.resume("s", saying("fine"))
+
+        await supervisor.delete("s", first=erase)
+        with pytest.raises(SessionNotStored):
+            await another.resume("s", saying("fine"))
+
+
+async def test_a_session_stays_if_what_is_kept_beside_it_cannot_be_erased() -> None:
+    async def erase() -> None:
+        await trio.lowlevel.checkpoint()
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        await (await supervisor.spawn(saying("fine"), "s")).ask("go")
+    async with open_supervisor(journal=journal) as supervisor, open_supervisor(journal=journal) as another:
+        with pytest.raises(OSError, match="Input/output error"):
+            await supervisor.delete("s", first=erase)
+        await trio.sleep(1)
+        assert (await (await another.resume("s", saying("fine"))).ask("go")).text == "fine"
 
 
 async def test_a_fork_stays() -> None:

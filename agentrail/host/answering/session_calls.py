@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Final
 
 import trio
@@ -153,9 +154,9 @@ class SessionCalls:
                     name.internal, query.first or 1, query.last, by=exchange.who.user
                 )
                 await self._files.erase(name, sandbox)
-            else:  # files first: if that fails, the session is still there to be deleted
-                await self._files.erase(name, sandbox)
-                await self._supervisor.delete(name.internal)
+            else:  # files first: if that fails, or the process ends, the session is still there to be deleted
+                erase = partial(self._files.erase, name, sandbox)
+                await self._supervisor.delete(name.internal, first=erase)
             self._frames.erase(name.internal)
         # Of a session that is deleted nothing is left that could say it; and a redaction says it in the records alone.
         done = "deleted" if records is None else f"redacted ({records} records)"

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from agentrail.errors import SessionForgotten, SessionHeld, SessionNotStored, SessionStillRuns, SessionUnfinished
-from agentrail.ports.journal import Redaction
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from agentrail.errors import (
+    BadRecord,
+    SessionForgotten,
+    SessionHeld,
+    SessionNotStored,
+    SessionStillRuns,
+    SessionUnfinished,
+)
+from agentrail.ports.journal import ALL_SESSIONS, Redaction, StoredSession
 from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.resources import SharedServices
 from agentrail.runtime.supervision.children import session_of
 from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.sessions import Sessions
 
 
-async def delete_stored(sessions: Sessions, session_id: str) -> None:
-    """Delete a stored session and its sub-agents; raise if one of them runs here, or is held elsewhere."""
+async def delete_stored(
+    sessions: Sessions, session_id: str, first: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Delete a stored session and its sub-agents; raise if one of them runs here, or is held elsewhere.
+
+    *first* erases what is kept beside the records, when all of them are claimed here.
+    """
     await _wait_gone(sessions, session_id)
+    with sessions.reserved(session_id):  # nobody may bring it back before it is gone
+        if first is None:
+            await _deleted(sessions, session_id)
+            return
+        async with _claimed(sessions.shared, session_id):
+            await first()
+            await _deleted(sessions, session_id)
+
+
+async def _deleted(sessions: Sessions, session_id: str) -> None:
     shared, stays = sessions.shared, False
     try:
-        with sessions.reserved(session_id):  # nobody may bring it back before it is gone
-            found = await shared.journal.delete(session_id, shared.leases.address, shared.clock.now_ms())
+        found = await shared.journal.delete(session_id, shared.leases.address, shared.clock.now_ms())
     except SessionHeld:
         stays = True
         raise
@@ -26,6 +51,41 @@ async def delete_stored(sessions: Sessions, session_id: str) -> None:
             sessions.tree.delete(session_id)
     if not found:
         raise SessionNotStored(session_id) if shared.forget is None else SessionForgotten(session_id)
+
+
+@asynccontextmanager
+async def _claimed(shared: SharedServices, session_id: str) -> AsyncGenerator[None, None]:
+    """Hold a stored session and its sub-agents; raise `SessionHeld` if another supervisor has one of them."""
+    held = list[str]()
+    try:
+        for name in (session_id, *await _subagents(shared, session_id)):
+            await shared.leases.claim(name)
+            held.append(name)
+        yield
+    finally:
+        for name in held:
+            shared.leases.release(name)
+
+
+async def _subagents(shared: SharedServices, session_id: str) -> list[str]:
+    """Return the ids of the sub-agents of a stored session, at any depth."""
+    beginning, found = f"{session_id}.", list[str]()
+    after = StoredSession(beginning, 0)
+    while page := await shared.journal.sessions(ALL_SESSIONS, after):
+        for after in page:
+            if not after.session_id.startswith(beginning):
+                return found
+            if await _is_under(shared, after.session_id, session_id):
+                found.append(after.session_id)
+    return found
+
+
+async def _is_under(shared: SharedServices, name: str, session_id: str) -> bool:
+    """Whether *name* is a sub-agent of a session, at any depth: one whose opening is damaged can run nowhere."""
+    try:
+        return session_id in (await read_opening(shared, name)).setup.path[::2]
+    except (BadRecord, SessionNotStored):
+        return False
 
 
 async def redact_stored(sessions: Sessions, session_id: str, first: int, last: int | None, by: str) -> int:
