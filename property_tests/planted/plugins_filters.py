@@ -29,7 +29,7 @@ from property_tests.planted.change import Change
 from tests.plugins.pii_lines import LINES
 from tests.plugins.test_shared_budgets import Work, used
 from tests.runtime.conftest import run_in_virtual_time
-from tests.runtime.test_limit_queue import requests_of, sent_of, wrong_order
+from tests.runtime.test_limit_queue import Restless, requests_of, sent_of, wrong_order
 
 # ruff: noqa: SLF001 - private parts are what is broken here
 
@@ -79,15 +79,23 @@ CHANGES: Final = (
         "a request near a limit that is given up, or sent, takes its turn to look for room with it",
         LimitQueue.leave,
         "if self._looks is waiter:",
-        "if waiter.full is None:",
+        "if waiter.waits_for == waiter.number:",
         "limit_queue",
     ),
     Change(
         "last_come_first_served",
         "of the requests that wait near a limit, the one that came last is sent first",
         LimitQueue.join,
-        "self._waiters.append(waiter)",
-        "self._waiters.insert(0, waiter)",
+        "self._last += 1",
+        "self._last -= 1",
+        "limit_queue",
+    ),
+    Change(
+        "looks_begin_at_the_same_one",
+        "after a change, those near a limit that have looked last look first",
+        LimitQueue.look_again,
+        "self._due |= self._full",
+        "self._due = {**self._full, **self._due}",
         "limit_queue",
     ),
     Change(
@@ -265,9 +273,11 @@ def broken_queue(number: int) -> str | None:
     requests = requests_of(Random(number))
     try:
         sent = run_in_virtual_time(partial(sent_of, requests, shared=1 + number % 3, own=1 + number % 2))
+        restless = Restless(Random(number), 6)
+        is_passed = run_in_virtual_time(restless.live) > 2 * restless.requests
     except trio.TooSlowError:
         return "forgotten"
-    return wrong_order(requests, sent)
+    return "passed over" if is_passed else wrong_order(requests, sent)
 
 
 # Filters

@@ -53,11 +53,11 @@ class Room:
     async def pass_through(self, number: int, asked: Asked) -> None:
         """Send a request when it may be sent; it may be cancelled at any time."""
         await trio.sleep(asked.at)
-        waiter = self.queue.join(("root", asked.session))
+        waiter = self.queue.join(("root", asked.session), asked.limits, trio.current_time)
         try:
             await self.queue.turn(waiter)
             while (full := self.full(asked)) is not None:
-                self.queue.stay(waiter, full, trio.current_time)
+                self.queue.stay(waiter, full)
                 await self.queue.turn(waiter)
             self.sent.append(number)
             for each in asked.limits:
@@ -124,6 +124,76 @@ def test_first_come_first_served_and_nobody_is_forgotten(seed: int, shared: int,
     """Whoever is cancelled while it waits, or in the moment in which it is its turn, passes the turn on."""
     requests = requests_of(Random(seed))
     assert wrong_order(requests, run_in_virtual_time(partial(sent_of, requests, shared, own, stirs=stirs))) is None
+
+
+LINES = (("root",), ("root", "a"), ("root", "a", "aa"), ("root", "a", "ab"), ("root", "b"), ("root", "b", "ba"))
+ALL_LIMITS: tuple[Limits, ...] = tuple((line[-1], of_turn) for line in LINES for of_turn in (False, True))
+
+
+class Restless:
+    """A family in which something changes in every pass of the scheduler: limits fill and empty, and all look again."""
+
+    def __init__(self, chance: Random, requests: int) -> None:
+        self.queue = LimitQueue()
+        self.requests = requests
+        self.longest = 0  # the most looks of others while a request had room
+        self._chance = chance
+        self._full = {each for each in ALL_LIMITS if chance.random() < 0.5}
+        self._passed: dict[int, int] = {}  # looks of others, by request, since it has had room
+        self._needs: dict[int, tuple[Limits, ...]] = {}
+
+    def _changed(self) -> None:
+        for number, needs in self._needs.items():
+            if not self._full.isdisjoint(needs):
+                self._passed[number] = 0
+
+    def _looked(self, who: int) -> None:
+        for number in self._passed.keys() - {who}:
+            self._passed[number] += self._full.isdisjoint(self._needs[number])
+            self.longest = max(self.longest, self._passed[number])
+
+    async def pass_through(self, number: int, line: tuple[str, ...], shared: bool, after: int) -> None:
+        """Wait for room, from a pass after the first on."""
+        needs = (*((each, False) for each in (line if shared else line[-1:])), (line[-1], True))
+        for _ in range(after):
+            await trio.lowlevel.checkpoint()
+        self._needs[number], self._passed[number] = needs, 0
+        waiter = self.queue.join(line, needs, trio.current_time)
+        try:
+            await self.queue.turn(waiter)
+            self._looked(number)
+            while blocking := [each for each in needs if each in self._full]:
+                self.queue.stay(waiter, blocking[0])
+                await self.queue.turn(waiter)
+                self._looked(number)
+        finally:
+            del self._needs[number], self._passed[number]
+            self.queue.leave(waiter)
+
+    async def live(self) -> int:
+        """Change limits in each of many passes, then make room; return the most looks of others past one with room."""
+        with trio.fail_after(1_000):
+            async with trio.open_nursery() as nursery:
+                for number in range(self.requests):
+                    line, shared = self._chance.choice(LINES), self._chance.random() < 0.8
+                    nursery.start_soon(self.pass_through, number, line, shared, self._chance.randrange(10))
+                for _ in range(20 * self.requests):
+                    if self._chance.random() < 0.3:
+                        self._full ^= {self._chance.choice(ALL_LIMITS)}
+                        self._changed()
+                    self.queue.look_again()
+                    await trio.lowlevel.checkpoint()
+                self._full.clear()
+                self.queue.look_again()
+        return self.longest
+
+
+@settings(max_examples=2_000 if CAMPAIGN else 150)
+@given(st.integers(0, 1_000_000), st.integers(1, 12))
+def test_nobody_with_room_is_passed_over_while_others_change_in_every_pass(seed: int, requests: int) -> None:
+    """A request with room is passed by two looks of each other at most, however often all look again meanwhile."""
+    longest = run_in_virtual_time(Restless(Random(seed), requests).live)
+    assert longest <= 2 * requests
 
 
 def test_one_that_is_blocked_by_its_own_limit_lets_the_others_pass() -> None:

@@ -14,6 +14,7 @@ from agentrail.ports.model import EmitChunk, Model, Prices
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.provider_limits import ProviderLimits, Sends, nobody
+from agentrail.runtime.work.limit_queue import Limits
 from agentrail.runtime.work.model_stream import UsageMeter, formed
 from agentrail.runtime.work.spending import Pending, Purse, Reached, most_of
 from agentrail.values.stream import ModelRequest, Response
@@ -54,9 +55,11 @@ def reached(
     usage, elsewhere = state.usage.plus(below).plus(own), elsewhere.plus(others)
     turn = usage.minus(state.turn.used) if of_turn and state.turn is not None else NOTHING_USED
     for seat in state.seats:
-        limit = code.judge.plugin(seat).limit_reached(usage, turn, elsewhere)
+        plugin = code.judge.plugin(seat)
+        limit = plugin.limit_reached(usage, turn, elsewhere)
         if limit is not None:
-            return Reached((state.session_id, of_turn), f"{seat.key}: {limit}")
+            is_of_turn = of_turn and plugin.limit_reached(usage, NOTHING_USED, elsewhere) is None
+            return Reached((state.session_id, is_of_turn), f"{seat.key}: {limit}")
     return None
 
 
@@ -87,11 +90,13 @@ class Spending:
         """Wait until *request* may be sent, and note it as under way; raise if a limit is reached meanwhile."""
         setup, purse = self.state.setup, self._purse
         line = (*setup.path[::2], self.state.session_id)
-        waiter = purse.queue.join(line)
+        set_by, _ = used_beside(self.state, self._ties)
+        shared: list[Limits] = [(each, False) for each in line[line.index(set_by) :]]
+        waiter = purse.queue.join(line, (*shared, (self.state.session_id, True)), self._now)
         try:
             await purse.queue.turn(waiter)
             while (full := self._full(purse)) is not None:
-                purse.queue.stay(waiter, full.limits, self._now)
+                purse.queue.stay(waiter, full.limits)
                 await purse.queue.turn(waiter)
             return self._noted(name, request, purse, line)
         finally:

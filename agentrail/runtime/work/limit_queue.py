@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable
-from typing import TypeAlias
+from operator import attrgetter
+from typing import Final, TypeAlias
 
 import trio
 
 Limits: TypeAlias = tuple[str, bool]
-"""Limits that a request has to fit: the id of the session that has them, and whether those of its turn count."""
+"""Limits that a request has to fit: the id of the session that has them, and whether they are those of its turn."""
+
+Group: TypeAlias = "list[Waiter]"
+"""Requests that have found the same limits full, in the order in which they came."""
 
 
 class WaitClock:
@@ -47,37 +52,50 @@ class WaitClock:
 class Waiter:
     """A request in a `LimitQueue`."""
 
-    __slots__ = ("called", "clocks", "full", "line")
+    __slots__ = ("called", "clocks", "line", "needs", "now", "number", "waits_for")
 
-    def __init__(self, line: tuple[str, ...]) -> None:
+    def __init__(self, number: int, line: tuple[str, ...], needs: tuple[Limits, ...], now: Callable[[], float]) -> None:
+        self.number = number  # requests are numbered as they come
         self.line = line  # the ids of its session and of those above
-        self.full: Limits | None = None  # those that had no room when it looked last
+        self.needs = needs  # all limits that it has to fit
+        self.now = now
+        self.waits_for: Limits | int = number  # those that had no room; its own number until it has looked
         self.clocks: tuple[WaitClock, ...] = ()  # those that count that it waits
         self.called: trio.Event | None = None
 
 
-class LimitQueue:
-    """The requests of a family that may have to wait, in the order in which they came.
+_NUMBER: Final = attrgetter("number")
 
-    One at a time looks whether there is room. If there is, it is sent, and the next one looks. If not, it stays, and
-    those after it that have found the same limits full are passed over. After a change all look again, in order.
+
+class LimitQueue:
+    """The requests of a family that may have to wait.
+
+    One at a time looks whether there is room; then it is sent, or waits for the limits that it has found full, as do
+    all others that need these. After a change each group of those that wait for the same limits looks again, first the
+    group that has not looked for longest, so that changes in a row do not begin with the same one again. Before a
+    request, those that came earlier and wait for limits that it needs look too.
     """
 
-    __slots__ = ("_full", "_looks", "_waiters", "clocks")
+    __slots__ = ("_due", "_full", "_last", "_looks", "clocks")
 
     def __init__(self) -> None:
         self.clocks: dict[str, WaitClock] = {}
         """How long requests have waited, by the id of each sub-agent that runs and has had such requests."""
-        self._waiters: list[Waiter] = []
+        self._due: dict[Limits | int, Group] = {}  # the groups that may find room, in the order of their turns
+        self._full: dict[Limits | int, Group] = {}  # those whose limits had no room since the last change
         self._looks: Waiter | None = None  # whose turn it is: its task is awake, or about to wake
-        self._full: set[Limits] = set()  # those that had no room since the last change
+        self._last = 0
 
-    def join(self, line: tuple[str, ...]) -> Waiter:
-        """Add a request of the session at the end of *line* after the others."""
-        waiter = Waiter(line)
-        self._waiters.append(waiter)
+    def join(self, line: tuple[str, ...], needs: tuple[Limits, ...], now: Callable[[], float]) -> Waiter:
+        """Add a request of the session at the end of *line*, after the others; *now* returns the time.
+
+        It has to fit all the limits *needs*.
+        """
+        self._last += 1
+        waiter = Waiter(self._last, line, needs, now)
+        self._due[waiter.waits_for] = [waiter]
         if self._looks is None:
-            self._call(len(self._waiters) - 1)
+            self._call()
         return waiter
 
     async def turn(self, waiter: Waiter) -> None:
@@ -86,34 +104,68 @@ class LimitQueue:
             waiter.called = trio.Event()
             await waiter.called.wait()
 
-    def stay(self, waiter: Waiter, full: Limits, now: Callable[[], float]) -> None:
-        """Let the next one look, as *waiter* has found the limits *full*; *now* returns the time."""
-        waiter.full = full
-        if not waiter.clocks:
-            waiter.clocks = tuple([self.clocks.setdefault(child, WaitClock(now)) for child in waiter.line[1:]])
-            for clock in waiter.clocks:
-                clock.begin()
-        self._full.add(full)
-        self._call(self._waiters.index(waiter) + 1)
+    def stay(self, waiter: Waiter, full: Limits) -> None:
+        """Let the next one look, as *waiter* has found the limits *full*."""
+        self._wait_for(waiter, full)
+        self._call()
 
     def leave(self, waiter: Waiter) -> None:
         """Remove *waiter*, as its request is sent or given up. If it was its turn, the next one looks."""
         for clock in waiter.clocks:
             clock.end()
-        at = self._waiters.index(waiter)
-        del self._waiters[at]
+        self._remove(waiter)
         if self._looks is waiter:
-            self._call(at)
+            self._call()
 
     def look_again(self) -> None:
-        """Have all look again, in order: what is used, or may be used, has changed."""
-        if self._waiters:
+        """Have all look again: what is used, or may be used, has changed."""
+        if self._due or self._full:
+            self._due |= self._full
             self._full.clear()
-            self._call(0)
+            self._call()
 
-    def _call(self, first: int) -> None:
-        """Make it the turn of the first waiter from number *first* on whose limits are not known as full."""
-        waiters = self._waiters[first:]
-        self._looks = next((waiter for waiter in waiters if waiter.full not in self._full), None)
-        if self._looks is not None and self._looks.called is not None:
-            self._looks.called.set()
+    def _remove(self, waiter: Waiter) -> None:
+        groups = self._due if waiter.waits_for in self._due else self._full
+        group = groups[waiter.waits_for]
+        del group[bisect_left(group, waiter.number, key=_NUMBER)]
+        if not group:
+            del groups[waiter.waits_for]
+
+    def _wait_for(self, waiter: Waiter, full: Limits) -> None:
+        """Note that *waiter* waits for the limits *full*, as do all that wait for them."""
+        self._remove(waiter)
+        group = self._full[full] = self._due.pop(full, []) or self._full.get(full, [])
+        insort(group, waiter, key=_NUMBER)
+        waiter.waits_for = full
+        if not waiter.clocks:
+            below = waiter.line[1:]
+            waiter.clocks = tuple([self.clocks.setdefault(child, WaitClock(waiter.now)) for child in below])
+            for clock in waiter.clocks:
+                clock.begin()
+
+    def _call(self) -> None:
+        """Make it the turn of the first waiter of the first group, or of one that goes before it."""
+        self._looks = None
+        while self._due:
+            waiter = self._first_before(next(iter(self._due.values()))[0])
+            full = self._known_full(waiter)
+            if full is None:
+                self._looks = waiter
+                if waiter.called is not None:
+                    waiter.called.set()
+                return
+            self._wait_for(waiter, full)
+
+    def _first_before(self, waiter: Waiter) -> Waiter:
+        """Return *waiter*, or who has to look before it; if limits that one needs are known as full, that one."""
+        while self._known_full(waiter) is None:
+            heads = [self._due[each][0] for each in waiter.needs if each in self._due]
+            first = min(heads, key=_NUMBER, default=waiter)
+            if first.number >= waiter.number:
+                break
+            waiter = first
+        return waiter
+
+    def _known_full(self, waiter: Waiter) -> Limits | None:
+        """Return limits that *waiter* needs and that had no room since the last change."""
+        return next((each for each in waiter.needs if each in self._full), None)
