@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import os
+from itertools import islice
+from typing import TypeVar
+
 import pytest
+
+T = TypeVar("T")
 
 
 def put_long_ones_first(items: list[pytest.Item]) -> None:
-    """Move the tests with the mark `long` to the front; all others keep their order."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    """Move the tests with the mark `long` to where the processes begin; all others keep their order."""
+    long = [item for item in items if item.get_closest_marker("long")]
+    short = [item for item in items if not item.get_closest_marker("long")]
+    items[:] = dealt(long, short, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def dealt(long: list[T], short: list[T], processes: int) -> list[T]:
+    """Return all tests so that each of the *processes* gets some of the *long* ones, and begins with them.
+
+    With `--dist worksteal` each begins with an equal part of the list, and takes what others have not begun from the
+    end of theirs: a process that got all long ones would keep them.
+    """
+    order: list[T] = []
+    rest = iter(short)
+    for place in range(processes):
+        share = (len(long) + len(short) - len(order)) // (processes - place)
+        own = long[place::processes]
+        order += [*own, *islice(rest, max(0, share - len(own)))]
+    return order
