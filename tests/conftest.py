@@ -61,8 +61,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown() -> Generator[None, object, object]:
-    """Freeze what is left of the tests before, now and then, and at once after a test that has unfrozen everything.
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """Freeze what is left of the tests before, now and then, at the end of a file, and after a test that unfroze all.
 
     A supervisor of many sessions unfreezes at its end. Each full collection of all later tests would look at the
     objects of the whole suite, which takes a second; and in a test of memory at what the tests before have imported.
@@ -70,7 +70,7 @@ def pytest_runtest_teardown() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        if thawed or next(ended) % TOGETHER == 0:
+        if thawed or next(ended) % TOGETHER == 0 or nextitem is None or nextitem.path != item.path:
             thawed.clear()
             gc.collect()
             gc.freeze()
