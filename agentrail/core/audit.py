@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final, Protocol
+
+from msgspec.structs import astuple
 
 from agentrail.core.machine.step import Step, redo
 from agentrail.core.vocabulary.commands import Answer
@@ -21,6 +24,8 @@ BEFORE: Final = 60
 
 LONGEST: Final = 400
 """How many characters of a text a finding shows."""
+
+_FIELDS: Final = tuple([f"state.{name}" for name in NAMES])
 
 
 class Difference(Value):
@@ -97,8 +102,7 @@ def _compared(record: RecordedStep, after: State, again: Step) -> Iterator[tuple
         ("effects", tuple(record.effects), tuple([type(effect).__name__ for effect in again.effects])),
         ("answer", record.answer, again.answer),
     ]
-    pairs += [(f"state.{name}", getattr(after, name), getattr(again.state, name)) for name in NAMES]
-    for what, then, now in pairs:
+    for what, then, now in chain(pairs, zip(_FIELDS, astuple(after), astuple(again.state), strict=True)):
         if then is not now and then != now:
             yield what, *_around(repr(then), repr(now))
 

@@ -9,7 +9,10 @@ reached, and which phases and effects that a row allows were never seen.
 from __future__ import annotations
 
 from collections import Counter
+from operator import is_
 from typing import Final, TypeAlias, get_args
+
+from msgspec.structs import astuple
 
 from agentrail.core.audit import differences
 from agentrail.core.machine.step import Step, step
@@ -217,7 +220,7 @@ class World:
         before = self.state
         kept, length, tools = before.but(), len(before.history), dict(before.tools)
         done = step(before, arrival, self.judge)
-        same = all(getattr(before, name) is getattr(kept, name) for name in State.__struct_fields__)
+        same = all(map(is_, astuple(before), astuple(kept)))
         demand(same and len(before.history) == length and dict(before.tools) == tools, "the state given was changed")
         names = tuple(type(effect).__name__ for effect in done.effects)
         made, number = change(before, done.state), len(self.records) + 1
