@@ -18,6 +18,7 @@ from types import FunctionType, MappingProxyType
 from attrs import frozen
 
 FAMILIES = ("agentrail.", "property_tests.", "tests.")
+TABLES = (dict, MappingProxyType)
 
 
 class Planting:
@@ -63,7 +64,7 @@ def _swap(old: object, new: object, put: Callable[[object, str, object], None]) 
         for known, found in list(vars(module).items()):
             if found is old:
                 put(module, known, new)
-            elif isinstance(found, dict | MappingProxyType) and known != "__builtins__":
+            elif isinstance(found, TABLES) and known != "__builtins__":
                 changed = _with(found, old, new)
                 if changed is not None:
                     put(module, known, changed)
