@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+import pytest
+
 from tests.host.model.lives import ENTRIES, lived
 from tests.profiles import CAMPAIGN
 
@@ -13,6 +15,7 @@ A_HOST: Final = 20
 """Requests to each host."""
 
 
+@pytest.mark.long
 def test_lives_of_requests_are_as_the_contract_says() -> None:
     ends, ran = Counter[tuple[str, str]](), 0
     for seed in range(REQUESTS // A_HOST):
