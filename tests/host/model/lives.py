@@ -51,6 +51,8 @@ GOOD: Final[dict[str, tuple[object, ...]]] = {
 BAD: Final[tuple[Callable[..., object], ...]] = (raises, hangs, returns(object()))
 SETTLED: Final = 200.0
 """Seconds in which all turns have ended, with all hooks that hang."""
+QUIET: Final = 20.0
+"""Seconds without a call of a plugin after which the next request may come: a hook that hangs is given two."""
 
 
 @frozen
@@ -280,7 +282,10 @@ async def _one(lives: Lives, found: Opened) -> None:
     async with trio.open_nursery() as nursery:
         for request, steps in zip(asked, cuts, strict=True):
             nursery.start_soon(talk, request, steps)
-    await trio.sleep(SETTLED)
+    heard = -1
+    while heard != len(lives.heard):
+        heard = len(lives.heard)
+        await trio.sleep(QUIET)
     new = [id_ for id_ in lives.requests() if id_ not in before]
     ends = [lives.check_request(id_) for id_ in new]
     if len(asked) > 1 and "steer" in map(entry_of, asked):
@@ -308,6 +313,9 @@ def lived(seed: int, count: int) -> Lives:
                     await _opened(found, name)
                 for _ in range(count):
                     await _one(lives, found)
+                await trio.sleep(SETTLED)
+                for request in lives.requests():  # what came late would be in the life of an earlier one
+                    lives.check_request(request)
         except BrokenPlugin:
             started = False
 
