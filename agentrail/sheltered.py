@@ -1,8 +1,11 @@
-"""`sheltered`: a nursery whose tasks go on when the code around it is cancelled, until it has cleaned up."""
+"""Nurseries that raise an exception of the code in them as it is, and not in a group.
+
+The tasks of `sheltered` go on when the code around them is cancelled, until it has cleaned up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import trio
@@ -39,3 +42,18 @@ async def _held(scope: trio.CancelScope, task_status: trio.TaskStatus[trio.Nurse
         async with trio.open_nursery() as nursery:  # noqa: TID251 - as above
             task_status.started(nursery)
             await trio.sleep_forever()
+
+
+@asynccontextmanager
+async def beside(task: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
+    """Run *task*, which raises no exception, for the time of the `async with`; leaving it cancels the task."""
+    failure: BaseException | None = None
+    async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the code in it
+        nursery.start_soon(task)
+        try:
+            yield
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below; the nursery would put it into a group
+            failure = error
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

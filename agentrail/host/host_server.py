@@ -18,6 +18,7 @@ from agentrail.errors import BadChoice, WrongType
 from agentrail.host.access.api_keys import ApiKeys
 from agentrail.host.access.guarded_authenticator import guarded
 from agentrail.host.access.identity import Authenticator
+from agentrail.host.access.key_watch import KeyWatch
 from agentrail.host.access.local_token import LocalToken
 from agentrail.host.access.request_rates import Rates
 from agentrail.host.answering.by_programs.subagent_calls import SubagentCalls
@@ -279,7 +280,8 @@ class Host:
         limits, supervisor = self.limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
         authenticator = guarded(authenticator)
-        streams = ClientStreams(authenticator, limits)
+        keys = KeyWatch(authenticator, limits)
+        streams = ClientStreams(keys, limits)
         drain.when_over.append(streams.end_sessions)
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)
@@ -310,10 +312,9 @@ class Host:
             **_of_host(HostCalls(readiness.look, drain), metrics),
         }
         self._rows.carry_out = PluginCalls(functions, limits).carry_out
-        rates = Rates(limits)
-        closing = Gate(CLOSINGS)
+        rates, closing = Rates(limits), Gate(CLOSINGS)
         nursery.start_soon(closing.run)
-        parts = SocketParts(functions, authenticator, rates, drain, limits, looking, frames, streams, closing)
+        parts = SocketParts(functions, authenticator, keys, rates, drain, limits, looking, frames, streams, closing)
         sockets = Sockets(parts)
         return Application({**functions, "socket": sockets.open}, authenticator, rates, limits, drain)
 

@@ -52,6 +52,9 @@ class HostLimits(Authored, kw_only=True):
     """After how many seconds in which a client takes nothing its connection is closed."""
     heartbeat_seconds: float = 15.0
     """After how many seconds without an event a stream of events gets a heartbeat."""
+    unknown_seconds: float = 60.0
+    """For how many seconds a stream goes on although the authenticator fails, so that nobody can say whose key it is.
+    """
     drain_seconds: float = 30.0
     """How many seconds calls that cannot be repeated have to end at SIGTERM; without a journal, open turns."""
 

@@ -61,10 +61,11 @@ BROKEN_RULE: Final[Close] = 1008
 TOO_LARGE: Final[Close] = 1009
 FAULT: Final[Close] = 1011
 RESTARTS: Final[Close] = 1012
-TOO_SLOW: Final[Close] = 1013
+TRY_LATER: Final[Close] = 1013
 
 SLOW_READER: Final = "too slow; continue from your last cursor"
-"""Reason of a close with `TOO_SLOW`."""
+KEY_UNKNOWN: Final = "the host cannot find out whose key it is; connect again, and continue from your last cursor"
+"""Reasons of a close with `TRY_LATER`."""
 
 
 _MOST: Final = re.compile(r"a message has at most ([0-9]{1,12}) bytes", re.ASCII)

@@ -80,6 +80,13 @@ async def open_desk(
         checks=checks,
         four_eyes=four_eyes,
     )
+    async with desk_of(host) as desk:
+        yield desk
+
+
+@asynccontextmanager
+async def desk_of(host: Host) -> AsyncGenerator[Desk, None]:
+    """Serve *host*, for a client of each user."""
     async with host.serving() as serving:
         clients = {
             name: httpx.AsyncClient(

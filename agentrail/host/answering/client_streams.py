@@ -10,18 +10,17 @@ from typing import Final
 
 import trio
 
-from agentrail.errors import AgentrailError, NotAuthenticated, TooManyStreams
-from agentrail.host.access.identity import Authenticator, Identity
+from agentrail.errors import AgentrailError, TooManyStreams
+from agentrail.host.access.key_watch import KeyWatch
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
 from agentrail.host.told_refusals import told_problem
+from agentrail.sheltered import beside
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
 
 STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
 """Headers of a stream of events; the last one keeps a proxy from holding it back."""
-
-CHANGED: Final = "the key allows less than when the stream began, or is somebody else's"
 
 
 class Endable:
@@ -54,8 +53,8 @@ class Endable:
 class ClientStreams:
     """Opens streams of events for clients, and keeps them within the limit of their tenants."""
 
-    def __init__(self, authenticator: Authenticator, limits: HostLimits) -> None:
-        self._authenticator = authenticator
+    def __init__(self, keys: KeyWatch, limits: HostLimits) -> None:
+        self._keys = keys
         self._most = limits.streams
         self._of_tenant: Counter[str] = Counter()
         self._endless: set[Endable] = set()
@@ -102,21 +101,22 @@ class ClientStreams:
             self._endless.remove(stream)
 
     async def _send(self, exchange: CallRequest, write: Streaming, stream: Endable, send: Send) -> None:
-        checked = trio.current_time()
+        refused: list[AgentrailError] = []
 
-        async def send_if_known(data: bytes) -> None:
-            nonlocal checked
-            if trio.current_time() - checked >= exchange.limits.heartbeat_seconds:
-                check_same(exchange.who, await self._authenticator.identify(exchange.request.headers))
-                checked = trio.current_time()
-            await stream.send(send, data)
+        async def watch_key() -> None:
+            refused.append(await self._keys.refusal(exchange.who, exchange.request.headers))
+            stream.end()
 
         try:
-            with self.counted(exchange.who.tenant), stream.scope:
-                await stream.send(send, HEARTBEAT)  # the head goes out with the first bytes
-                await write(send_if_known)
+            with self.counted(exchange.who.tenant):
+                async with beside(watch_key):
+                    with stream.scope:
+                        await stream.send(send, HEARTBEAT)  # the head goes out with the first bytes
+                        await write(partial(stream.send, send))
         except AgentrailError as error:
-            await send(frame(PROBLEM, told_problem(error, exchange.call.attempt, exchange.who.tenant).content))
+            refused.append(error)
+        for each in refused[:1]:
+            await send(frame(PROBLEM, told_problem(each, exchange.call.attempt, exchange.who.tenant).content))
 
     @contextmanager
     def counted(self, tenant: str) -> Generator[None]:
@@ -132,9 +132,3 @@ class ClientStreams:
             self._of_tenant[tenant] -= 1
             if not self._of_tenant[tenant]:
                 del self._of_tenant[tenant]
-
-
-def check_same(began: Identity, now: Identity) -> None:
-    """Raise `NotAuthenticated` if the key is no longer that of who *began* the stream, or allows less."""
-    if (began.tenant, began.user) != (now.tenant, now.user) or not began.scopes <= now.scopes:
-        raise NotAuthenticated(CHANGED)

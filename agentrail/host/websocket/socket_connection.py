@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from agentrail.errors import AgentrailError, BadFrame, BadText, NotAuthenticated
+from agentrail.errors import AgentrailError, AuthenticatorFailed, BadFrame, BadText, NotAuthenticated
 from agentrail.host.access.identity import Identity
 from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.host.told_refusals import told_problem
@@ -28,7 +28,9 @@ from agentrail.wire.problems import Problem
 from agentrail.wire.socket_frames import (
     BROKEN_RULE,
     FAULT,
+    KEY_UNKNOWN,
     RESTARTS,
+    TRY_LATER,
     CallFrame,
     Close,
     EndFrame,
@@ -70,7 +72,7 @@ class SocketConnection:
     def __init__(self, parts: SocketParts, request: HttpRequest) -> None:
         self._limits = parts.limits
         self._most = parts.limits.body_bytes + parts.limits.header_bytes
-        self.user = SocketUser(parts.authenticator, request.headers)
+        self.user = SocketUser(parts.authenticator, parts.keys, request.headers)
         self._calls = SocketCalls(parts, self.user, request.peer)
         self._outbox = Outbox(parts.limits.unsent_bytes)
         self._looking = trio.StrictFIFOLock()
@@ -174,13 +176,11 @@ class SocketConnection:
                 self._end(BROKEN_RULE, SILENT)
 
     async def _watch_key(self, began: Identity) -> None:
-        """Ask now and then whether the key is still valid."""
-        while True:
-            await trio.sleep(self._limits.heartbeat_seconds)
-            try:
-                await self.user.check_same(began)
-            except NotAuthenticated:
-                self._key_refused()
+        """Close when the key is no longer valid, or nobody could say so for too long."""
+        if isinstance(await self.user.refusal(began), AuthenticatorFailed):
+            self._end(TRY_LATER, KEY_UNKNOWN)
+        else:
+            self._key_refused()
 
     # Messages
 
@@ -193,6 +193,10 @@ class SocketConnection:
         except NotAuthenticated as error:
             self._mistaken(None, error)
             self._key_refused()
+            raise SocketClosed from error
+        except AuthenticatorFailed as error:
+            self._mistaken(None, error)
+            self._end(TRY_LATER, KEY_UNKNOWN)
             raise SocketClosed from error
 
     async def _first_key(self, socket: WebSocket) -> str:

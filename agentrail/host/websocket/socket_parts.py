@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from agentrail.host.access.identity import Authenticator
+from agentrail.host.access.key_watch import KeyWatch
 from agentrail.host.access.request_rates import Rates
 from agentrail.host.answering.call_request import CarryOut
 from agentrail.host.answering.client_streams import ClientStreams
@@ -24,6 +25,8 @@ class SocketParts:
     functions: Mapping[str, CarryOut]
     """The functions of the calls, by name."""
     authenticator: Authenticator
+    keys: KeyWatch
+    """Looks at the keys of WebSockets as long as they are open."""
     rates: Rates
     drain: HostDrain
     limits: HostLimits

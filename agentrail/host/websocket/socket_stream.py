@@ -14,7 +14,7 @@ from agentrail.host.http11.sending import sent_at_once
 from agentrail.host.websocket.strict_frames import MOST_CONTROL, BrokenRule, StrictFrames
 from agentrail.runtime.shared.admission import Gate
 from agentrail.wire.limits import HostLimits
-from agentrail.wire.socket_frames import SLOW_READER, TOO_SLOW
+from agentrail.wire.socket_frames import SLOW_READER, TRY_LATER
 
 GOODBYE: Final = 0x88
 """First byte of a frame that closes a WebSocket: the last one of its message, and its opcode is 8."""
@@ -163,7 +163,7 @@ class SocketStream(trio.abc.Stream):
             # Trio has the system take little in advance; now it is to take all that it has room for.
             with suppress(OSError):
                 below.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2**31 - 1)
-        last = memoryview(bytes(rest) + _goodbye(TOO_SLOW, SLOW_READER))
+        last = memoryview(bytes(rest) + _goodbye(TRY_LATER, SLOW_READER))
         with trio.move_on_after(LAST_WORDS), suppress(OSError):
             while last:
                 last = last[await below.send(last) :]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.errors import NotAuthenticated
+from agentrail.errors import AgentrailError, NotAuthenticated
 from agentrail.host.access.identity import Authenticator, Identity
-from agentrail.host.answering.client_streams import CHANGED, check_same
+from agentrail.host.access.key_watch import CHANGED, KeyWatch
 from agentrail.host.http11.http_messages import Headers
 
 AUTHORIZATION: Final = "authorization"
@@ -18,8 +18,9 @@ OF_HANDSHAKE: Final = frozenset({"connection", "content-type", "idempotency-key"
 class SocketUser:
     """Who uses a WebSocket. That is asked for again at each call: a key may be withdrawn."""
 
-    def __init__(self, authenticator: Authenticator, headers: Headers) -> None:
+    def __init__(self, authenticator: Authenticator, watch: KeyWatch, headers: Headers) -> None:
         self._authenticator = authenticator
+        self._watch = watch
         self.headers = tuple(
             [each for each in headers if each[0] not in OF_HANDSHAKE and not each[0].startswith("sec-")]
         )
@@ -45,6 +46,6 @@ class SocketUser:
             raise NotAuthenticated(CHANGED)
         return now
 
-    async def check_same(self, began: Identity) -> None:
-        """Raise `NotAuthenticated` if the key allows less than it did for *began*, or is somebody else's."""
-        check_same(began, await self._authenticator.identify(self.headers))
+    async def refusal(self, began: Identity) -> AgentrailError:
+        """Wait until the WebSocket of who *began* it has to end because of its key; return the error that says why."""
+        return await self._watch.refusal(began, self.headers)
