@@ -109,9 +109,15 @@ def refrozen(found: object, depth: int = 1) -> Json:
         raise RecursionError
     if kind is list:
         items = cast("list[Json]", found)
-        return tuple([item if type(item) is str else refrozen(item, depth + 1) for item in items])
-    pairs = cast("dict[str, Json]", found).items()
-    return FrozenObject({key: item if type(item) is str else refrozen(item, depth + 1) for key, item in pairs})
+        return tuple([refrozen(item, depth + 1) if type(item) in _NESTED else item for item in items])
+    whole = cast("dict[str, Json]", found)
+    for item in whole.values():
+        if type(item) in _NESTED:
+            return FrozenObject({key: refrozen(item, depth + 1) for key, item in whole.items()})
+    return FrozenObject(whole)
+
+
+_NESTED: Final = frozenset[object]({dict, list})
 
 
 def check_levels(text: bytes) -> None:

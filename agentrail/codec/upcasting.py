@@ -12,12 +12,24 @@ from typing import Final, TypeAlias
 from agentrail.codec.misfit import MisfitError
 from agentrail.values.json import Json
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Number of the newest format, in which records and snapshots are written."""
 
 Upcaster: TypeAlias = Callable[[Json], Json]
 
-UPCASTERS: Final[Mapping[int, Upcaster]] = MappingProxyType({})
+
+def _from_4(data: Json) -> Json:
+    """Let a change say of paused runs which it put: format 4 wrote all that were paused after the step."""
+    if not isinstance(data, Mapping):
+        return data
+    change = data.get("change")
+    if not isinstance(change, Mapping) or "suspended" not in change:
+        return data
+    suspended = {"begins": True, "put": change["suspended"]}
+    return {**data, "change": {**change, "suspended": suspended}}
+
+
+UPCASTERS: Final[Mapping[int, Upcaster]] = MappingProxyType({4: _from_4})
 """For each older format that is read, the function that converts its JSON to the next. Format 4 is the oldest.
 
 Whoever raises `FORMAT` must add one. It takes a record or a snapshot. A field of `State` is at three places: in the

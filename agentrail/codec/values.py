@@ -7,19 +7,19 @@ that does not come back equal. A JSON object names its class, under `$`, if the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import zip_longest
-from operator import is_
 from types import MappingProxyType
-from typing import Final, NoReturn, TypeAlias, TypeVar, Union, cast, get_args, overload
+from typing import Final, NoReturn, TypeAlias, TypeVar, Union, cast, overload
 
 import msgspec
 
 from agentrail.codec.misfit import MisfitError, blemish, described, misfit_of, one
-from agentrail.codec.states import FROZENSET, Stored, kept
+from agentrail.codec.states import FROZENSET, Stored
+from agentrail.codec.states_as_json import with_states_as_json
 from agentrail.codec.text import DOCUMENT_DEPTH, check_levels, from_own_text, frozen, refrozen
 from agentrail.codec.unknown_events import with_unknown_event
-from agentrail.core.vocabulary.changes import NO_CHANGE, Change, ChangedStates, ChangedTools
+from agentrail.core.vocabulary.changes import ChangedStates, ChangedTools
 from agentrail.core.vocabulary.inputs import SubagentReported
 from agentrail.core.vocabulary.state import Attached, State, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallList
@@ -34,7 +34,7 @@ from agentrail.values.messages import History, Message
 from agentrail.values.value import Value, learned
 
 T = TypeVar("T")
-V = TypeVar("V", bound=Value)
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class _Anything(type):
@@ -81,7 +81,7 @@ for (_owner, _name), _hint in CLOSER.items():
 def write(value: object) -> bytes:
     """Return *value* as JSON text from which `read` makes an equal value; raise `BadValue` if that is not possible."""
     try:
-        given = _with_states_as_json(value) if isinstance(value, Value) else _refused(value)
+        given = with_states_as_json(value) if isinstance(value, Value) else _refused(value)
         try:
             text = _encode(given)
             back = _reader(type(given))(text)
@@ -109,7 +109,7 @@ def _refused(value: object) -> NoReturn:
 
 def encode_in_order(value: Value) -> bytes:
     """Return *value* as JSON text with sets and keys in order, so that equal values have equal texts."""
-    return _IN_ORDER.encode(_with_states_as_json(value))
+    return _IN_ORDER.encode(with_states_as_json(value))
 
 
 _SHAPE: Final = bytes.maketrans(b"123456789{", b"000000000[")
@@ -131,83 +131,6 @@ def _plain(found: object) -> object:
 
 _encode: Final = msgspec.json.Encoder(enc_hook=_plain).encode
 _IN_ORDER: Final = msgspec.json.Encoder(enc_hook=_plain, order="sorted")
-
-
-_HOLDERS: Final[Mapping[type[object], str]] = {
-    State: "plugin_states",
-    Ruling: "states",
-    Change: "plugin_states",
-    ChangedStates: "put",
-}
-"""The field that is or holds plugin states, by class. Of other classes, the fields that hold such a value have them."""
-
-
-@cache
-def _holding(cls: type[Value]) -> tuple[str, ...]:
-    """Return the names of the fields of *cls* that may hold plugin states, or a value with plugin states."""
-    if cls in _HOLDERS:
-        return (_HOLDERS[cls],)
-    return tuple([each.name for each in msgspec.structs.fields(cls) if _names_holder(each.type)])
-
-
-def _names_holder(hint: object) -> bool:
-    return any(hint is cls for cls in _HOLDERS) or any(map(_names_holder, get_args(hint)))
-
-
-Known: TypeAlias = dict[int, dict[str, Json]]
-"""What plugin states were made to in one value, by their ids: a record has a state that changes twice."""
-
-
-def _with_states_as_json(value: V, known: Known | None = None) -> V:
-    """Return *value* with the JSON that stores them in place of plugin states, which may be of any class.
-
-    They are in a state, a ruling or a change, or in these as fields of a record.
-    """
-    kind, name = type(value), ""
-    known = {} if known is None else known
-    changes: dict[str, object] = {}
-    try:
-        for name in _holding(kind):
-            found: object = getattr(value, name)
-            if found is NO_CHANGE or not found:
-                continue
-            if type(found) in _HOLDERS:
-                changes[name] = _with_states_as_json(cast("Value", found), known)
-            elif type(found) is tuple:
-                changes[name] = _each_as_json(kind, cast("tuple[object, ...]", found), known)
-    except MisfitError as misfit:
-        misfit.under(f".{name}")
-        raise
-    if not changes:
-        return value
-    changes = {name: made for name, made in changes.items() if made is not getattr(value, name)}
-    return value.but(**changes) if changes else value
-
-
-def _each_as_json(kind: type[object], items: tuple[object, ...], known: Known) -> tuple[object, ...]:
-    """Return *items* of a value of class *kind* with the JSON that stores them in place of plugin states."""
-    made: list[object] = []
-    try:
-        for item in items:
-            if kind is State:
-                made.append(_kept(item, known))
-            elif kind in _HOLDERS:
-                seat, state = cast("tuple[int, object]", item)
-                made.append((seat, _kept(state, known)))
-            else:
-                made.append(_with_states_as_json(item, known) if isinstance(item, Ruling) else item)
-    except MisfitError as misfit:
-        misfit.under(f"[{len(made)}][1]" if kind in (Ruling, ChangedStates) else f"[{len(made)}]")
-        raise
-    return items if all(map(is_, made, items)) else tuple(made)
-
-
-def _kept(state: object, known: Known) -> dict[str, Json]:
-    """Return the JSON object that stores *state*, made once."""
-    made = known.get(id(state))
-    if made is None:
-        made = known[id(state)] = kept(state)
-    return made
 
 
 def _dictionary(found: object) -> dict[object, object] | None:
@@ -314,27 +237,70 @@ def converted(wanted: object, data: object) -> object:
             given = known
 
 
-def _made(hint: object, found: object, *, raw: bool = False) -> object:
-    """Return the value that *found* in JSON stands for, by a *hint* that msgspec does not know.
+_OBJECTS: Final = frozenset[object]({dict, FrozenObject})
 
-    Plugin states are read as far as possible. If *raw*, to compare what was just written, they stay JSON, and JSON is
-    not checked again.
+
+def _made(hint: object, found: object) -> object:
+    """Return the value that *found* in JSON stands for, by a *hint* that msgspec does not know."""
+    if hint is PluginState:
+        return _state(found)
+    if hint is object or (hint is FrozenObject and type(found) in _OBJECTS):
+        return frozen(found)
+    return _container(hint, found, _made)
+
+
+def _made_again(hint: object, found: object) -> object:
+    """Return the value that *found* stands for in what was just written, to be compared.
+
+    Plugin states stay JSON, and JSON is not checked again.
     """
     if hint is PluginState:
-        return found if raw else _state(found)
-    try:
-        if hint is object or (hint is FrozenObject and type(found) in (dict, FrozenObject)):
-            return refrozen(found) if raw else frozen(found)
-        if hint is History:
-            return History(msgspec.convert(found, learned(list[Message]), dec_hook=_made))
-        if hint is CallList:
-            return CallList(msgspec.convert(found, learned(list[Call]), dec_hook=_made))
-        if hint == _TOOLS:
-            return MappingProxyType(msgspec.convert(found, learned(dict[str, Attached]), dec_hook=_made))
-    except msgspec.ValidationError as why:
-        raise ValueError(str(why)) from None  # of another class, so that msgspec adds the path up to here
+        return found
+    if hint is object or (hint is FrozenObject and type(found) in _OBJECTS):
+        return refrozen(found)
+    return _container(hint, found, _made_again)
+
+
+def _container(hint: object, found: object, make: Make) -> object:
+    """Return the container of *found* that *hint* names; *make* makes what is in it."""
+    if hint is History:
+        return History(_held(_Messages, found, make).found)
+    if hint is CallList:
+        return CallList(_held(_Calls, found, make).found)
+    if hint == _TOOLS:
+        return MappingProxyType(_held(_Tools, found, make).found)
     problem = f"{described(found)} where a JSON object is wanted"
     raise ValueError(problem)
+
+
+Make: TypeAlias = Callable[[object, object], object]
+"""Returns the value that JSON stands for, by a type hint that msgspec does not know."""
+
+
+class _Messages(msgspec.Struct, array_like=True):
+    """Holds messages: what msgspec knows of a class it keeps, and of a plain container it finds it out each time."""
+
+    found: list[Message]
+
+
+class _Calls(msgspec.Struct, array_like=True):
+    """Holds calls."""
+
+    found: list[Call]
+
+
+class _Tools(msgspec.Struct, array_like=True):
+    """Holds tools."""
+
+    found: dict[str, Attached]
+
+
+def _held(holder: type[S], found: object, make: Make) -> S:
+    """Return the *holder* of what *found* in JSON stands for."""
+    try:
+        return msgspec.convert((found,), cast("type[S]", learned(holder)), dec_hook=make)
+    except msgspec.ValidationError as why:  # of another class, so that msgspec adds the path up to here
+        raise ValueError(str(why).replace("`$[0]", "`$", 1)) from None
 
 
 def _state(found: object) -> object:
@@ -357,10 +323,10 @@ def _state(found: object) -> object:
 @cache
 def _reader(cls: type[Value]) -> Callable[[bytes], object]:
     """Return the function that reads back a value of the class *cls*, and leaves plugin states as they are."""
-    return decoder(cls, raw=True).decode
+    return decoder(cls, _made_again).decode
 
 
 @cache
-def decoder(wanted: object, *, raw: bool = False) -> msgspec.json.Decoder[object]:
-    """Return the decoder for the class or union *wanted*, made once; if *raw*, it leaves plugin states as they are."""
-    return msgspec.json.Decoder(learned(wanted), dec_hook=partial(_made, raw=raw))
+def decoder(wanted: object, make: Make = _made) -> msgspec.json.Decoder[object]:
+    """Return the decoder for the class or union *wanted*, made once; *make* makes what msgspec does not know."""
+    return msgspec.json.Decoder(learned(wanted), dec_hook=make)

@@ -2,9 +2,13 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
+from agentrail.adapters.journals.stored_form import StoredRecord
 from agentrail.codec.text import from_text, to_text
+from agentrail.codec.upcasting import upcast
 from agentrail.codec.values import decode
+from agentrail.core.vocabulary.changes import ChangedSuspended
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import INPUTS, Arrival
 from agentrail.values.content import Text
@@ -48,6 +52,16 @@ def test_the_sample_of_what_journals_write_loads_and_is_written_alike(cls: type[
     found = decode(cls, from_text(text))
     assert found == sample(cls)
     assert from_text(to_text(encode(found))) == json.loads(text)
+
+
+def test_a_record_of_format_4_says_of_all_paused_runs_that_they_are_new() -> None:
+    old = from_text(read(FOLDER / "older" / "StoredRecord-4.json"))
+    found = decode(StoredRecord, upcast(old, 4))
+    now = sample(StoredRecord)
+    assert isinstance(now, StoredRecord)
+    assert now.change.suspended is not UNSET
+    suspended = ChangedSuspended(now.change.suspended.put, begins=True)
+    assert found == now.but(change=now.change.but(suspended=suspended))
 
 
 def test_what_records_leave_out_still_means_what_it_meant() -> None:

@@ -5,12 +5,14 @@ from msgspec import UNSET
 
 from agentrail.codec.values import write
 from agentrail.core.vocabulary.changes import (
+    NONE_LEFT,
     Appended,
     Change,
     ChangedCall,
     ChangedCalls,
     ChangedShown,
     ChangedStates,
+    ChangedSuspended,
     ChangedTimers,
     ChangedTools,
     ChangedTurn,
@@ -295,8 +297,8 @@ def messages_in(run: Suspension) -> object:
     return run.hook.messages
 
 
-def paused(hook: Hook) -> Suspension:
-    return Suspension("k1", hook, "", "a plugin", Pause(START), NOTHING_GATHERED)
+def paused(hook: Hook, ask_id: str = "k1") -> Suspension:
+    return Suspension(ask_id, hook, "", "a plugin", Pause(START), NOTHING_GATHERED)
 
 
 def about(kind: type[BeforeRequest | BeforeCompaction], messages: History) -> Hook:
@@ -316,9 +318,9 @@ def test_of_messages_in_a_paused_hook_ranges_are_written(kind: type[BeforeReques
         (History(), ()),
     )
     for messages, pieces in cases:
-        after = before.but(history=history, suspended=(paused(about(kind, messages)), paused(PROMPTED)))
-        forms = (Suspended(paused(about(kind, History())), Rearranged(pieces)), Suspended(paused(PROMPTED)))
-        assert change(before, after).suspended == forms
+        after = before.but(history=history, suspended=(paused(about(kind, messages)), paused(PROMPTED, "k2")))
+        put = (Suspended(paused(about(kind, History())), Rearranged(pieces)), Suspended(paused(PROMPTED, "k2")))
+        assert change(before, after).suspended == ChangedSuspended(put)
         folded = fold(before, change(before, after))
         assert folded == after
         assert isinstance(messages_in(folded.suspended[0]), History)
@@ -331,8 +333,40 @@ def test_of_the_messages_of_a_turn_that_has_ended_ranges_are_written() -> None:
     hook = AfterTurn("finished", None, None, before.history[1:], NOTHING_USED, 1, 2)
     after = before.but(suspended=(paused(hook),))
     kept = Suspended(paused(hook.but(messages_diff=())), Rearranged((Range(1, 3),)))
-    assert change(before, after).suspended == (kept,)
+    assert change(before, after).suspended == ChangedSuspended((kept,))
     assert fold(before, change(before, after)) == after
+
+
+def test_of_paused_runs_only_those_that_began_changed_or_ended_are_written() -> None:
+    first, second, third = [paused(PROMPTED, f"k{number}") for number in (1, 2, 3)]
+    changed = second.but(asked=False)
+    cases: tuple[tuple[tuple[Suspension, ...], tuple[Suspension, ...], ChangedSuspended], ...] = (
+        ((), (first,), ChangedSuspended((Suspended(first),))),
+        ((first,), (first, second), ChangedSuspended((Suspended(second),))),
+        ((first, second), (second, third), ChangedSuspended((Suspended(third),), ("k1",))),
+        ((first, second, third), (first, changed, third), ChangedSuspended((Suspended(changed),))),
+        ((first, second, third), (first, third), ChangedSuspended((), ("k2",))),
+        ((first, second), (), NONE_LEFT),
+        ((first,), (second, first), ChangedSuspended((Suspended(second), Suspended(first)), begins=True)),
+        ((first, second), (second, first), ChangedSuspended((Suspended(second), Suspended(first)), begins=True)),
+    )
+    for old, new, form in cases:
+        before = state().but(suspended=old)
+        after = before.but(suspended=new)
+        assert change(before, after).suspended == form
+        assert fold(before, change(before, after)) == after
+
+
+def test_each_of_many_paused_runs_is_written_once() -> None:
+    """Each of 64 calls of a batch may ask: with all of them in each change, that would be 2,080 runs."""
+    written = 0
+    before = state()
+    for number in range(64):
+        after = before.but(suspended=(*before.suspended, paused(PROMPTED, f"k{number}")))
+        written += len(write(change(before, after)))
+        before = after
+    one = state().but(suspended=(paused(PROMPTED, "k00"),))
+    assert written < 65 * len(write(change(state(), one)))
 
 
 def test_a_paused_hook_over_a_long_history_takes_no_more_bytes() -> None:

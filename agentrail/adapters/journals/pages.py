@@ -58,7 +58,7 @@ class Pages:
                 continue
             first = ends[place - 1] + 1 if place else 1
             for text in _texts(page)[max(number + 1 - first, 0) :]:
-                yield _read(Record, text)
+                yield _taken_out(text)
         yield from self.newest[max(number - self._paged, 0) :]
 
     def put_away(self, count: int) -> int:
@@ -73,7 +73,7 @@ class Pages:
             pages.pop()
             ends.pop()
         for record in taken:
-            text = _written(record)
+            text = _put_away(record)
             if text is None or sum(map(len, texts)) >= PAGE:
                 _close(pages, ends, texts, number)
             if text is None:
@@ -103,6 +103,22 @@ def _close(pages: list[bytes | Record], ends: array[int], texts: list[bytes], nu
 
 def _texts(page: bytes) -> list[bytes]:
     return zlib.decompress(page).split(b"\n")  # no text holds one: in JSON it is escaped
+
+
+def _put_away(record: Record) -> bytes | None:
+    """Return *record* as JSON, without what its change says again; `None` if it is to stay as it is."""
+    from agentrail.adapters.journals.stored_pauses import without_pauses  # noqa: PLC0415 - see `_written`
+
+    rulings = without_pauses(record.rulings, record.change)
+    return _written(record if rulings is record.rulings else record.but(rulings=rulings))
+
+
+def _taken_out(text: bytes) -> Record:
+    from agentrail.adapters.journals.stored_pauses import with_pauses  # noqa: PLC0415 - see `_written`
+
+    record = _read(Record, text)
+    rulings = with_pauses(record.rulings, record.change)
+    return record if rulings is record.rulings else record.but(rulings=rulings)
 
 
 def _written(value: Record | Snapshot) -> bytes | None:

@@ -1,8 +1,8 @@
 """The form in which a record is stored: what it, or an earlier record, says already is not said again.
 
 Of the envelope of an event, only what differs from the event before it is written. `stored_events` has the forms of
-events, and `message_places` the references to messages. A ruling that decides nothing is written as the name of its
-hook. `whole` makes the record again.
+events, `stored_pauses` those of rulings that wait for an answer, and `message_places` the references to messages. A
+ruling that decides nothing is written as the name of its hook. `whole` makes the record again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from agentrail.adapters.journals.message_places import MessagePlaces, MessagesOf, messages_in
 from agentrail.adapters.journals.stored_events import STORING, AnyStoredEvent, Surroundings, whole_event
+from agentrail.adapters.journals.stored_pauses import with_pauses, without_pauses
 from agentrail.core.vocabulary.changes import NO_CHANGE, Change
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import Arrival
@@ -80,7 +81,7 @@ def stored(record: Record, places: MessagePlaces) -> StoredRecord:
     events, moved = _stored_events(record, own, places)
     return StoredRecord(
         record.arrival,
-        tuple([_stored_ruling(ruling) for ruling in record.rulings]) if record.rulings else (),
+        tuple([_stored_ruling(ruling) for ruling in without_pauses(record.rulings, record.change)]),
         events,
         moved,
         record.effects,
@@ -168,7 +169,7 @@ def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf)
         session_id,
         number,
         form.arrival,
-        tuple([Ruling(ruling) if isinstance(ruling, str) else ruling for ruling in form.rulings]),
+        with_pauses(tuple([Ruling(each) if isinstance(each, str) else each for each in form.rulings]), form.change),
         _whole_events(form, Surroundings(number, form.arrival, messages_in(form.change)), session_id, earlier),
         form.effects,
         form.change,

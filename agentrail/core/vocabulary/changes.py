@@ -174,6 +174,21 @@ class Suspended(Value):
     """The messages of the hook; `None` if it is about none."""
 
 
+class ChangedSuspended(Value):
+    """Paused runs of hooks that a step began, changed or ended; new ones come after those that were there."""
+
+    put: tuple[Suspended, ...] = ()
+    """Runs that are new or changed."""
+    gone: tuple[str, ...] = ()
+    """Ids of the requests whose runs are no longer paused."""
+    begins: bool = False
+    """Whether none of the runs before is left but those in `put`."""
+
+
+NONE_LEFT: Final = ChangedSuspended(begins=True)
+"""No run is paused any more."""
+
+
 class Change(Value):
     """The fields of a state that one step changed, with their new values; the others are `UNSET`.
 
@@ -212,7 +227,7 @@ class Change(Value):
     compaction: Compaction | UnsetType | None = UNSET
     compact_wanted: str | UnsetType | None = UNSET
     due: tuple[Due, ...] | UnsetType = UNSET
-    suspended: tuple[Suspended, ...] | UnsetType = UNSET
+    suspended: ChangedSuspended | UnsetType = UNSET
     quarantined: tuple[Stray, ...] | UnsetType = UNSET
     lingering: tuple[Stray, ...] | UnsetType = UNSET
     notices: tuple[str, ...] | UnsetType = UNSET

@@ -17,12 +17,14 @@ from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.changes import (
     NO_TURN,
+    NONE_LEFT,
     Appended,
     Change,
     ChangedCall,
     ChangedCalls,
     ChangedShown,
     ChangedStates,
+    ChangedSuspended,
     ChangedTimers,
     ChangedTools,
     ChangedTurn,
@@ -285,8 +287,18 @@ def _change_shown(before: State, form: ChangedShown | None, changed: Changed) ->
     return Shown(messages, form.by)
 
 
-def _suspended(_: State, after: State) -> tuple[Suspended, ...]:
-    return tuple([_without_messages(run, after.history) for run in after.suspended])
+def _changed_suspended(before: State, after: State) -> ChangedSuspended:
+    old, new, history = before.suspended, after.suspended, after.history
+    if not new:
+        return NONE_LEFT
+    if not old:
+        return ChangedSuspended(tuple([_without_messages(run, history) for run in new]))
+    had, has = {run.ask_id: run for run in old}, {run.ask_id for run in new}
+    kept = [ask_id for ask_id in had if ask_id in has]
+    if [run.ask_id for run in new[: len(kept)]] != kept:  # they are in another order
+        return ChangedSuspended(tuple([_without_messages(run, history) for run in new]), begins=True)
+    put = tuple([_without_messages(run, history) for run in new if had.get(run.ask_id) is not run])
+    return ChangedSuspended(put, tuple([ask_id for ask_id in had if ask_id not in has]))
 
 
 def _without_messages(run: Suspension, history: History) -> Suspended:
@@ -299,9 +311,13 @@ def _without_messages(run: Suspension, history: History) -> Suspended:
             return Suspended(run)
 
 
-def _suspend(before: State, form: tuple[Suspended, ...], changed: Changed) -> tuple[Suspension, ...]:
+def _change_suspended(before: State, form: ChangedSuspended, changed: Changed) -> tuple[Suspension, ...]:
     history = cast("History", changed.get("history", before.history))
-    return tuple([_with_messages(each, history) for each in form])
+    runs = {} if form.begins else {run.ask_id: run for run in before.suspended}
+    for ask_id in form.gone:
+        del runs[ask_id]
+    runs |= {each.run.ask_id: _with_messages(each, history) for each in form.put}
+    return tuple(runs.values())
 
 
 def _with_messages(form: Suspended, history: History) -> Suspension:
@@ -325,7 +341,7 @@ _FORMS: Final = cast(
             "plugin_states": (_changed_states, _change_states),
             "tools": (_changed_tools, _change_tools),
             "turn": (_changed_turn, _change_turn),
-            "suspended": (_suspended, _suspend),
+            "suspended": (_changed_suspended, _change_suspended),
             "timers": (_changed_timers, _change_timers),
             "shown": (_changed_shown, _change_shown),
         }

@@ -180,6 +180,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "ChangedCall": "call_id name holders",
         "ChangedCalls": "decisions",
         "ChangedShown": "by",
+        "ChangedSuspended": "gone",
         "ChangedTimers": "gone put",
         "ChangedTools": "gone put",
         "ChangedTurn": "ref model options stop ended abort_kind returns",

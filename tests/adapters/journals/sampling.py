@@ -4,6 +4,7 @@
 that no longer loads means that the journals of users no longer load.
 """
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import trio
@@ -12,8 +13,15 @@ from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.archive import export_session
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.codec.upcasting import FORMAT
+from agentrail.hooks.actions import Ask, CallService, Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.events.tools import ToolExecutionEnd
+from agentrail.values.json import Json, freeze_object
 
 SAMPLES = Path(__file__).parent / "samples"
 OLDER = [SAMPLES / f"v{number}" for number in range(1, 4)]
@@ -24,6 +32,7 @@ READ = [folder for number in range(4, FORMAT + 1) if (folder := SAMPLES / f"v{nu
 
 SESSION = "session.jsonl"
 JOURNAL = "journal.db"
+ASKING = "asking.db"
 LONG = "word " * 14_000
 
 
@@ -31,6 +40,43 @@ LONG = "word " * 14_000
 async def note(text: str) -> str:
     """Note something."""
     return f"noted: {text}"
+
+
+class Curious(Plugin[None]):
+    """Asks about each call whether it may run, and lets it run whatever the answer is."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+        """Ask."""
+        about = CallService("oracle", freeze_object({"about": hook.args}))
+        return Continue(None) if hook.answer is not None else Ask(about)
+
+
+def curious(oracle: Callable[[Json], Awaitable[Json]], *script: Element) -> SessionSpec:
+    """Return the specification of a session whose plugin asks *oracle* about each call."""
+    model = ScriptedModel(script)
+    return SessionSpec(model=model, tools=[note], plugins=[Curious()], name="curious", services={"oracle": oracle})
+
+
+async def make_asking(folder: Path) -> None:
+    """Leave a session whose plugin has asked about four calls: the first was answered and has run."""
+    journal = SqliteJournal(folder / ASKING)
+    asked: list[Json] = []
+
+    async def oracle(payload: Json) -> Json:
+        asked.append(payload)
+        if len(asked) > 1:
+            await trio.sleep_forever()
+        return None
+
+    async with open_supervisor(journal=journal, seed=1) as supervisor:
+        calls = [call("note", {"text": f"number {number}"}) for number in range(4)]
+        session = await supervisor.spawn(curious(oracle, say(calls=calls)), "sample")
+        async with session.subscribe() as events:
+            await session.prompt("go on")
+            async for envelope in events:
+                if isinstance(envelope.event, ToolExecutionEnd):
+                    break
+    await journal.close()
 
 
 async def make(folder: Path) -> None:
@@ -59,6 +105,7 @@ def main() -> None:
     if not newest.exists():
         newest.mkdir()
         trio.run(make, newest)
+        trio.run(make_asking, newest)
 
 
 if __name__ == "__main__":

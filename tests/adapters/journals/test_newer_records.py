@@ -12,7 +12,7 @@ from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.message_places import MessagePlaces
 from agentrail.adapters.journals.packing import Packed, pack
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec.upcasting import FORMAT
+from agentrail.codec.upcasting import FORMAT, UPCASTERS
 from agentrail.errors import BadRecord, SessionAsleep
 from agentrail.ports.journal import Lease, Record, SessionFilter, Snapshot
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -22,7 +22,7 @@ from tests.patience import within
 from tests.runtime.tools import quick
 
 NEWER: Final = f"it has format {FORMAT + 1}, and agentrail {__version__} knows formats up to {FORMAT}"
-OLDER: Final = f"it has format 0, and agentrail {__version__} reads formats from {FORMAT} on"
+OLDER: Final = f"it has format 0, and agentrail {__version__} reads formats from {min(UPCASTERS)} on"
 
 REFUSED: Final = {
     "newer": (1, FORMAT + 1, NEWER),

@@ -6,23 +6,31 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trio
 
+from agentrail import open_supervisor
 from agentrail.adapters.journals.archive import import_session
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import Packed, UnpackError, unpack, unpack_snapshot
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.sqlite.tables import SCHEMA
 from agentrail.codec.misfit import MisfitError
 from agentrail.codec.text import from_text, to_text
 from agentrail.codec.upcasting import FORMAT, UPCASTERS, upcast
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BadArchive, JournalUnusable
-from agentrail.values.events.life import AgentAbort
-from agentrail.values.messages import AssistantMessage
+from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.ruling import Verdict
+from agentrail.values.events.life import AgentAbort, AgentEnd
+from agentrail.values.json import Json
+from agentrail.values.messages import AssistantMessage, ToolMessage
 from agentrail.version import __version__
-from tests.adapters.journals.sampling import JOURNAL, LONG, OLDER, READ, SESSION, make
+from tests.adapters.journals.sampling import ASKING, JOURNAL, LONG, OLDER, READ, SESSION, curious, make, make_asking
 from tests.runtime.world import rebuilt
 
 USE = "use the agentrail that has written it"
+FIRST = min(UPCASTERS)
+"""The oldest format that is read."""
 
 
 @pytest.fixture(params=[None, *READ], ids=lambda folder: "new" if folder is None else folder.name)
@@ -30,6 +38,7 @@ async def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a copy of a stored sample, or one that is made now."""
     if request.param is None:
         await make(tmp_path)
+        await make_asking(tmp_path)
         return tmp_path
     return Path(shutil.copytree(request.param, tmp_path / "copy"))
 
@@ -66,6 +75,33 @@ async def test_a_stored_session_is_read_and_is_the_one_of_the_journal(folder: Pa
     await journal.close()
 
 
+async def test_a_session_that_was_left_while_a_plugin_asked_goes_on(folder: Path) -> None:
+    """What was answered is not asked again; the other questions are, unless it is too late, and each call runs."""
+    asked: list[Json] = []
+
+    async def oracle(payload: Json) -> Json:
+        await trio.lowlevel.checkpoint()
+        asked.append(payload)
+        return None
+
+    journal = SqliteJournal(folder / ASKING)
+    paused = [run.hook for run in (await rebuilt(journal, "sample")).suspended]
+    left = [{"about": hook.args} for hook in paused if isinstance(hook, BeforeTool)]
+    assert len(left) == 3
+    async with open_supervisor(journal=journal, specs={"curious": lambda: curious(oracle, "done")}) as supervisor:
+        session = await supervisor.resume("sample")
+        async with session.subscribe(since=0) as events:
+            async for envelope in events:
+                if isinstance(envelope.event, AgentEnd):
+                    break
+        assert [payload for payload in asked if payload not in left] == []
+        results = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
+        assert results == [f"noted: number {number}" for number in range(4)]
+    for record in await journal.read("sample"):
+        assert None not in [ruling.pause for ruling in record.rulings if ruling.verdict is Verdict.ASK]
+    await journal.close()
+
+
 async def test_an_abort_has_its_kind_and_its_words(folder: Path) -> None:
     journal = SqliteJournal(folder / JOURNAL)
     records = await journal.read("sample")
@@ -85,7 +121,7 @@ async def test_a_journal_of_an_older_format_is_refused_and_not_changed(older: Pa
     version = before[JOURNAL][63]
     for refused in (reading, writing):
         text = str(refused.value)
-        assert f"its tables have version {version}, and agentrail {__version__} knows {FORMAT}" in text
+        assert f"its tables have version {version}, and agentrail {__version__} knows {SCHEMA}" in text
         assert f"{USE}, or give another path" in text
     assert contents(older) == before
 
@@ -95,13 +131,13 @@ async def test_a_session_in_a_file_of_an_older_format_is_refused_before_anything
     journal = MemoryJournal()
     with pytest.raises(BadArchive) as refused:
         await import_session(journal, older / SESSION)
-    said = f"has format {before[-2]['format']}, and agentrail {__version__} reads formats from {FORMAT} on"
+    said = f"has format {before[-2]['format']}, and agentrail {__version__} reads formats from {FIRST} on"
     assert f"{said}; {USE}" in str(refused.value)
     assert await journal.sessions() == ()
 
 
 @pytest.mark.parametrize("read", [lambda packed: unpack(packed, "s", 1), unpack_snapshot], ids=["record", "snapshot"])
-@pytest.mark.parametrize("form", [FORMAT - 1, FORMAT + 1], ids=["older", "newer"])
+@pytest.mark.parametrize("form", [FIRST - 1, FORMAT + 1], ids=["older", "newer"])
 def test_a_value_of_another_format_is_refused_whatever_it_says(read: Callable[[Packed], object], form: int) -> None:
     with pytest.raises(UnpackError, match=f"has format {form}, and agentrail {__version__}"):
         read(Packed(to_text(from_text("{}")).encode(), {}, form))
@@ -123,7 +159,7 @@ def test_a_format_that_nothing_here_reads_says_so() -> None:
             problems.append(error.problem)
     assert problems == [
         f"has format {FORMAT + 1}, and agentrail {__version__} knows formats up to {FORMAT}; use a newer agentrail",
-        f"has format 0, and agentrail {__version__} reads formats from {FORMAT} on; {USE}",
+        f"has format 0, and agentrail {__version__} reads formats from {FIRST} on; {USE}",
     ]
 
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.adapters.journals import memory
 from agentrail.adapters.journals.archive import export_session, import_session
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.message_places import LOST, MessagePlaces, PlacesBySession, messages_in
@@ -18,12 +20,19 @@ from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpac
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.stored_events import STORING
+from agentrail.adapters.journals.stored_pauses import with_pauses, without_pauses
 from agentrail.codec.values import read, write
-from agentrail.core.vocabulary.changes import Appended, Change
+from agentrail.core.audit import differences
+from agentrail.core.vocabulary.changes import NONE_LEFT, Appended, Change, ChangedSuspended, Suspended
 from agentrail.core.vocabulary.inputs import Arrival, ToolReturned
+from agentrail.core.vocabulary.state import Suspension
 from agentrail.errors import BadRecord
-from agentrail.hooks.ruling import Ruling
-from agentrail.ports.journal import Journal, Record, Redaction
+from agentrail.hooks.actions import Ask, CallService, Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt, BeforeTool
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.ruling import NOTHING_GATHERED, Pause, Place, Ruling, Verdict
+from agentrail.ports.journal import Journal, Record, Redaction, folded, opening_of
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.conformance.journal_samples import prompted
 from agentrail.testing.probes import Scripted
@@ -32,7 +41,7 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentEnd
 from agentrail.values.events.response import ResponseComplete
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
-from agentrail.values.json import JsonObject, canonical, freeze_object
+from agentrail.values.json import Json, JsonObject, canonical, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
 from agentrail.values.tools import Ok
 from agentrail.values.usage import NOTHING_USED
@@ -40,6 +49,7 @@ from tests.codec.generators import a
 
 ARGS = freeze_object({"n": 1})
 CONTENT = (Text("what it found"),)
+PROMPTED = BeforePrompt("go on")
 NOTE = Redaction(1000, "the desk for privacy")
 
 
@@ -87,9 +97,93 @@ def bodies(path: Path) -> list[str]:
         return [body.decode() for (body,) in file.execute("SELECT body FROM record ORDER BY number")]
 
 
+def waits(ruling: Ruling) -> bool:
+    return ruling.verdict is Verdict.ASK
+
+
 @given(a(Record))
-def test_what_is_packed_is_unpacked_to_the_same(record: Record) -> None:
+def test_what_is_packed_is_unpacked_to_the_same(drawn: Record) -> None:
+    """A ruling that waits for an answer has a pause, if a plugin has given it."""
+    record = drawn.but(rulings=tuple([one for one in drawn.rulings if one.pause or not waits(one)]))
     assert unpack(pack(record), record.session_id, record.number) == read(Record, write(record))
+
+
+class Asker(Plugin[None]):
+    """Asks about each call whether it may run, and lets it run whatever the answer is."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+        """Ask."""
+        about = CallService("oracle", freeze_object({"about": words(f"the question about {hook.args['at']}")}))
+        return Continue(None) if hook.answer is not None else Ask(about)
+
+
+async def asked_about(journal: Journal) -> tuple[Record, ...]:
+    """Return the records of a session whose plugin asks about eight calls at once, and then about one."""
+
+    @tool(effect="pure")
+    async def look(at: str) -> str:
+        """Look at something."""
+        return at
+
+    async def oracle(_: Json) -> Json:
+        await trio.lowlevel.checkpoint()
+        return None
+
+    script = [
+        say(calls=[call("look", {"at": f"{n}"}) for n in range(8)]),
+        say(calls=[call("look", {"at": "8"})]),
+        say("done"),
+    ]
+    spec = SessionSpec(model=ScriptedModel(script), tools=[look], plugins=[Asker()], services={"oracle": oracle})
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.ask("go on")
+        await session.stop()
+    return await journal.read("s")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "encoded", "pages", "as they are"])
+async def test_what_a_plugin_asks_for_is_stored_once_and_read_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    if kind == "pages":
+        monkeypatch.setattr(memory, "LOOSE", 0)
+    journal = SqliteJournal(tmp_path / "a.db") if kind == "sqlite" else MemoryJournal(encode=kind == "encoded")
+    records = await asked_about(journal)
+    pauses = [ruling.pause for record in records for ruling in record.rulings if waits(ruling)]
+    wanted = [freeze_object({"about": words(f"the question about {n}")}) for n in range(9)]
+    assert [pause.request for pause in pauses if pause] == [CallService("oracle", about) for about in wanted]
+    before = opening_of(records[0])
+    for record in records:
+        after = folded(before, record)
+        assert differences(before, after, record) == ()
+        before = after
+    await journal.close()
+    for record in records:
+        rulings = without_pauses(record.rulings, record.change)
+        assert [ruling.pause for ruling in rulings if waits(ruling)] == [None] * sum(map(waits, rulings))
+        assert with_pauses(rulings, record.change) == record.rulings
+    if kind == "sqlite":
+        counted = Counter("".join(bodies(tmp_path / "a.db")).split("of this test, which is")[:-1])
+        assert set(counted.values()) == {1}
+
+
+def test_a_ruling_keeps_a_pause_that_the_change_has_not() -> None:
+    """The run was paused and went on in one step, or another one was paused in its place."""
+    pause, other = Pause(Place(1), CallService("a")), Pause(Place(2), CallService("b"))
+    paused = Suspended(Suspension("k1", PROMPTED, "", "a", pause, NOTHING_GATHERED))
+    ruling = Ruling("before_prompt", Verdict.ASK, "a", pause=pause)
+    has = Change(suspended=ChangedSuspended((paused,)))
+    assert without_pauses((ruling,), has) == (ruling.but(pause=None),)
+    assert with_pauses((ruling.but(pause=None),), has) == (ruling,)
+    for rulings, change in (
+        ((ruling,), Change()),
+        ((ruling,), Change(suspended=NONE_LEFT)),
+        ((ruling.but(pause=other),), has),
+        ((ruling, ruling.but(pause=other)), has),
+    ):
+        assert without_pauses(rulings, change) == rulings
+        assert with_pauses(rulings, change) == rulings
 
 
 async def test_a_text_of_a_turn_is_stored_once(tmp_path: Path) -> None:
