@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from agentrail.plugins.arguments import DIRECTORY_ARGS, INERT_ARGS, PATH_ARGS, command_lines, named, texts
+from agentrail.plugins.guards.runners import within
 from agentrail.plugins.options import plain
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import UNKNOWN, SimpleCommand, Unlexable, Word, trusted
@@ -82,6 +83,8 @@ class CallFacts(Value, gc=True):
     """Name of the tool."""
     lines: tuple[Commands | Unlexable, ...]
     """The command lines, parsed."""
+    within: tuple[Commands | Unlexable, ...]
+    """What programs such as `docker exec` run in those lines."""
     paths: tuple[str, ...]
     """The paths, as text."""
     working: PathPlace
@@ -147,7 +150,9 @@ def facts_of(
     bases = tuple(dict.fromkeys((working, *places)))
     is_whole = all(map(_is_text, found)) and paths == said and len(lines) <= MOST_PATHS
     is_plain = is_whole and (not lines or all(plain(key) in command_args | INERT_ARGS for key in args))
-    return CallFacts(tool, lines[:MOST_PATHS], paths, working, bases, is_whole, is_plain)
+    return CallFacts(
+        tool, lines[:MOST_PATHS], tuple(within(lines[:MOST_PATHS])), paths, working, bases, is_whole, is_plain
+    )
 
 
 def _is_text(found: Json) -> bool:
@@ -161,14 +166,14 @@ def _is_text(found: Json) -> bool:
 def naming(rules: Sequence[PermissionRule], call: CallFacts) -> Naming:
     """Return those of *rules* that name *call*, or may name it."""
     mine = [rule for rule in rules if means_tool(rule, call.tool)]
-    least = MAYBE if not all(rule.is_any for rule in mine) and _runs_unseen(call) else NO
+    least = MAYBE if not all(rule.is_any for rule in mine) and _runs_unseen((*call.lines, *call.within), call) else NO
     verdicts = [(YES if rule.is_any else max(least, _covers(rule, call)), rule) for rule in mine]
     return [(found, rule) for found, rule in verdicts if found is not NO]
 
 
-def _runs_unseen(call: CallFacts) -> bool:
-    """Whether a line of *call* runs what its words do not show, such as code, or a script that it writes."""
-    return any(_hides(line, call) for line in call.lines if isinstance(line, Commands))
+def _runs_unseen(lines: Sequence[Commands | Unlexable], call: CallFacts) -> bool:
+    """Whether one of *lines* runs what its words do not show, such as code, or a script that it writes."""
+    return any(_hides(line, call) for line in lines if isinstance(line, Commands))
 
 
 def _hides(line: Commands, call: CallFacts) -> bool:
@@ -185,8 +190,9 @@ def _hides(line: Commands, call: CallFacts) -> bool:
 def _covers(rule: PermissionRule, call: CallFacts) -> Certainty:
     """Return whether *rule*, which has a pattern, means *call*; `MAYBE` if the text does not show it."""
     by_path = worst(_covers_path(rule.pattern or "", text, call) for text in call.paths)
-    if call.lines:  # a word such as `create` may be called a command, and act on the path beside it
-        lines = worst(MAYBE if isinstance(line, Unlexable) else _covers_line(rule.words, line) for line in call.lines)
+    every = (*call.lines, *call.within)
+    if every:  # a word such as `create` may be called a command, and act on the path beside it
+        lines = worst(MAYBE if isinstance(line, Unlexable) else _covers_line(rule.words, line) for line in every)
         return max(by_path if by_path is YES else NO, lines, NO if call.is_whole else MAYBE)
     return by_path if call.paths and call.is_whole else max(by_path, MAYBE)
 
@@ -288,7 +294,7 @@ def permits(rules: Sequence[PermissionRule], call: CallFacts, root: PathPlace) -
     if not mine or not call.is_plain:
         return False
     if call.lines:
-        if root != call.working or _runs_unseen(call):
+        if root != call.working or _runs_unseen(call.lines, call):
             return False
         commands = [command for line in call.lines if isinstance(line, Commands) for command in line]
         read = all(isinstance(line, Commands) and len(line) > 0 for line in call.lines)

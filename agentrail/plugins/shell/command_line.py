@@ -71,6 +71,14 @@ def lex_argv(argv: Sequence[str]) -> Commands | Unlexable:
         return Unlexable(stuck.reason, stuck.at)
 
 
+def lex_words(argv: Sequence[Word]) -> Commands | Unlexable:
+    """Return the commands that the words *argv* of a line would run: they themselves, or those within a wrapper."""
+    try:
+        return _counted(_look_through(SimpleCommand(tuple(argv)), 0))
+    except StuckError as stuck:
+        return Unlexable(stuck.reason, stuck.at)
+
+
 def family(command: SimpleCommand) -> str | None:
     """Return the family of *command*: its program, for some programs with the sub-command, script or module.
 

@@ -1,0 +1,302 @@
+"""Runners: programs with a sub-command that runs another command, such as `docker exec` and `uv run`; finds it.
+
+Rules that deny or ask look for what a runner runs. For all else, the runner is a command as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from agentrail.plugins.shell.command_line import Commands, lex, lex_words
+from agentrail.plugins.shell.lexer_words import SimpleCommand, StuckError, Unlexable, Word, stop
+from agentrail.plugins.shell.wrappers import Wrapper, read_options
+from agentrail.values.value import Value
+
+
+class Runner(Value):
+    """A sub-command that runs a command, or a program that does without one."""
+
+    options: Wrapper
+    """Its options."""
+    operands: int = 0
+    """Number of operands before the command, such as a container."""
+    dashes: bool = False
+    """Whether the command begins after `--`, among whatever options and operands."""
+    entry: str = ""
+    """The option whose value is the program, in place of the first word of the command."""
+    joins: bool = False
+    """Whether the words of the command are joined to a script for a shell."""
+
+
+def _long(listed: str) -> tuple[str, ...]:
+    return tuple(listed.split())
+
+
+_PLAIN: Final = Runner(Wrapper(expands=True))
+_AFTER_DASHES: Final = Runner(Wrapper(expands=True), dashes=True)
+
+_RUN: Final = Runner(
+    Wrapper(
+        expands=True,
+        flags="diPqt",
+        valued="acehlmpuvw",
+        long=_long(
+            "detach disable-content-trust env-host http-proxy init interactive no-healthcheck no-hosts oom-kill-disable"
+            " privileged publish-all quiet read-only replace rm sig-proxy tls-verify tty"
+        ),
+        long_valued=_long(
+            "add-host annotation arch attach authfile blkio-weight cap-add cap-drop cgroup-parent cgroupns cgroups"
+            " cidfile cpu-period cpu-quota cpu-rt-period cpu-rt-runtime cpu-shares cpus cpuset-cpus cpuset-mems"
+            " detach-keys device device-cgroup-rule dns dns-option dns-search domainname entrypoint env env-file expose"
+            " gidmap gpus group-add hostname init-path ip ip6 ipc isolation kernel-memory label label-file link"
+            " link-local-ip log-driver log-opt mac-address memory memory-reservation memory-swap memory-swappiness"
+            " mount name net net-alias network network-alias oom-score-adj os pid pids-limit platform pod publish pull"
+            " restart runtime secret security-opt shm-size stop-signal stop-timeout storage-opt sysctl systemd timeout"
+            " tmpfs tz uidmap ulimit umask user userns uts volume volume-driver volumes-from workdir"
+        ),
+    ),
+    operands=1,
+    entry="entrypoint",
+)
+_EXEC: Final = Runner(
+    Wrapper(
+        expands=True,
+        flags="dilt",
+        valued="euw",
+        long=_long("detach interactive latest privileged tty"),
+        long_valued=_long("detach-keys env env-file preserve-fds user workdir"),
+    ),
+    operands=1,
+)
+_ENGINE: Final = Runner(
+    Wrapper(
+        expands=True,
+        flags="Dr",
+        valued="cHln",
+        long=_long("debug remote tls tlsverify"),
+        long_valued=_long(
+            "address config connection context host log-level namespace root runroot storage-driver tlscacert tlscert"
+            " tlskey url"
+        ),
+    )
+)
+_COMPOSE: Final = Runner(
+    Wrapper(
+        expands=True,
+        flags="D",
+        valued="fHp",
+        long=_long("all-resources compatibility debug dry-run verbose"),
+        long_valued=_long("ansi context env-file file host parallel profile progress project-directory project-name"),
+    )
+)
+_COMPOSE_EXEC: Final = Runner(
+    Wrapper(
+        expands=True,
+        flags="dTit",
+        valued="euw",
+        long=_long("detach interactive no-TTY no-tty privileged tty"),
+        long_valued=_long("env index user workdir"),
+    ),
+    operands=1,
+)
+_COMPOSE_RUN: Final = Runner(
+    Wrapper(
+        expands=True,
+        flags="dTitPq",
+        valued="elpuvw",
+        long=_long(
+            "build detach interactive no-TTY no-deps no-tty quiet quiet-build quiet-pull remove-orphans rm"
+            " service-ports tty use-aliases"
+        ),
+        long_valued=_long("cap-add cap-drop entrypoint env env-from-file label name publish pull user volume workdir"),
+    ),
+    operands=1,
+    entry="entrypoint",
+)
+_UV: Final = Runner(
+    Wrapper(
+        expands=True,
+        flags="nqv",
+        long=_long("native-tls no-cache no-config no-progress offline quiet verbose"),
+        long_valued=_long("cache-dir color config-file directory project"),
+    )
+)
+_UV_RUN: Final = Runner(
+    Wrapper(
+        expands=True,
+        flags="qsv",
+        valued="Ppw",
+        long=_long(
+            "active all-extras all-groups all-packages dev exact frozen gui-script isolated locked no-dev no-editable"
+            " no-env-file no-project no-sync offline only-dev quiet refresh script verbose"
+        ),
+        long_valued=_long(
+            "directory env-file extra group index no-extra no-group only-group package project python with"
+            " with-editable with-requirements"
+        ),
+    )
+)
+_KUBE: Final = Runner(
+    Wrapper(
+        expands=True,
+        valued="nsv",
+        long=_long("insecure-skip-tls-verify"),
+        long_valued=_long("as as-group certificate-authority cluster context kubeconfig namespace server token user"),
+    )
+)
+
+_CONTAINERS: Final[Mapping[str, Runner]] = {
+    "": _ENGINE,
+    " create": _RUN,
+    " exec": _EXEC,
+    " run": _RUN,
+    " container": _PLAIN,
+    " container create": _RUN,
+    " container exec": _EXEC,
+    " container run": _RUN,
+}
+_COMPOSED: Final[Mapping[str, Runner]] = {"": _COMPOSE, " exec": _COMPOSE_EXEC, " run": _COMPOSE_RUN}
+_CLUSTER: Final[Mapping[str, Runner]] = {
+    "": _KUBE,
+    " debug": _AFTER_DASHES,
+    " exec": _AFTER_DASHES,
+    " run": _AFTER_DASHES,
+}
+_ENGINES: Final = ("docker", "nerdctl", "podman")
+
+RUNNERS: Final[Mapping[str, Runner]] = {
+    **{engine + verb: runner for engine in _ENGINES for verb, runner in _CONTAINERS.items()},
+    **{f"{engine} compose{verb}": runner for engine in _ENGINES for verb, runner in _COMPOSED.items()},
+    **{
+        program + verb: runner for program in ("docker-compose", "podman-compose") for verb, runner in _COMPOSED.items()
+    },
+    **{program + verb: runner for program in ("kubectl", "oc") for verb, runner in _CLUSTER.items()},
+    "adb": Runner(Wrapper(expands=True, flags="ade", valued="HLPst")),
+    "adb shell": Runner(Wrapper(expands=True, flags="nTtx", valued="e"), joins=True),
+    "aws-vault": _PLAIN,
+    "aws-vault exec": _AFTER_DASHES,
+    "bundle": _PLAIN,
+    "bundle exec": Runner(Wrapper(expands=True, long=_long("keep-file-descriptors"), long_valued=_long("gemfile"))),
+    "chronic": Runner(Wrapper(expands=True, flags="ev")),
+    "conda": _PLAIN,
+    "conda run": Runner(
+        Wrapper(
+            expands=True,
+            flags="v",
+            valued="np",
+            long=_long("live-stream no-capture-output verbose"),
+            long_valued=_long("cwd name prefix"),
+        )
+    ),
+    "direnv": _PLAIN,
+    "direnv exec": Runner(Wrapper(expands=True), operands=1),
+    "doppler": _PLAIN,
+    "doppler run": _AFTER_DASHES,
+    "dumb-init": Runner(Wrapper(expands=True, flags="cv", valued="r", long=_long("single-child verbose"))),
+    "gosu": Runner(Wrapper(expands=True), operands=1),
+    "mise": _PLAIN,
+    "mise exec": _AFTER_DASHES,
+    "mise x": _AFTER_DASHES,
+    "op": _PLAIN,
+    "op run": _AFTER_DASHES,
+    "pdm": _PLAIN,
+    "pdm run": Runner(Wrapper(expands=True, flags="s", valued="p", long=_long("site-packages"))),
+    "pipenv": _PLAIN,
+    "pipenv run": Runner(Wrapper(expands=True)),
+    "poetry": Runner(
+        Wrapper(
+            expands=True,
+            flags="nqv",
+            valued="CP",
+            long=_long("no-interaction quiet verbose"),
+            long_valued=_long("directory project"),
+        )
+    ),
+    "poetry run": Runner(Wrapper(expands=True)),
+    "proxychains": Runner(Wrapper(expands=True, flags="q", valued="f")),
+    "proxychains4": Runner(Wrapper(expands=True, flags="q", valued="f")),
+    "su-exec": Runner(Wrapper(expands=True), operands=1),
+    "tini": Runner(Wrapper(expands=True, flags="gsvw", valued="ep")),
+    "unbuffer": Runner(Wrapper(expands=True, flags="p")),
+    "uv": _UV,
+    "uv run": _UV_RUN,
+    "xvfb-run": Runner(
+        Wrapper(
+            expands=True,
+            flags="al",
+            valued="efnpsw",
+            long=_long("auto-servernum listen-tcp"),
+            long_valued=_long("auth-file error-file server-num server-args wait"),
+        )
+    ),
+}
+
+_ABOUT: Final = frozenset({"--help", "--version", "-h", "-v"})
+_GROUPS: Final = frozenset(words.rpartition(" ")[0] for words in RUNNERS)
+"""Runners that have sub-commands, some of which run a command."""
+
+
+def run_by(command: SimpleCommand) -> Commands | Unlexable | None:
+    """Return the commands that *command* runs if it is a runner; `Unlexable` if that is unclear; `None` if it is none.
+
+    Variables and files that the command sets or writes are left out: they may be those of another machine.
+    """
+    if command.program not in RUNNERS or any(word.text in _ABOUT for word in command.args[:1]):
+        return None
+    try:
+        return _found(command.program, command.args)
+    except StuckError as stuck:
+        return Unlexable(stuck.reason, stuck.at)
+
+
+def _found(words: str, args: Sequence[Word]) -> Commands | Unlexable | None:
+    runner = RUNNERS[words]
+    if runner.dashes:
+        return _after_dashes(words, args)
+    options, start = read_options(words, runner.options, args)
+    rest = args[start:]
+    if words in _GROUPS:
+        if rest and rest[0].expands:
+            stop(f"a sub-command of `{words}` that the shell expands")
+        below = f"{words} {rest[0].text}" if rest else ""
+        return _found(below, rest[1:]) if below in RUNNERS else None
+    if any(word.splits for word in rest[: runner.operands]):
+        stop(f"`{words}` with a word that the shell may split")
+    argv = list(rest[runner.operands :])
+    if argv[:1] == [Word("--")]:
+        del argv[0]
+    given = [value for option, value in options if option == runner.entry]
+    if given:
+        if "$" in given[-1]:
+            stop(f"`{words}` with a program that the shell expands")
+        argv.insert(0, Word(given[-1]))
+    if not argv or (argv[0].text.startswith("-") and not given):
+        return None  # what it runs then is a part of the image, or the shell of a person
+    if runner.joins:
+        if any(word.expands for word in argv):
+            stop(f"`{words}` with a script that the shell expands")
+        return lex(" ".join(word.text for word in argv))
+    return lex_words(argv)
+
+
+def _after_dashes(words: str, args: Sequence[Word]) -> Commands | Unlexable | None:
+    place = next((place for place, word in enumerate(args) if word.text == "--"), None)
+    if any(word.splits for word in args[:place]) or (place is None and args and _may_run(args)):
+        stop(f"`{words}` whose command does not follow `--`")
+    return None if place is None or not args[place + 1 :] else lex_words(args[place + 1 :])
+
+
+def _may_run(args: Sequence[Word]) -> bool:
+    """Whether *args*, without `--`, may be more than an operand and flags."""
+    return sum(not word.text.startswith("-") for word in args) > 1
+
+
+def within(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexable]:
+    """Yield what the runners among *lines* run, at any depth."""
+    for line in lines:
+        for command in line if isinstance(line, Commands) else ():
+            found = run_by(command)
+            if found is not None:
+                yield found
+                yield from within((found,))
