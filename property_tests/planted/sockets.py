@@ -65,8 +65,8 @@ CHANGES: Final = (
         "socket_key_not_checked_again",
         "a connection outlives its key",
         SocketConnection._watch_key,
-        "self._key_refused()",
-        "continue",
+        "await self.user.refusal(began)",
+        "await trio.sleep_forever()",
         "sockets",
     ),
     Change(

@@ -82,6 +82,7 @@ FORKED = "recovery.forked"
 STORED = "sessions.Sessions.stored"
 GIVEN = "sessions.Sessions.answer"
 LOOKED_AT = "recovery.stored_state"
+ERASE = "forgetting._delete_records"
 PAGES = "returning.Returning._page"
 ONE_BACK = "returning.Returning._bring_back_once"
 BEGUN = "subagents.Family._begun"
@@ -115,12 +116,16 @@ PLACES: Final = (
     Place("recovery._left_behind", "read", FORKED, "caller", "fork"),
     Place(CLAIM, "read", CLAIM, "caller", "spawn"),
     Place(CLAIMS, "claim", CLAIM, "caller", "spawn"),
-    Place("forgetting.delete_stored", "delete", "supervisor.Supervisor.delete", "caller", "forget"),
+    Place(ERASE, "delete", "forgetting.delete_stored", "caller", "forget"),
+    Place("forgetting._subagents", "sessions", "forgetting._claimed", "caller", "forget_beside"),
+    Place(OPENING, "read", "forgetting._is_under", "caller", "forget_beside"),
+    Place(CLAIMS, "claim", "forgetting._claimed", "caller", "forget_beside"),
+    Place(ERASE, "delete", "forgetting.delete_stored", "caller", "forget_beside"),
     Place("forgetting.redact_stored", "redact", "supervisor.Supervisor.redact", "caller", "redact"),
     Place(OPENING, "read", "supervisor.Supervisor.redact", "caller", "redact"),
     Place(REBUILT, "latest", "supervisor.Supervisor.redact", "caller", "redact"),
     Place("retention._listed", "sessions", "retention._sweep", "session", "retain"),
-    Place("forgetting.delete_stored", "delete", "retention._deleted", "session", "retain"),
+    Place(ERASE, "delete", "retention._deleted", "session", "retain"),
     Place(OPENING, "read", "retention._deleted", "session", "retain"),
     Place(STORED, "sessions", STORED, "caller", "look"),
     Place(GIVEN, "answer", GIVEN, "caller", "look_up"),

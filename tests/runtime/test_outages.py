@@ -324,6 +324,15 @@ async def forget(lab: Lab) -> None:
         await lab.during(lambda: supervisor.delete("s"))
 
 
+async def forget_beside(lab: Lab) -> None:
+    """A session is deleted with what is kept beside it; another one, whose id begins like its own, is no sub-agent."""
+    async with lab.open() as supervisor:
+        for name in ("s", "s.other"):
+            await supervisor.spawn(spec(), name)
+    async with lab.open() as supervisor:
+        await lab.during(lambda: supervisor.delete("s", first=trio.lowlevel.checkpoint))
+
+
 async def redact(lab: Lab) -> None:
     async with lab.open() as supervisor:
         await supervisor.spawn(spec(), "s")
@@ -455,7 +464,20 @@ STORIES = {
             command,
             decide,
         ),
-        *(resume, resume_long, resume_large, fork, look, look_up, look_at_one, forget, redact, retain, come_back),
+        *(
+            resume,
+            resume_long,
+            resume_large,
+            fork,
+            look,
+            look_up,
+            look_at_one,
+            forget,
+            forget_beside,
+            redact,
+            retain,
+            come_back,
+        ),
         *(task, task_in_doubt, task_comes_back, task_looked_up, hold, let_go, leave),
     )
 }

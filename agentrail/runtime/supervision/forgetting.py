@@ -32,14 +32,14 @@ async def delete_stored(
     await _wait_gone(sessions, session_id)
     with sessions.reserved(session_id):  # nobody may bring it back before it is gone
         if first is None:
-            await _deleted(sessions, session_id)
+            await _delete_records(sessions, session_id)
             return
         async with _claimed(sessions.shared, session_id):
             await first()
-            await _deleted(sessions, session_id)
+            await _delete_records(sessions, session_id)
 
 
-async def _deleted(sessions: Sessions, session_id: str) -> None:
+async def _delete_records(sessions: Sessions, session_id: str) -> None:
     shared, stays = sessions.shared, False
     try:
         found = await shared.journal.delete(session_id, shared.leases.address, shared.clock.now_ms())
