@@ -38,6 +38,8 @@ SLICE: Final = 10
 """How often each session is measured, and the turns of each time; figures are of the median."""
 WARM: Final = 250
 """Turns of each session before: the journal in memory has more than `LOOSE` records then."""
+REPEATS: Final = 9
+"""Runs, in new sessions, of which a figure that has a limit is the median: one run differs from the next by 0.05."""
 SMALL: Final = 4
 """The part of the slices that is measured with `AGENTRAIL_BENCH=small`."""
 
@@ -126,10 +128,13 @@ async def _turns(session: SessionHandle, turns: int) -> float:
     return time.process_time() - began
 
 
-def rounds_of(plugins: Sequence[Attachable], slices: int) -> float:
-    """Return the CPU that *plugins* add to a turn with one call, in bare tool rounds."""
-    gc.collect()
-    return trio.run(_rounds, plugins, slices)
+def rounds_of(plugins: Sequence[Attachable], slices: int, repeats: int = 1) -> float:
+    """Return the CPU that *plugins* add to a turn with one call, in bare tool rounds: the median of so many runs."""
+    found: list[float] = []
+    for _ in range(repeats):
+        gc.collect()
+        found.append(trio.run(_rounds, plugins, slices))
+    return statistics.median(found)
 
 
 async def written(plugins: Sequence[Attachable], turns: int) -> tuple[float, float]:
@@ -149,11 +154,11 @@ async def written(plugins: Sequence[Attachable], turns: int) -> tuple[float, flo
     return sum(len(pack(record).body) for record in records) / turns, asked / turns
 
 
-def cost_of(plugins: Sequence[Attachable], slices: int) -> Cost:
+def cost_of(plugins: Sequence[Attachable], slices: int, repeats: int = 1) -> Cost:
     """Return what *plugins* add to a turn with one call."""
     size, questions = trio.run(written, plugins, 10)
     bare, _ = trio.run(written, (), 10)
-    return Cost(rounds_of(plugins, slices), size - bare, questions)
+    return Cost(rounds_of(plugins, slices, repeats), size - bare, questions)
 
 
 def print_row(name: str, cost: Cost, missed: str = "") -> None:
@@ -176,12 +181,12 @@ def main() -> int:
             missed |= cost.questions > 0
             print_row(cls.__name__, cost, "  MISSED: it asks, and nothing is to be judged" if cost.questions else "")
         silent = [made(cls) for cls in shipped() if not asks(cls)]
-        cost = cost_of(silent, slices)
+        cost = cost_of(silent, slices, REPEATS)
         over = cost.rounds > MOST_ROUNDS or cost.more_bytes > MOST_BYTES or cost.questions > 0
         missed |= over
         print_row(f"all that never ask (≤ {MOST_ROUNDS:.0f})", cost, "  MISSED" if over else "")
         for name, make in ASKING.items():
-            cost = cost_of((make(),), slices)
+            cost = cost_of((make(),), slices, REPEATS)
             over = not cost.questions or cost.rounds > MOST_ROUNDS_A_QUESTION * cost.questions
             missed |= over
             most = f"(≤ {MOST_ROUNDS_A_QUESTION:.0f} a question)"
