@@ -48,12 +48,15 @@ async def _held(scope: trio.CancelScope, task_status: trio.TaskStatus[trio.Nurse
 async def beside(task: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
     """Run *task*, which raises no exception, for the time of the `async with`; leaving it cancels the task."""
     failure: BaseException | None = None
-    async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the code in it
-        nursery.start_soon(task)
-        try:
-            yield
-        except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below; the nursery would put it into a group
-            failure = error
-        nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+    try:
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the code in it
+            nursery.start_soon(task)
+            try:
+                yield
+            except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below, as above
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+    finally:
+        del failure  # its traceback has this frame, which would hold it
