@@ -33,12 +33,11 @@ def _long(listed: str) -> tuple[str, ...]:
     return tuple(listed.split())
 
 
-_PLAIN: Final = Runner(Wrapper(expands=True))
-_AFTER_DASHES: Final = Runner(Wrapper(expands=True), dashes=True)
+_PLAIN: Final = Runner(Wrapper())
+_AFTER_DASHES: Final = Runner(Wrapper(), dashes=True)
 
 _RUN: Final = Runner(
     Wrapper(
-        expands=True,
         flags="diPqt",
         valued="acehlmpuvw",
         long=_long(
@@ -61,7 +60,6 @@ _RUN: Final = Runner(
 )
 _EXEC: Final = Runner(
     Wrapper(
-        expands=True,
         flags="dilt",
         valued="euw",
         long=_long("detach interactive latest privileged tty"),
@@ -71,7 +69,6 @@ _EXEC: Final = Runner(
 )
 _ENGINE: Final = Runner(
     Wrapper(
-        expands=True,
         flags="Dr",
         valued="cHln",
         long=_long("debug remote tls tlsverify"),
@@ -83,7 +80,6 @@ _ENGINE: Final = Runner(
 )
 _COMPOSE: Final = Runner(
     Wrapper(
-        expands=True,
         flags="D",
         valued="fHp",
         long=_long("all-resources compatibility debug dry-run verbose"),
@@ -92,7 +88,6 @@ _COMPOSE: Final = Runner(
 )
 _COMPOSE_EXEC: Final = Runner(
     Wrapper(
-        expands=True,
         flags="dTit",
         valued="euw",
         long=_long("detach interactive no-TTY no-tty privileged tty"),
@@ -102,7 +97,6 @@ _COMPOSE_EXEC: Final = Runner(
 )
 _COMPOSE_RUN: Final = Runner(
     Wrapper(
-        expands=True,
         flags="dTitPq",
         valued="elpuvw",
         long=_long(
@@ -116,7 +110,6 @@ _COMPOSE_RUN: Final = Runner(
 )
 _UV: Final = Runner(
     Wrapper(
-        expands=True,
         flags="nqv",
         long=_long("native-tls no-cache no-config no-progress offline quiet verbose"),
         long_valued=_long("cache-dir color config-file directory project"),
@@ -124,7 +117,6 @@ _UV: Final = Runner(
 )
 _UV_RUN: Final = Runner(
     Wrapper(
-        expands=True,
         flags="qsv",
         valued="Ppw",
         long=_long(
@@ -139,7 +131,6 @@ _UV_RUN: Final = Runner(
 )
 _KUBE: Final = Runner(
     Wrapper(
-        expands=True,
         valued="nsv",
         long=_long("insecure-skip-tls-verify"),
         long_valued=_long("as as-group certificate-authority cluster context kubeconfig namespace server token user"),
@@ -172,17 +163,16 @@ RUNNERS: Final[Mapping[str, Runner]] = {
         program + verb: runner for program in ("docker-compose", "podman-compose") for verb, runner in _COMPOSED.items()
     },
     **{program + verb: runner for program in ("kubectl", "oc") for verb, runner in _CLUSTER.items()},
-    "adb": Runner(Wrapper(expands=True, flags="ade", valued="HLPst")),
-    "adb shell": Runner(Wrapper(expands=True, flags="nTtx", valued="e"), joins=True),
+    "adb": Runner(Wrapper(flags="ade", valued="HLPst")),
+    "adb shell": Runner(Wrapper(flags="nTtx", valued="e"), joins=True),
     "aws-vault": _PLAIN,
     "aws-vault exec": _AFTER_DASHES,
     "bundle": _PLAIN,
-    "bundle exec": Runner(Wrapper(expands=True, long=_long("keep-file-descriptors"), long_valued=_long("gemfile"))),
-    "chronic": Runner(Wrapper(expands=True, flags="ev")),
+    "bundle exec": Runner(Wrapper(long=_long("keep-file-descriptors"), long_valued=_long("gemfile"))),
+    "chronic": Runner(Wrapper(flags="ev")),
     "conda": _PLAIN,
     "conda run": Runner(
         Wrapper(
-            expands=True,
             flags="v",
             valued="np",
             long=_long("live-stream no-capture-output verbose"),
@@ -190,40 +180,38 @@ RUNNERS: Final[Mapping[str, Runner]] = {
         )
     ),
     "direnv": _PLAIN,
-    "direnv exec": Runner(Wrapper(expands=True), operands=1),
+    "direnv exec": Runner(Wrapper(), operands=1),
     "doppler": _PLAIN,
     "doppler run": _AFTER_DASHES,
-    "dumb-init": Runner(Wrapper(expands=True, flags="cv", valued="r", long=_long("single-child verbose"))),
-    "gosu": Runner(Wrapper(expands=True), operands=1),
+    "dumb-init": Runner(Wrapper(flags="cv", valued="r", long=_long("single-child verbose"))),
+    "gosu": Runner(Wrapper(), operands=1),
     "mise": _PLAIN,
     "mise exec": _AFTER_DASHES,
     "mise x": _AFTER_DASHES,
     "op": _PLAIN,
     "op run": _AFTER_DASHES,
     "pdm": _PLAIN,
-    "pdm run": Runner(Wrapper(expands=True, flags="s", valued="p", long=_long("site-packages"))),
+    "pdm run": Runner(Wrapper(flags="s", valued="p", long=_long("site-packages"))),
     "pipenv": _PLAIN,
-    "pipenv run": Runner(Wrapper(expands=True)),
+    "pipenv run": Runner(Wrapper()),
     "poetry": Runner(
         Wrapper(
-            expands=True,
             flags="nqv",
             valued="CP",
             long=_long("no-interaction quiet verbose"),
             long_valued=_long("directory project"),
         )
     ),
-    "poetry run": Runner(Wrapper(expands=True)),
-    "proxychains": Runner(Wrapper(expands=True, flags="q", valued="f")),
-    "proxychains4": Runner(Wrapper(expands=True, flags="q", valued="f")),
-    "su-exec": Runner(Wrapper(expands=True), operands=1),
-    "tini": Runner(Wrapper(expands=True, flags="gsvw", valued="ep")),
-    "unbuffer": Runner(Wrapper(expands=True, flags="p")),
+    "poetry run": Runner(Wrapper()),
+    "proxychains": Runner(Wrapper(flags="q", valued="f")),
+    "proxychains4": Runner(Wrapper(flags="q", valued="f")),
+    "su-exec": Runner(Wrapper(), operands=1),
+    "tini": Runner(Wrapper(flags="gsvw", valued="ep")),
+    "unbuffer": Runner(Wrapper(flags="p")),
     "uv": _UV,
     "uv run": _UV_RUN,
     "xvfb-run": Runner(
         Wrapper(
-            expands=True,
             flags="al",
             valued="efnpsw",
             long=_long("auto-servernum listen-tcp"),
@@ -254,7 +242,7 @@ def _found(words: str, args: Sequence[Word]) -> Commands | Unlexable | None:
     runner = RUNNERS[words]
     if runner.dashes:
         return _after_dashes(words, args)
-    options, start = read_options(words, runner.options, args)
+    options, start = read_options(words, runner.options, args, expands=True)
     rest = args[start:]
     if words in _GROUPS:
         if rest and rest[0].expands:

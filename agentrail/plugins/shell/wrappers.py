@@ -50,8 +50,6 @@ class Wrapper(Value):
     """Whether a lone dash is an option."""
     marks: str = "-"
     """The characters with which options begin."""
-    expands: bool = False
-    """Whether the shell may expand the value of an option, if it stays one word."""
 
 
 class Inside(Value, gc=True):
@@ -210,8 +208,13 @@ def _letters(options: Sequence[tuple[str, str]]) -> frozenset[str]:
     return frozenset(option for option, _ in options if len(option) == 1)
 
 
-def read_options(name: str, spec: Wrapper, args: Sequence[Word]) -> tuple[list[tuple[str, str]], int]:
-    """Return the options among *args* with their values, and the index of the first operand."""
+def read_options(
+    name: str, spec: Wrapper, args: Sequence[Word], *, expands: bool = False
+) -> tuple[list[tuple[str, str]], int]:
+    """Return the options among *args* with their values, and the index of the first operand.
+
+    With *expands*, the shell may expand the value of an option, if it stays one word.
+    """
     options: list[tuple[str, str]] = []
     at = 0
     while at < len(args):
@@ -223,11 +226,11 @@ def read_options(name: str, spec: Wrapper, args: Sequence[Word]) -> tuple[list[t
             continue
         if text == "-" or not (text.startswith(tuple(spec.marks)) or args[at].may_be_option):
             return options, at
-        if len(text if spec.expands else _literal(name, args[at])) == 1:
+        if len(text if expands else _literal(name, args[at])) == 1:
             stop(f"a lone `{text}` behind `{name}`")
         found = _long(name, spec, text) if text.startswith("--") else _cluster(name, spec, text)
         for word in args[at : at + 1 + (found[-1][1] is None)]:
-            if not spec.expands or word.splits or word.globs:
+            if not expands or word.splits or word.globs:
                 _literal(name, word)
         at += 1
         if found[-1][1] is None:
