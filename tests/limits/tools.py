@@ -566,14 +566,21 @@ def parts_of_a_path_that_is_allowed(count: int) -> bool:
     return lets_read("/".join("a" * count))
 
 
-@scene("plugins.guards.permission_rules.LONGEST_PATH")
+@scene("plugins.guards.call_facts.LONGEST_PATH")
 def characters_of_a_path_that_is_allowed(size: int) -> bool:
     return lets_read("x" * size)
 
 
-@scene("plugins.guards.permission_rules.MOST_PATHS")
+@scene("plugins.guards.call_facts.MOST_PATHS")
 def paths_of_a_call_that_is_allowed(count: int) -> bool:
     return lets_read(*("a" * count))
+
+
+@scene("plugins.guards.launchers.MOST_FOUND")
+def commands_that_others_may_run(count: int) -> bool:
+    policy = PermissionPolicy(deny=["shell(rm *)"])
+    hook = BeforeTool("shell", {"command": f"valgrind {'--log-file=x ' * count}"}, "c")
+    return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
 
 
 @scene("plugins.guards.permission_rules.rules_of(maxsize)", 64)

@@ -13,10 +13,9 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.plugins.arguments import COMMAND_ARGS, shown_as_json
+from agentrail.plugins.guards.call_facts import CallFacts, facts_of
 from agentrail.plugins.guards.permission_rules import (
-    CallFacts,
     Naming,
-    facts_of,
     is_below,
     means_tool,
     naming,

@@ -10,29 +10,20 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import Final, TypeAlias
 
-from agentrail.plugins.arguments import DIRECTORY_ARGS, INERT_ARGS, PATH_ARGS, command_lines, named, texts
-from agentrail.plugins.guards.runners import within
-from agentrail.plugins.options import plain
+from agentrail.plugins.guards.call_facts import CallFacts
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import UNKNOWN, SimpleCommand, Unlexable, Word, trusted
-from agentrail.plugins.shell.paths import HOME_PARENTS, PathPlace, directory, fence, fold, meets, resolve
+from agentrail.plugins.shell.paths import HOME_PARENTS, PathPlace, fence, fold, meets, resolve
 from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, assigned, worst
 from agentrail.plugins.shell.rules import RULES
-from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value
 
 LONGEST: Final = 200
 """The most characters of a rule."""
 MOST_PARTS: Final = 64
 """The most parts of a path that a rule is compared with; no rule allows a longer one."""
-MOST_PATHS: Final = 32
-"""The most paths, and the most command lines, of a call that rules are compared with; no rule allows more."""
-LONGEST_PATH: Final = 4_096
-"""The most characters of a path that a rule is compared with; no rule allows a longer one."""
-
 _HIDING: Final = tuple(
     rule for rule in RULES if rule.name in {"argument-program", "git-runs", "pipe-to-shell", "run-by-others"}
 )
@@ -76,27 +67,6 @@ Naming: TypeAlias = list[tuple[Certainty, PermissionRule]]
 """The rules that name a call, each with how certain that is."""
 
 
-class CallFacts(Value, gc=True):
-    """What rules may know of a call: its commands and paths."""
-
-    tool: str
-    """Name of the tool."""
-    lines: tuple[Commands | Unlexable, ...]
-    """The command lines, parsed."""
-    within: tuple[Commands | Unlexable, ...]
-    """What programs such as `docker exec` run in those lines."""
-    paths: tuple[str, ...]
-    """The paths, as text."""
-    working: PathPlace
-    """The session's folder."""
-    bases: tuple[PathPlace, ...]
-    """The folders at which relative paths may begin: the session's, and those that the call names."""
-    is_whole: bool
-    """Whether `lines` and `paths` are all that the arguments have; if not, some are too many, too long or no text."""
-    is_plain: bool
-    """Whether nothing in the arguments makes the commands or paths mean something else."""
-
-
 def problem_of(text: str, *, allows: bool) -> str | None:
     """Return why *text* is no rule, and what to write; `None` if it is one. *allows*: for the list `allow`."""
     found = _RULE.fullmatch(text)
@@ -136,37 +106,17 @@ def rules_of(listed: tuple[str, ...]) -> tuple[PermissionRule, ...]:
     return tuple(PermissionRule(text, match[1], match[2]) for text, match in found if match is not None)
 
 
-def facts_of(
-    tool: str, args: JsonObject, working_dir: str, path_args: frozenset[str], command_args: frozenset[str]
-) -> CallFacts:
-    """Return the commands and the paths among *args*; the names in *path_args* and *command_args* are plain."""
-    working = directory(working_dir)
-    lines = tuple(line for _, line in islice(command_lines(args, command_args), MOST_PATHS + 1))
-    found = [item for _, item, _ in named(args, PATH_ARGS | path_args)]
-    said = tuple(text for item in found for text in texts(item))
-    paths = tuple(text for text in said[:MOST_PATHS] if len(text) <= LONGEST_PATH)
-    folders = [text for _, item, _ in named(args, DIRECTORY_ARGS) for text in texts(item) if text in paths]
-    places = [place for text in folders for place in resolve(text, (working,))]
-    bases = tuple(dict.fromkeys((working, *places)))
-    is_whole = all(map(_is_text, found)) and paths == said and len(lines) <= MOST_PATHS
-    is_plain = is_whole and (not lines or all(plain(key) in command_args | INERT_ARGS for key in args))
-    return CallFacts(
-        tool, lines[:MOST_PATHS], tuple(within(lines[:MOST_PATHS])), paths, working, bases, is_whole, is_plain
-    )
-
-
-def _is_text(found: Json) -> bool:
-    """Whether *found*, an argument that is a path, is a text or a list of texts."""
-    return isinstance(found, str) or (isinstance(found, Sequence) and len(texts(found)) == len(found))
-
-
 # Wide: `deny` and `ask`
 
 
 def naming(rules: Sequence[PermissionRule], call: CallFacts) -> Naming:
     """Return those of *rules* that name *call*, or may name it."""
     mine = [rule for rule in rules if means_tool(rule, call.tool)]
-    least = MAYBE if not all(rule.is_any for rule in mine) and _runs_unseen((*call.lines, *call.within), call) else NO
+    least = (
+        MAYBE
+        if not all(rule.is_any for rule in mine) and _runs_unseen((*call.lines, *call.within, *call.possible), call)
+        else NO
+    )
     verdicts = [(YES if rule.is_any else max(least, _covers(rule, call)), rule) for rule in mine]
     return [(found, rule) for found, rule in verdicts if found is not NO]
 
@@ -192,8 +142,9 @@ def _covers(rule: PermissionRule, call: CallFacts) -> Certainty:
     by_path = worst(_covers_path(rule.pattern or "", text, call) for text in call.paths)
     every = (*call.lines, *call.within)
     if every:  # a word such as `create` may be called a command, and act on the path beside it
-        lines = worst(MAYBE if isinstance(line, Unlexable) else _covers_line(rule.words, line) for line in every)
-        return max(by_path if by_path is YES else NO, lines, NO if call.is_whole else MAYBE)
+        lines = worst(_covers_line(rule.words, line) for line in every)
+        possible = min(MAYBE, worst(_covers_line(rule.words, line) for line in call.possible))
+        return max(by_path if by_path is YES else NO, lines, possible, NO if call.is_whole else MAYBE)
     return by_path if call.paths and call.is_whole else max(by_path, MAYBE)
 
 
@@ -203,7 +154,9 @@ def means_tool(rule: PermissionRule, name: str) -> bool:
     return meets(wanted, found, hidden=True) or found.startswith(wanted + _SERVER)
 
 
-def _covers_line(words: Sequence[str], line: Commands) -> Certainty:
+def _covers_line(words: Sequence[str], line: Commands | Unlexable) -> Certainty:
+    if isinstance(line, Unlexable):
+        return MAYBE
     return worst(found for command in line for found in _covers_command(words, command))
 
 

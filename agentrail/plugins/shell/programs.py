@@ -45,6 +45,11 @@ def _pattern(pattern: str) -> Question:
     return lambda texts: any(fits.fullmatch(text) for text in texts)
 
 
+def _reads_input(texts: Sequence[str]) -> bool:
+    """Whether no file is named, so that a program that reads code reads its input."""
+    return all(text.startswith("-") for text in texts) and _BROWSING.isdisjoint(texts)
+
+
 def _always(_: Sequence[str]) -> bool:
     return True
 
@@ -230,19 +235,30 @@ _TABLE: Final[Mapping[str, Question]] = MappingProxyType(
         "awk gawk mawk nawk original-awk": _awk,
         "c++ cc clang clang++ cpp g++ gcc": _COMPILER,
         "ack ag": _options("", "pager"),
+        "apt apt-get aptitude": _pattern(r".*(?:invoke|dir::bin).*"),
         "ar ld": _pattern("@.*"),
+        "aria2c": _pattern("--on-.*"),
+        "borg": _options("", "remote-path", "rsh"),
         "cpio": _options("opF", "create", "pass-through", "rsh-command"),
         "curl": _options("K", "config"),
+        "dc": _any(_pattern(".*!.*"), _reads_input),
+        "dpkg": _options("", "post-invoke", "pre-invoke", "status-logger"),
         "ed ex red": _always,
         "emacs gvim nvim rvim vi view vim vimdiff": _pattern(r"[-+].*"),
+        "emacsclient": _options("e", "eval"),
         "find": _words("-exec -execdir -ok -okdir -files0-from"),
+        "fzf": _pattern("--(?:bind|preview)(?:=.*)?"),
         "gdb lldb": _pattern("-.*"),
         "git": _git,
         "gmake make": _make,
+        "hg": _options("", "config"),
         "less man more": _any(_pattern(r"\+.*"), _options("PH", "pager", "html")),
+        "m4": _any(_pattern(".*syscmd.*"), _reads_input),
+        "nc ncat netcat": _options("ce", "exec", "lua-exec", "sh-exec"),
         "npm npx pnpm yarn": _any(_words("-c"), _options("", "call")),
         "psql": _pattern(r".*(?:\\!|\\i|\\o|\bprogram\b|pg_read_|lo_import).*"),
         "mariadb mysql": _pattern(r".*(?:\\!|\bsystem\b|load_file|load\s+data|\bsource\b).*"),
+        "restic": _any(_options("", "password-command"), _pattern(r".*sftp\.(?:args|command).*")),
         "rg": _options("", "hostname-bin", "pre"),
         "rsync": _options("e", "files-from", "rsh", "rsync-path"),
         "scp sftp": _any(
@@ -251,10 +267,13 @@ _TABLE: Final[Mapping[str, Question]] = MappingProxyType(
         "gsed sed": _sed,
         "du sort wc": _options("", "compress-program", "files0-from"),
         "split": _options("", "filter"),
+        "socat": _pattern("(?:exec|shell|system)[:,-].*"),
         "sqlite3": _sqlite,
         "ssh": _ssh,
+        "svn": _options("", "config-option", "diff-cmd", "diff3-cmd", "editor-cmd"),
         "bsdtar gtar tar": _TAR,
         "wget": _options("ie", "execute", "input-file", "use-askpass"),
+        "youtube-dl yt-dlp": _pattern("--(?:exec|downloader|external-downloader).*"),
         "zip": _any(_words("-TT -@"), _options("", "unzip-command", "names-stdin")),
     }
 )
@@ -275,6 +294,11 @@ _CODE: Final = (
     (re.compile(r"php[0-9.]*"), re.compile(r"-[rRBEFad].*|--(?:run|process-).*", re.DOTALL)),
     (re.compile(r"lua[0-9.]*"), re.compile(r"-[eli].*", re.DOTALL)),
     (re.compile(r"osascript"), re.compile(r"-e.*", re.DOTALL)),
+    (re.compile(r"gnuplot|groovy|r|racket|raku|rscript|scala"), re.compile(r"-e")),
+    (re.compile(r"julia|ts-node|tsx"), re.compile(r"-[eEpL].*|--(?:eval|print|load|require).*", re.DOTALL)),
+    (re.compile(r"elixir|iex|erl"), re.compile(r"-e|--(?:eval|rpc-eval)|-(?:eval|s|run)", re.DOTALL)),
+    (re.compile(r"clj|clojure|ghc|guile|ipython3?|ocaml"), re.compile(r"-[ce].*", re.DOTALL)),
+    (re.compile(r"octave|sbcl"), re.compile(r"--(?:eval|load).*", re.DOTALL)),
 )
 """For each interpreter, the options that contain its program, or name code that it loads first."""
 _MODULES: Final = names("cProfile code http.server pdb profile runpy tarfile timeit trace zipapp zipfile")

@@ -13,12 +13,14 @@ from agentrail.plugins.shell.paths import HERE, join
 from agentrail.values.value import Value
 
 SHELLS: Final = frozenset({"ash", "bash", "dash", "ksh", "mksh", "rbash", "sh", "zsh"})
-OTHER_SHELLS: Final = frozenset({"csh", "elvish", "fish", "nu", "powershell", "pwsh", "rc", "tcsh", "xonsh"})
+OTHER_SHELLS: Final = names(
+    "bosh csh elvish es fish ion lksh murex nu oksh osh pdksh posh powershell pwsh rc tcsh xonsh yash ysh"
+)
 
 OPAQUE: Final = names(
-    "alias at batch bind bwrap capsh chroot chrt complete compgen crontab dbus-run-session enable entr expect fakeroot"
-    " faketime firejail flock hash let ltrace mapfile nsenter parallel pkexec proot readarray runcon runuser screen"
-    " script setarch setpriv shopt start-stop-daemon strace su systemd-run taskset tmux unshare watch"
+    "alias at batch bind bwrap capsh chroot chrt cmd cmd.exe compgen complete crontab dbus-run-session enable entr"
+    " expect fakeroot faketime firejail flock hash let ltrace mapfile nsenter parallel pkexec proot readarray runcon"
+    " runuser screen script setarch setpriv shopt start-stop-daemon strace su systemd-run taskset tmux unshare watch"
 )
 """Programs that run their arguments, or change the meaning of later words; they are not analysed but refused."""
 

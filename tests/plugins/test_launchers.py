@@ -1,0 +1,218 @@
+"""A rule that denies a program, and lines in which a program such as `npx` or `valgrind` may run it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentrail.plugins import PermissionPolicy
+from tests.plugins.test_runners import DENIED, verdict
+
+TOUCHING = PermissionPolicy(deny=["shell(touch *)"])
+STRICT = PermissionPolicy(allow=["shell(npx *)", "shell(valgrind *)"], mode="strict")
+
+MAY_RUN_RM = """
+npx rm x
+npx -y -p pack rm x
+npm exec -- rm x
+npm x -- rm x
+bunx rm x
+bun x rm x
+pnpm dlx rm x
+pnpm -C sub exec rm x
+yarn dlx rm x
+uvx --from pack rm x
+uv tool run rm x
+pyenv exec rm x
+nvm exec 18 rm x
+hatch -e lint run rm x
+nix shell nixpkgs#hello -c rm x
+nix develop --command rm x
+nix-shell --run 'cd /; rm x'
+go test -exec rm ./...
+go build -toolexec 'rm x' .
+cmake -E env A=b rm x
+cross-env A=b rm x
+dotenv -f .env rm x
+lxc exec c -- rm x
+lxc exec c rm x
+incus exec c -- sh -c 'rm x'
+lxc-attach -n c -- rm x
+vagrant ssh -c 'cd /; rm x'
+vagrant ssh web --command='rm x'
+vagrant ssh -- rm x
+wsl rm x
+wsl.exe -d Debian -e rm x
+machinectl shell c rm x
+multipass exec vm -- rm x
+apptainer exec image rm x
+podman unshare rm x
+k3s kubectl exec pod -- rm x
+flatpak run --command=rm app x
+perf stat rm x
+perf stat --pre 'rm x' ls
+perf record -o f rm x
+hyperfine 'rm x'
+hyperfine --prepare='rm x' ls
+hyperfine "$line"
+valgrind rm x
+valgrind --tool=memcheck -q rm x
+valgrind "$program"
+valgrind env A=b rm x
+valgrind chroot d rm x
+valgrind npx -y docker exec c rm x
+ls | valgrind sh
+npx -y python3 -c 'x'
+eatmydata rm x
+numactl -N 0 rm x
+prlimit --nproc=1 rm x
+cpulimit -l 50 -- rm x
+systemd-inhibit --why=x rm x
+ssh-agent rm x
+sg users 'rm x'
+ip netns exec n rm x
+bpftrace -c 'rm x' -e 'BEGIN {}'
+fd -x rm
+fdfind -e py -X rm
+fd --exec=rm
+fd -Hxrm
+tcpdump -w f -z rm
+watchexec -- rm x
+ansible all -m shell -a 'rm x'
+aws ssm send-command --parameters 'commands=["rm x"]'
+pdsh -w h rm x
+sshpass -p p ssh host rm x
+gcloud compute ssh h --command='rm x'
+srun -n 1 rm x
+sudo npx rm x
+docker exec c npx rm x
+cmd.exe /c 'rm x'
+yash -c 'rm x'
+socat - EXEC:'rm x'
+ncat --sh-exec 'rm x' h
+julia -e 'run(`rm x`)'
+Rscript -e 'system("rm x")'
+gnuplot -e 'system "rm x"'
+dc -e '!rm x'
+echo 'syscmd(rm x)' | m4
+hg --config alias.x='!rm x' x
+apt-get -o APT::Update::Pre-Invoke::='rm x' update
+dpkg --pre-invoke='rm x' -i x.deb
+emacsclient -e '(shell-command "rm x")'
+fzf --preview 'rm x'
+""".strip().splitlines()
+
+HARMLESS = """
+npx -y eslint --fix src/rm.js
+npx jest "$file"
+npx prettier --check 'src/**/*.ts' rm
+npm run build rm
+npm install rm
+npm exec tsc -- --noEmit
+pnpm exec vitest run rm
+yarn run build
+uvx ruff check .
+hatch run test
+go test -run 'rm x' ./...
+go build -o rm .
+nix develop
+nix-shell -p git
+hyperfine --warmup 3 'make bench' ls
+valgrind --leak-check=full ./app rm
+perf stat -e cycles ./app
+perf report
+perf record -g -- ./app rm
+fd -e py rm
+fd -x wc -l
+prlimit --pid 1
+ip netns list
+ssh-agent -s
+vagrant up
+vagrant ssh
+lxc list
+lxc exec c -- ls rm
+wsl --list
+wsl --help
+machinectl list
+hg commit -m 'rm x'
+svn diff
+apt-get -o Dpkg::Options::=--force-confold install -y rm
+dpkg -i x.deb
+julia script.jl
+nc -zv host 80
+socat TCP:localhost:80 -
+dc f
+mpirun -n 4 ./solver rm
+cmake -E make_directory build
+cmake --build build
+cross-env NODE_ENV=test jest rm
+concurrently npm:lint
+cargo watch -x test
+pyenv exec python x.py
+""".strip().splitlines()
+
+REALLY_RUN = """
+perf stat -o /dev/null touch x
+hyperfine --runs 1 --style none 'touch x'
+hyperfine --runs 1 --style none --prepare 'touch x' ls
+valgrind --tool=none -q touch x
+eatmydata touch x
+numactl --all touch x
+numactl -l touch x
+cpulimit -l 50 -- touch x
+prlimit --nofile=64 touch x
+fdfind . -x touch x
+datefudge 2020-01-01 touch x
+linux64 touch x
+setarch linux64 touch x
+ssh-agent touch x
+ssh-agent -t 5 touch x
+npm exec --offline -c 'touch x'
+chronic touch x
+flock f touch x
+flock f -c 'touch x'
+script -qec 'touch x' /dev/null
+timeout 5 touch x
+unshare touch x
+find . -name f -exec touch x ;
+xargs -a f touch x
+awk 'BEGIN { system("touch x") }'
+sed -n '1e touch x' f
+make --eval=all:;touch${IFS}x all
+tar -cf /dev/null --checkpoint=1 --checkpoint-action=exec='touch x' f
+git -c alias.t='!touch x' t
+""".strip().splitlines()
+"""Lines that run `touch x` in a folder with the file `f`, which has one line."""
+
+
+@pytest.mark.parametrize("line", MAY_RUN_RM)
+def test_a_line_in_which_a_launcher_may_run_a_denied_program_does_not_pass(line: str) -> None:
+    assert verdict(DENIED, line) == "held"
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+def test_a_line_in_which_a_launcher_runs_something_else_passes(line: str) -> None:
+    assert verdict(DENIED, line) == "passed"
+
+
+def test_a_launcher_in_a_launcher_is_read_in_bounded_time() -> None:
+    assert verdict(DENIED, "npx -a " * 500 + "ls") == "held"
+
+
+@pytest.mark.parametrize("line", ["npx rm x", "valgrind --tool=none rm x"])
+def test_a_rule_that_allows_a_launcher_allows_what_it_runs(line: str) -> None:
+    assert verdict(STRICT, line) == "passed"
+
+
+@pytest.mark.parametrize("line", REALLY_RUN)
+def test_lines_are_held_or_blocked_that_run_a_program_for_real(line: str, tmp_path: Path) -> None:
+    assert verdict(TOUCHING, line.replace(" ;", r" \;")) != "passed"
+    if shutil.which(line.partition(" ")[0]) is None:
+        pytest.skip(f"NOT PROVED, because the program of `{line}` is not installed")
+    (tmp_path / "f").write_text("one\n", encoding="utf-8")
+    argv = ["sh", "-c", line.replace(" ;", r" \;")]
+    run = subprocess.run(argv, cwd=tmp_path, timeout=60, capture_output=True, check=False)  # noqa: S603 - lines above
+    assert (tmp_path / "x").exists(), run.stderr.decode(errors="replace")
