@@ -208,6 +208,27 @@ def test_steering_since_the_last_response_is_judged_together_and_once() -> None:
     assert failed == ReplaceMessages(shown, emits=told)
 
 
+def test_steering_that_was_refused_is_judged_anew_if_it_comes_again_in_a_later_turn() -> None:
+    policy = ContentPolicy(judge_model="judge", fail_open=False)
+    first = (UserMessage((Text("go"),)), steering("faster"))
+    request = policy.before_request(BeforeRequest(first), NEW, CTX)
+    assert isinstance(request, Ask)
+    refused = policy.before_request(BeforeRequest(first, asked=request.request, answer=TimedOut(8.0)), NEW, CTX)
+    assert isinstance(refused, Abort)
+    assert isinstance(refused.state, Judged)
+    later = (*first, UserMessage((Text("go on"),)))
+    assert policy.before_request(BeforeRequest(later), refused.state, CTX) == ReplaceMessages((first[0], later[2]))
+    again = (*later, steering("faster"))
+    asked = policy.before_request(BeforeRequest(again), refused.state, CTX)
+    assert isinstance(asked, Ask)
+    assert asked.request == request.request
+    fine = Answered(freeze_object({"compliant": True, "policies": (), "summary": ""}))
+    passed = policy.before_request(BeforeRequest(again, asked=asked.request, answer=fine), refused.state, CTX)
+    assert isinstance(passed, Continue)
+    assert isinstance(passed.state, Judged)
+    assert passed.state.refused == ()
+
+
 def test_what_has_passed_is_judged_again_by_other_options() -> None:
     policy = ContentPolicy(judge_model="judge")
     state = after_passed(policy, "hello")

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -192,16 +192,28 @@ class ContentPolicy(Plugin[Judged]):
         """Have steering judged that came since the last response, and hide what was refused."""
         if not self._has_judge:
             return Continue()
-        hidden = [one for one in hook.messages if _digest_of(one) in state.refused] if state.refused else []
-        new = [one for one in _since_response(hook.messages) if _is_steering(one) and one not in hidden]
+        hidden = _hidden(hook.messages, state.refused) if state.refused else frozenset[int]()
+        new = [one for at, one in _since_response(hook.messages) if _is_steering(one) and at not in hidden]
         ruled = self._rule("\n\n".join(one.text for one in new), hook, state) if new else Continue[Judged]()
         if isinstance(ruled, Abort):
             refused = (*state.refused, *(_digest(one.text) for one in new))[-MOST_REFUSED:]
             return ruled.but(state=evolve(state, refused=refused))
-        if isinstance(ruled, Ask) or not hidden:
+        if isinstance(ruled, Ask) or not state.refused:
             return ruled
-        shown = tuple(one for one in hook.messages if one not in hidden)
-        return ReplaceMessages(shown, ruled.state, emits=ruled.emits)
+        return self._shown(hook.messages, new, ruled, state)
+
+    def _shown(
+        self, messages: Sequence[Message], passed: Sequence[Message], ruled: Continue[Judged], state: Judged
+    ) -> Continue[Judged] | ReplaceMessages[Judged]:
+        """Hide from *messages* what was refused, but no text that has *passed* now."""
+        digests = {_digest(one.text) for one in passed}
+        refused = tuple(one for one in state.refused if one not in digests)
+        if refused != state.refused:
+            judged = ruled.state if isinstance(ruled.state, Judged) else state
+            ruled = ruled.but(state=evolve(judged, refused=refused))
+        hidden = _hidden(messages, refused)
+        shown = tuple(one for at, one in enumerate(messages) if at not in hidden)
+        return ReplaceMessages(shown, ruled.state, emits=ruled.emits) if hidden else ruled
 
     @property
     def _has_judge(self) -> bool:
@@ -338,11 +350,18 @@ def _is_steering(message: Message) -> bool:
     return isinstance(message, UserMessage) and message.origin is Origin.STEERING
 
 
-def _since_response(messages: Sequence[Message]) -> Iterator[Message]:
-    """Return the messages after the last response, in order."""
-    found: list[Message] = []
-    for message in reversed(messages):
-        if isinstance(message, AssistantMessage):
-            break
-        found.append(message)
-    return reversed(found)
+def _is_prompt(message: Message) -> bool:
+    return isinstance(message, UserMessage) and message.origin is Origin.PROMPT
+
+
+def _since_response(messages: Sequence[Message]) -> Sequence[tuple[int, Message]]:
+    """Return the messages after the last response, in order, each with its index."""
+    responses = (at for at, one in enumerate(messages) if isinstance(one, AssistantMessage))
+    return tuple(enumerate(messages))[max(responses, default=-1) + 1 :]
+
+
+def _hidden(messages: Sequence[Message], refused: Sequence[str]) -> frozenset[int]:
+    """Return the indexes of steering that was refused; a text that came again in the newest turn was not, so far."""
+    turn = max((at for at, one in enumerate(messages) if _is_prompt(one)), default=len(messages))
+    new = {at for at, _ in _since_response(messages) if at > turn}
+    return frozenset(at for at, one in enumerate(messages) if at not in new and _digest_of(one) in refused)
