@@ -1,10 +1,12 @@
 """A tool that calls a service over HTTP: what fails is told to the model in words that it can act on.
 
-The tool only reads, so it is `pure` and is tried again if the connection breaks. Here the service runs in the same
-program, on loopback.
+The tool only reads, so it is `pure` and is tried again if the connection breaks. The pattern keeps the model to
+currencies: without it, `../admin` would be a path of the service too. Here the service runs in the same program, on
+loopback.
 
     1 EUR is 1.1 USD
     there is no currency `XXX`; give one like EUR
+    the arguments do not fit `rate`: `currency`: found "../admin", wanted text that matches `^[A-Z]{3}$`
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ from __future__ import annotations
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from typing import Annotated
 
 import httpx
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.tools import Tool, ToolError
+from agentrail.tools import Pattern, Tool, ToolError
 
 RATES = {"EUR": "1.1"}
 
@@ -40,7 +43,7 @@ def rate_tool(client: httpx.AsyncClient) -> Tool:
     """Return the tool, which uses *client*: one for all calls, so connections are used again."""
 
     @tool(effect="pure", timeout=20, requires={"network"})
-    async def rate(currency: str) -> str:
+    async def rate(currency: Annotated[str, Pattern("^[A-Z]{3}$")]) -> str:
         """Say what a currency is worth in US dollars."""
         answer = await client.get(f"/{currency}")
         if answer.status_code == 404:
@@ -52,16 +55,16 @@ def rate_tool(client: httpx.AsyncClient) -> Tool:
 
 
 async def main() -> None:
-    """Serve the rates, and let a model ask for two."""
+    """Serve the rates, and let a model ask for three."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Rates)
     Thread(target=partial(server.serve_forever, poll_interval=0.01), daemon=True).start()
-    asks = [call("rate", {"currency": name}) for name in ("EUR", "XXX")]
+    asks = [call("rate", {"currency": name}) for name in ("EUR", "XXX", "../admin")]
     url = f"http://127.0.0.1:{server.server_port}"
     async with httpx.AsyncClient(base_url=url, trust_env=False) as client, open_supervisor() as supervisor:
         model = ScriptedModel([say(calls=asks), "A Euro is 1.1 dollars."])
         session = await supervisor.spawn(SessionSpec(model=model, tools=[rate_tool(client)]))
         await session.ask("What is a Euro worth?")
-        for message in session.messages()[2:4]:
+        for message in session.messages()[2:5]:
             print(message.text)
     server.shutdown()
     server.server_close()
