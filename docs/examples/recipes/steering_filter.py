@@ -37,7 +37,7 @@ class OneSubject(Plugin[None]):
 
 async def main() -> None:
     """Steer a turn that takes a while."""
-    model = ScriptedModel([say("Tea is a plant.", delay=0.02), "It is, often."])
+    model = ScriptedModel([say("Tea is a plant.", delay=0.2), "It is, often."])
     spec = SessionSpec(model=model, plugins=[OneSubject("tea", frozenset({"coffee"}))])
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec)

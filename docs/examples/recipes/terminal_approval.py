@@ -1,9 +1,11 @@
 """Approval in a terminal: the program asks for each call that waits, and the exact call that was shown is what runs.
 
-Answers are `y`, `a` (always: later calls of the same kind pass), or why not. Without a terminal they are made up here.
+Answers are `y`, `a` (always: later calls of the same kind pass), or why not; the end of input is a no. Arguments are
+shown by `repr`, so nothing that the model writes can pass for another question. Without a terminal the answers are
+made up here.
 
-    delete notes.txt? y
-    delete plan.txt? we need it
+    delete path='notes.txt'? y
+    delete path='plan.txt'? we need it
     deleted notes.txt
     rejected by the user: we need it
 """
@@ -31,7 +33,10 @@ async def delete(path: str) -> str:
 def answer(question: str) -> str:
     """Return what the person at the terminal says."""
     if sys.stdin is not None and sys.stdin.isatty():
-        return input(question)
+        try:
+            return input(question)
+        except EOFError:
+            return "nobody is there to decide"
     said = next(MADE_UP)
     print(question + said)
     return said
@@ -39,7 +44,7 @@ def answer(question: str) -> str:
 
 async def decide(session: SessionHandle, held: HeldCall) -> None:
     """Ask about a call that waits, without blocking the program."""
-    question = f"{held.tool} {' '.join(map(str, held.args.values()))}? "
+    question = f"{held.tool} {' '.join(f'{name}={value!r}' for name, value in held.args.items())}? "
     said = await trio.to_thread.run_sync(partial(answer, question), abandon_on_cancel=True)
     if said in {"y", "a"}:
         await session.approve(held.id, always=said == "a")

@@ -1,6 +1,8 @@
 """A tool that changes the session's list of things to do: its result is an effect, which the session carries out.
 
-Programs see the list as events, plugins in `ctx.todos`, and the model in its system prompt.
+Programs see the list as events, plugins and tools in `ctx.todos`. The model is told only that it was changed: show it
+the list with a section of a plugin. `parallel=False` keeps two calls of one response apart: else both would add to the
+list as it was before, and the second would undo the first.
 
     buy tea (pending)
     buy tea (pending), boil water (pending)
@@ -16,7 +18,7 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Effect, SetTodos, Todo, ToolContext
 
 
-@tool(effect="idempotent")
+@tool(effect="idempotent", parallel=False)
 async def add_todo(title: str, ctx: ToolContext) -> Effect:
     """Add a thing to do."""
     return Effect(SetTodos((*ctx.todos, Todo(title))))
@@ -24,8 +26,8 @@ async def add_todo(title: str, ctx: ToolContext) -> Effect:
 
 async def main() -> None:
     """Let a model add two things, and listen to the list."""
-    adds = [say(calls=[call("add_todo", {"title": title})]) for title in ("buy tea", "boil water")]
-    spec = SessionSpec(model=ScriptedModel([*adds, "Noted."]), tools=[add_todo])
+    adds = say(calls=[call("add_todo", {"title": title}) for title in ("buy tea", "boil water")])
+    spec = SessionSpec(model=ScriptedModel([adds, "Noted."]), tools=[add_todo])
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec)
         async with session.subscribe(types=[TodoChange, AgentEnd]) as events:
