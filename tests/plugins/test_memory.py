@@ -280,11 +280,32 @@ def test_facts_are_found_in_what_people_say() -> None:
         "My card is 4111 1111 1111 1111.",
         "My account is DE89 3704 0044 0532 0130 00.",
         "Remember https://ann:hunter22@example.com/",
+        "My wifi key is hunter22.",
+        "My pass\u200bword is hunter2.",
+        "My \uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44 is hunter2.",
+        "Remember my card 4111\u200b1111 1111 1111.",
+        "Remember that mein Passwort hunter2 ist.",
+        "Remember: 密码是 hunter2.",
     ],
 )
 def test_what_tells_a_secret_is_no_fact(said: str) -> None:
     assert spoken_facts([said], 10) == ()
     assert facts_among([said, "Ann likes tea."], 10) == ("Ann likes tea.",)
+
+
+@pytest.mark.parametrize("said", ["I prefer key-value stores.", "My keyboard is loud.", "I always pass tests first."])
+def test_words_that_only_look_like_a_secret_are_no_reason(said: str) -> None:
+    assert spoken_facts([said], 10) == (said,)
+
+
+def test_a_file_that_is_full_is_told_and_one_that_has_the_fact_is_not() -> None:
+    full = "- I prefer tea.\n" + "x" * MAX_MEMORY
+    for fact, emits in (("I prefer tea.", 0), ("I prefer milk.", 1)):
+        hook = BeforeCompaction((), asked=ReadFile("MEMORY.md"), answer=Answered(full))
+        found = MemoryFlush().before_compact(hook, Flush((fact,)), CTX)
+        assert isinstance(found, Continue)
+        assert len(found.emits) == emits
+        assert "is full" in str(found.emits) or not emits
 
 
 def load(hook: Hook, state: Unread, ctx: Context = CTX) -> object:

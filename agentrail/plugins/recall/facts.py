@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -21,8 +22,11 @@ TITLE: Final = "# Memory\n\n"
 
 _SECRETS: Final = patterns_of({*SECRET_KINDS, "credit_card", "iban", "us_ssn"})
 _NAMES_SECRET: Final = re.compile(
-    r"\b(?:api[ _-]?keys?|card numbers?|credentials?|cvv|pass(?:codes?|phrases?|words?|wd)|pin(?: code)?"
-    r"|private[ _-]?keys?|secrets?|tokens?)\b",
+    r"\b(?:(?:access|api|private|secret|signing|ssh)[ _-]?keys?|card numbers?|credentials?|cv[cv]|otp"
+    r"|pass[ _-]?(?:codes?|phrases?|words?|wd)|pin(?: code)?|pwd|seed phrase|secrets?|tokens?"
+    r"|(?:(?!(?:an?|that|the|this)\b)\w+[ _-]keys?|login|pass)(?= *[:=]| +(?:are|is)\b)"
+    r"|contraseña|kennwort|mot de passe|parola|passwor[dt]\w*|senha|wachtwoord|пароль)\b"
+    r"|passwort|密码|密碼|口令|パスワード|비밀번호",
     re.IGNORECASE,
 )
 _MARKS: Final = " \t#>*+-"
@@ -43,14 +47,19 @@ def fact_of(found: object) -> str | None:
     text = plain_text(found)
     if text is None:
         return None
-    shown = "".join(char if char.isprintable() else " " for char in text[: 4 * MAX_FACT])
+    text = text[: 4 * MAX_FACT]
+    shown = "".join(char if char.isprintable() else " " for char in text)
     line = " ".join(shown.split()).lstrip(_MARKS).strip()
-    return line if 2 < len(line) <= MAX_FACT and not _tells_secret(line) else None  # noqa: PLR2004 - shorter is no fact
+    if not 2 < len(line) <= MAX_FACT:  # noqa: PLR2004 - shorter is no fact
+        return None
+    joined = "".join(char for char in text if unicodedata.category(char) != "Cf")
+    return None if _tells_secret(line) or _tells_secret(joined) else line
 
 
 def _tells_secret(line: str) -> bool:
     """Whether *line* names a secret, or has something of the form of one: a memory file is part of later prompts."""
-    return bool(_NAMES_SECRET.search(line)) or taken_out(line, _SECRETS, "") != line
+    plain = unicodedata.normalize("NFKC", line)
+    return bool(_NAMES_SECRET.search(plain)) or any(taken_out(text, _SECRETS, "") != text for text in (line, plain))
 
 
 def facts_among(found: object, most: int) -> tuple[str, ...]:
@@ -80,7 +89,7 @@ def with_facts(before: str | None, facts: Sequence[str]) -> tuple[str, tuple[str
     The file does not get larger than `MAX_MEMORY` bytes, which is what the model gets of it.
     """
     text = TITLE if before is None or not before.strip() else before
-    known = {_key(line) for line in text.splitlines()}
+    known = _known(text)
     text = text if text.endswith("\n") else f"{text}\n"
     room = MAX_MEMORY - len(text.encode())
     added: list[str] = []
@@ -91,6 +100,15 @@ def with_facts(before: str | None, facts: Sequence[str]) -> tuple[str, tuple[str
             known.add(_key(fact))
             added.append(fact)
     return text + "".join(f"- {fact}\n" for fact in added), tuple(added)
+
+
+def lacks(text: str | None, facts: Sequence[str]) -> bool:
+    """Whether the memory file *text* does not have all of *facts*."""
+    return not {_key(fact) for fact in facts} <= _known(text or "")
+
+
+def _known(text: str) -> set[str]:
+    return {_key(line) for line in text.splitlines()}
 
 
 def _key(line: str) -> str:

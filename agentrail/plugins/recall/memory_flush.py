@@ -13,7 +13,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeCompaction
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import is_count, is_flag, is_said
-from agentrail.plugins.recall.facts import facts_among, spoken_facts, with_facts
+from agentrail.plugins.recall.facts import facts_among, lacks, spoken_facts, with_facts
 from agentrail.plugins.recall.own_paths import is_path
 from agentrail.values.events.context import MemoryFlushed
 from agentrail.values.json import freeze_object
@@ -110,7 +110,9 @@ class MemoryFlush(Plugin[Flush]):
 
     def _write(self, before: str | None, state: Flush) -> Continue[Flush] | Ask[Flush]:
         text, added = with_facts(before, state.facts)
-        return Ask(WriteFile(self.file, text, before), state) if added else Continue(Flush())
+        if added:
+            return Ask(WriteFile(self.file, text, before), state)
+        return _failed(f"`{self.file}` is full") if lacks(before, state.facts) else Continue(Flush())
 
 
 def _shown(message: Message) -> str:
