@@ -173,7 +173,7 @@ class HumanApproval(Plugin[None]):
         lines = tuple(command_lines(args, command_args))
         if not lines:
             return Judgement(f"`{tool}` wants to run with {shown_as_json(args)}", tool)
-        what = f"`{tool}` wants to run " + " and ".join(f"`{shown(text)}`" for text, _ in lines)
+        what = f"`{tool}` wants to run " + " and ".join(dict.fromkeys(f"`{shown(text)}`" for text, _ in lines))
         for _, line in lines:
             if isinstance(line, Unlexable):
                 return Judgement(f"{what}; it cannot be read because of {line.reason}", None)

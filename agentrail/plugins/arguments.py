@@ -55,13 +55,18 @@ def command_lines(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Com
     """Yield each command in *args* as text, and parsed; commands are the arguments whose plain name is in *wanted*.
 
     A list is one command with its arguments, or several commands if its name is in the plural. If the same object also
-    has a list of arguments, such as `args`, that belongs to the command.
+    has a list of arguments, such as `args`, that belongs to the command. Arguments in one text are read as a shell
+    would read them behind the command, and as one word.
     """
     for name, found, beside in named(args, wanted):
         listed = texts(found)
-        more = [text for key, item in beside.items() if plain(key) in _MORE_ARGS for text in texts(item)]
+        others = [item for key, item in beside.items() if plain(key) in _MORE_ARGS]
+        more = [text for item in others for text in texts(item)]
         if isinstance(found, Mapping) or not isinstance(found, Sequence):
             continue
+        if listed and any(isinstance(item, str) for item in others):
+            joined = " ".join((*listed, *more))
+            yield joined, lex(joined)
         if not listed or len(listed) != (1 if isinstance(found, str) else len(found)):
             yield json.dumps(found, ensure_ascii=False), Unlexable("a command that is no text", 0)
         elif isinstance(found, str) and not more:

@@ -421,6 +421,14 @@ def test_what_is_too_much_to_read_is_held_by_a_rule_that_denies(args: Mapping[st
     assert verdict(PermissionPolicy(allow=["editor(**)"], mode="strict"), "editor", args) == "blocked"
 
 
+@pytest.mark.parametrize("name", ["args", "arguments", "argv"])
+def test_arguments_in_one_text_are_read_as_words_behind_the_command(name: str) -> None:
+    policy = PermissionPolicy(deny=["shell(git push)"])
+    assert verdict(policy, "shell", {"command": "git", name: "push origin"}) == "blocked"
+    assert verdict(policy, "shell", {"command": "git", name: ["push", "origin"]}) == "blocked"
+    assert verdict(policy, "shell", {"command": "git", name: "log"}) == "passed"
+
+
 # Tools
 
 TOOLS = [
