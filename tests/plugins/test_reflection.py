@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
@@ -39,7 +40,7 @@ from agentrail.testing import (
     steer,
     tell,
 )
-from agentrail.testing.scripted import Cue, Element
+from agentrail.testing.scripted import Cue, Element, transient
 from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.plugins import AskStarted, PluginEvent
@@ -117,6 +118,21 @@ async def test_a_reviewer_model_gets_task_and_answer_and_its_problems_go_back() 
         assert [message.text for message in first.messages] == ["Name a river.", "Berlin.", VERDICT_WANTED]
         assert [message.text for message in second.messages] == ["Name a river.", "The Rhine.", VERDICT_WANTED]
         assert "- It is a river." in first.system
+
+
+@in_virtual_time
+async def test_a_reviewer_model_gets_steering_that_came_before_a_retry() -> None:
+    reviewer = ScriptedModel(['{"passed": true, "problems": []}'])
+    plugin = Reflection(reviewer="model", model="judge:1")
+    async with open_supervisor(models={"judge": lambda _name: reviewer}) as supervisor:
+        model = ScriptedModel([transient("no capacity"), "The Po."])
+        session = await supervisor.spawn(SessionSpec(model=model, plugins=[plugin], retry_base=5.0))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.ask, "Name a river.")
+            await trio.sleep(0.5)
+            await session.steer("One in Italy.")
+        (request,) = reviewer.requests
+        assert request.messages[0].text == "Name a river.\n\nOne in Italy."
 
 
 @pytest.mark.parametrize("most", [1, 3])

@@ -177,14 +177,12 @@ class Reflection(Plugin[Reviewing]):
 
     def before_request(self, hook: BeforeRequest, state: Reviewing, ctx: Context) -> Continue[Reviewing]:
         """Remember the prompt of the turn, and steering after it, if a reviewer model will get them."""
-        if self.reviewer != MODEL or hook.attempt > 1 or not hook.messages:
+        if self.reviewer != MODEL or not hook.messages:
             return Continue(state)
-        if ctx.round <= 1:
+        if ctx.round <= 1 and hook.attempt == 1:
             return Continue(_with_task(state, _prompt_in(hook.messages)))
-        last = hook.messages[-1]
-        if not isinstance(last, UserMessage) or last.origin is not Origin.STEERING:
-            return Continue(state)
-        return Continue(_with_task(state, f"{state.task}\n\n{last.text}"))
+        new = _steered(hook.messages, state.task)
+        return Continue(_with_task(state, "\n\n".join((state.task, *new))) if new else state)
 
     def before_steering(self, hook: BeforeSteering, state: Reviewing, ctx: Context) -> Continue[Reviewing]:
         """Remember that the answer under review may not be an answer to all that was said."""
@@ -316,6 +314,18 @@ def _listed(lines: Sequence[str]) -> str:
 
 def _digest(answer: str) -> str:
     return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _steered(messages: Sequence[Message], task: str) -> Sequence[str]:
+    """Return the steering texts at the end of *messages* that *task* does not have at its end yet."""
+    found: list[str] = []
+    for message in reversed(messages):
+        if not isinstance(message, UserMessage) or message.origin is not Origin.STEERING:
+            break
+        if task.endswith(f"\n\n{message.text}"):
+            break
+        found.append(message.text)
+    return found[::-1]
 
 
 def _prompt_in(messages: Sequence[Message]) -> str:
