@@ -172,6 +172,8 @@ def _check_forms(spec: SessionSpec) -> None:
             raise BadSpec(name, f"is a `{named(found)}`; use a mapping from names")
     for name in ("skills", "memory"):
         _check_paths(name, getattr(spec, name))
+    if spec.skills and "skills" in spec.memory:
+        raise BadSpec("memory", "has a file `skills`, as the list of skills in the prompt is called; write `./skills`")
     for name, service in spec.services.items():
         problem = why_unfit_call(service, answering)
         if problem is not None:

@@ -520,8 +520,12 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         "tests/tools/skills/test_skill.py::test_at_most_50_files_of_a_skill_are_named",
     ),
     "tools.skills.skill.MAX_SKILL": (
+        1_048_576,
+        "tests/tools/skills/test_skill.py::test_a_skill_of_more_than_1_mib_is_refused",
+    ),
+    "tools.skills.skill.MAX_HEAD": (
         65_536,
-        "tests/tools/skills/test_skill.py::test_a_skill_of_more_than_64_kib_is_refused",
+        "tests/tools/skills/test_skill.py::test_front_matter_ends_in_the_first_64_kib",
     ),
     "tools.skills.skill.MAX_DESCRIPTION": (
         1024,

@@ -16,6 +16,7 @@ from agentrail.ports.sandbox import Content, Listing
 from agentrail.ports.tool import ToolContext
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, call, say
+from agentrail.tools.skills.skill import MAX_SKILL
 from agentrail.values.content import MAX_MEMORY
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import ToolMessage
@@ -134,7 +135,7 @@ async def test_what_is_invalid_is_named_once_at_spawn_and_harms_nothing(
         knots=skill("sewing"),
         empty=b"",
         bytes=b"---\nname: bytes\n\xff\n---\n",
-        large=skill("large", text="x" * MAX_MEMORY),
+        large=skill("large", text="x" * MAX_SKILL),
         silent=b"---\nname: silent\n---\n",
         twisted=b"---\nname: twisted\ndescription: &a *a\n---\n",
         wordy=skill("wordy", "x" * 1025),
@@ -148,7 +149,8 @@ async def test_what_is_invalid_is_named_once_at_spawn_and_harms_nothing(
             "'skills/bytes': its SKILL.md is no text in UTF-8: byte 17 does not fit; "
             "'skills/empty': it does not begin with a line `---`, as front matter must; "
             "'skills/knots': its name is `sewing`, and its folder 'knots'; give both the same name; "
-            "'skills/large': its SKILL.md has 65576 bytes, and may have 65536; move parts of it to files beside it; "
+            "'skills/large': its SKILL.md has 1048616 bytes, and may have 1048576; "
+            "move parts of it to files beside it; "
             "'skills/silent': it has no description, by which the model chooses it; write `description: …`; "
             "'skills/twisted': line 3 of its front matter has a value that begins with `&`; put the text in quotes; "
             "'skills/wordy': its description has 1025 characters, and may have 1024"
@@ -291,6 +293,7 @@ async def test_a_plugin_may_replace_the_text_of_a_memory_file(world: World) -> N
     ("given", "why"),
     [
         ({"skills": "skills"}, "`skills` is a `str`"),
+        ({"skills": ["sk"], "memory": ["skills"]}, "`memory` has a file `skills`"),
         ({"memory": [1]}, "`memory` has 1: a path is a text"),
         ({"memory": [""]}, "`memory` has '': a path has characters, and none of them is NUL"),
         ({"skills": ["a\0b"]}, "`skills` has 'a.x00b': a path has characters, and none of them is NUL"),

@@ -13,9 +13,8 @@ from agentrail.errors import FileMissing
 from agentrail.hooks.ruling import MEMORY, SKILLS, Section
 from agentrail.ports.sandbox import Sandbox
 from agentrail.runtime.resources import SharedSurroundings
-from agentrail.tools.skills.folder_scan import LeftOut, Skills, find_skills, in_prompt, in_words
+from agentrail.tools.skills.folder_scan import LeftOut, Skills, find_skills, in_prompt, in_words, places_of
 from agentrail.tools.skills.given_paths import is_outside
-from agentrail.tools.skills.read_skill import places_of
 from agentrail.values.content import MAX_MEMORY, memory_text
 from agentrail.values.foreign import described
 

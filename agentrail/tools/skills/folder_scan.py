@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from agentrail.errors import FileMissing, WrongType
 from agentrail.ports.sandbox import Entry, Kind, Sandbox
-from agentrail.tools.skills.given_paths import why_no_path
-from agentrail.tools.skills.skill import MAX_SKILL, Skill, SkillError, skill_of
+from agentrail.tools.skills.given_paths import is_outside, why_no_path
+from agentrail.tools.skills.skill import MAX_HEAD, Skill, SkillError, skill_of
 from agentrail.values.foreign import described, shown
 from agentrail.values.spelling import checked
 from agentrail.values.value import Authored
@@ -56,12 +57,28 @@ class Skills(Authored):
 
 
 @checked
-async def list_skills(sandbox: Sandbox, folders: Sequence[str]) -> Skills:
-    """Return the skills in *folders* of *sandbox*, as a session with these folders would find them."""
+async def list_skills(
+    sandbox: Sandbox, folders: Sequence[str], *, outside: Mapping[str, Sandbox] = MappingProxyType({})
+) -> Skills:
+    """Return the skills in *folders* of *sandbox*, as a session with these folders would find them.
+
+    *outside* has a sandbox of each folder of this machine, whose path begins with `/` or `~/`.
+    """
     for folder in folders:
         if (why := why_no_path(folder)) is not None:
             raise WrongType("folders", shown(folder), f"paths of folders: {why}")
-    return await find_skills([SkillFolder(sandbox, folder, folder) for folder in folders])
+        if is_outside(folder) and folder not in outside:
+            wanted = "folders of the sandbox; for one of this machine give `outside={folder: LocalSandbox(…)}`"
+            raise WrongType("folders", shown(folder), wanted)
+    return await find_skills(places_of(folders, sandbox, outside))
+
+
+def places_of(folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sandbox]) -> tuple[SkillFolder, ...]:
+    """Return *folders* with the sandbox of each: that of the session, or that of a folder of this machine."""
+    return tuple(
+        SkillFolder(outside[name], ".", name) if is_outside(name) else SkillFolder(sandbox, name, name)
+        for name in dict.fromkeys(folders)
+    )
 
 
 async def find_skills(places: Iterable[SkillFolder]) -> Skills:
@@ -120,7 +137,7 @@ async def _entries(place: SkillFolder, left_out: list[LeftOut]) -> Sequence[Entr
 
 async def _skill_in(sandbox: Sandbox, entry: Entry, folder: str) -> Skill | None:
     """Return the skill in the folder *entry*; `None` if it has no `SKILL.md`; raise `SkillError` if that is invalid."""
-    content = await _tried(sandbox.read(f"{entry.path}/{FILE}", 0, MAX_SKILL + 1))
+    content = await _tried(sandbox.read(f"{entry.path}/{FILE}", 0, MAX_HEAD))
     try:
         return None if content is None else skill_of(folder, content.data, content.size)
     except (AttributeError, TypeError) as error:  # a sandbox of the user's may answer with anything

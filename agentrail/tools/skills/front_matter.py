@@ -8,7 +8,7 @@ means the same in YAML: `yaml.BaseLoader` returns equal values.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NoReturn, TypeAlias
 
 Field: TypeAlias = "str | tuple[str, ...] | Mapping[str, str]"
@@ -17,9 +17,13 @@ Field: TypeAlias = "str | tuple[str, ...] | Mapping[str, str]"
 _FENCE: Final = "---"
 _KEY: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*):(?: +(.*))?")
 _HIDDEN: Final = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\U000e0000-\U000e007f]"
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff]"
 )
-"""Control characters, those that change the direction of text, and those that are never shown."""
+"""Control characters, those that change the direction of text, and those that are never shown.
+
+U+200C and U+200D, which join letters and emoji, and U+FE00 to U+FE0F, which choose their form, are let through.
+"""
 
 _INDICATORS: Final = "&*!|>'\"%@`{}[],#?"
 _BLOCK: Final = re.compile(r"([|>])([+-]?)(?: +#.*)?")
@@ -34,8 +38,12 @@ class FrontMatterError(ValueError):
     """The text has no front matter, or one that is not in the subset of YAML that is read."""
 
 
-def front_matter(text: str) -> Mapping[str, Field]:
-    """Return the fields of the front matter that begins *text*; raise `FrontMatterError` with the line if it is bad."""
+def front_matter(text: str, known: Collection[str] | None = None) -> Mapping[str, Field]:
+    """Return the fields of the front matter that begins *text*; raise `FrontMatterError` with the line if it is bad.
+
+    The lines below a key that is not *known* are not read, if its own line has no value: such a field is left out.
+    `None` if all keys are known.
+    """
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     if lines[0].rstrip(" ") != _FENCE:
         message = f"it does not begin with a line `{_FENCE}`, as front matter must"
@@ -44,7 +52,7 @@ def front_matter(text: str) -> Mapping[str, Field]:
     if not ends:
         message = f"its front matter has no end: a second line `{_FENCE}`"
         raise FrontMatterError(message)
-    return _Fields(lines[1 : ends[0]]).fields()
+    return _Fields(lines[1 : ends[0]]).fields(known)
 
 
 class _Fields:
@@ -54,8 +62,8 @@ class _Fields:
         self._lines = lines
         self._at = 0
 
-    def fields(self) -> Mapping[str, Field]:
-        """Return the value of each key."""
+    def fields(self, known: Collection[str] | None) -> Mapping[str, Field]:
+        """Return the value of each key; *known* are the keys whose nested lines are read, `None` if those of all."""
         for number, line in enumerate(self._lines):
             if found := _HIDDEN.search(line):
                 self._at = number
@@ -65,8 +73,18 @@ class _Fields:
             if self._indent():
                 self._refuse("an indented line that belongs to no key", "begin it in the first column")
             key, rest = self._key(self._lines[self._at], fields)
-            fields[key] = self._value(rest)
+            if known is not None and key not in known and rest[:1] in {"", "#"}:
+                self._pass_over()
+                fields[key] = ""
+            else:
+                fields[key] = self._value(rest)
         return fields
+
+    def _pass_over(self) -> None:
+        """Go to the next line that begins a key, or could: one that is neither indented nor an item of a list."""
+        self._at += 1
+        while self._skip_blank() and (self._indent() or self._lines[self._at][:2] in {"-", "- "}):
+            self._at += 1
 
     # Lines
 

@@ -9,8 +9,7 @@ from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.builtin.file_lines import lines_of
 from agentrail.tools.builtin.workspace import refuse, sandbox_of, told
-from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills, lines_about
-from agentrail.tools.skills.given_paths import is_outside
+from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills, lines_about, places_of
 from agentrail.tools.skills.skill import NAME, Skill
 from agentrail.values.foreign import shown
 from agentrail.values.json import JsonObject, freeze_object
@@ -67,14 +66,6 @@ class ReadSkill:
             if found is None:
                 refuse(f"there is no skill {shown(name)}; {_listed((await find_skills(places)).found)}")
             return await _text_of(*found, str(path), cast("int", offset))
-
-
-def places_of(folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sandbox]) -> tuple[SkillFolder, ...]:
-    """Return *folders* with the sandbox of each: that of the session, or that of a folder of this machine."""
-    return tuple(
-        SkillFolder(outside[name], ".", name) if is_outside(name) else SkillFolder(sandbox, name, name)
-        for name in folders
-    )
 
 
 def _listed(skills: Sequence[Skill]) -> str:

@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentrail.tools.skills.front_matter import Field, FrontMatterError, front_matter
-from agentrail.values.content import MAX_MEMORY
 from agentrail.values.foreign import shown
 from agentrail.values.value import Authored
 
-MAX_SKILL: Final = MAX_MEMORY
-"""The most bytes of a `SKILL.md`."""
+MAX_SKILL: Final = 1024 * 1024
+"""The most bytes of a `SKILL.md`. The format has no limit, and there are public skills of more than 64 KiB."""
+
+MAX_HEAD: Final = 64 * 1024
+"""How many bytes of a `SKILL.md` are read for its front matter, which must end in them."""
+
+FIELDS: Final = frozenset({"name", "description", "license", "compatibility", "allowed-tools", "metadata"})
+"""The fields of the format. Others are left alone."""
 
 MAX_DESCRIPTION: Final = 1024
 """The most characters of a skill's description."""
@@ -55,7 +60,7 @@ def skill_of(folder: str, data: bytes, size: int) -> Skill:
         message = f"its SKILL.md has {size} bytes, and may have {MAX_SKILL}; move parts of it to files beside it"
         raise SkillError(message)
     try:
-        fields = front_matter(data.decode("utf-8-sig"))
+        fields = front_matter(_whole_lines(data, size).decode("utf-8-sig"), FIELDS)
     except UnicodeDecodeError as error:
         message = f"its SKILL.md is no text in UTF-8: byte {error.start + 1} does not fit"
         raise SkillError(message) from error
@@ -81,6 +86,11 @@ def skill_of(folder: str, data: bytes, size: int) -> Skill:
         _tools(fields.get("allowed-tools", "")),
         _metadata(fields.get("metadata", "")),
     )
+
+
+def _whole_lines(data: bytes, size: int) -> bytes:
+    """Return the beginning *data* of a file of *size* bytes without the line in which it is cut."""
+    return data if len(data) >= size else data[: data.rfind(b"\n") + 1]
 
 
 def _text(fields: Mapping[str, Field], key: str) -> str:

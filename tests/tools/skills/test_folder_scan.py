@@ -82,6 +82,21 @@ async def test_shadowed_skills_are_listed() -> None:
     assert skills == Skills((six,), (one, two))
 
 
+async def test_folders_of_this_machine_are_listed_with_their_sandbox_as_a_session_finds_them() -> None:
+    skill = "---\nname: {0}\ndescription: {1}\n---\n".format
+    mine = MemorySandbox({f"{name}/SKILL.md": skill(name, "mine").encode() for name in "ab"})
+    sandbox = MemorySandbox({"skills/a/SKILL.md": skill("a", "project").encode()})
+    skills = await list_skills(sandbox, ["~/skills", "skills", "skills"], outside={"~/skills": mine})
+    mine_a, mine_b = (Skill(name, "mine", f"~/skills/{name}") for name in "ab")
+    assert skills == Skills((mine_b, Skill("a", "project", "skills/a")), (mine_a,))
+
+
+@pytest.mark.parametrize("folder", ["~/skills", "/skills"])
+async def test_a_folder_of_this_machine_without_a_sandbox_is_refused(folder: str) -> None:
+    with pytest.raises(WrongType, match=r"for one of this machine give `outside=\{folder: LocalSandbox"):
+        await list_skills(MemorySandbox(), [folder])
+
+
 @pytest.mark.parametrize(
     ("folder", "why"), [(5, "a path is a text"), ("", "a path has characters"), ("../x", "leads out")]
 )

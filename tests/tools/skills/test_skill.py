@@ -6,8 +6,9 @@ import pytest
 
 from agentrail.ports.tool import ToolContext
 from agentrail.sandboxes import MemorySandbox
+from agentrail.tools import LeftOut, list_skills
 from agentrail.tools.skills.read_skill import ReadSkill
-from agentrail.tools.skills.skill import MAX_SKILL, Skill, SkillError, skill_of
+from agentrail.tools.skills.skill import MAX_HEAD, MAX_SKILL, Skill, SkillError, skill_of
 from agentrail.values.content import text_of
 from agentrail.values.json import freeze_object
 from agentrail.values.tools import Ok
@@ -75,13 +76,50 @@ def test_a_compatibility_of_more_than_500_characters_is_refused() -> None:
         made(compatibility="x" * 501)
 
 
-def test_a_skill_of_more_than_64_kib_is_refused() -> None:
+def test_a_skill_of_more_than_1_mib_is_refused() -> None:
     head = b"---\nname: a\ndescription: Sews.\n---\n"
-    assert skill_of("skills/a", head.ljust(MAX_SKILL, b"x"), MAX_SKILL).name == "a"
+    assert skill_of("skills/a", head.ljust(MAX_HEAD, b"x"), MAX_SKILL).name == "a"
     with pytest.raises(
-        SkillError, match=r"its SKILL\.md has 65537 bytes, and may have 65536; move parts of it to files"
+        SkillError, match=r"its SKILL\.md has 1048577 bytes, and may have 1048576; move parts of it to files"
     ):
         skill_of("skills/a", head, MAX_SKILL + 1)
+
+
+async def test_front_matter_ends_in_the_first_64_kib() -> None:
+    begins, ends = b"---\nname: a\ndescription: Sews.\n#", b"\n---\n"
+    room = MAX_HEAD - len(begins) - len(ends)
+    files = {f"at{size}/a/SKILL.md": begins + b"x" * size + ends + b"Text." for size in (room, room + 1)}
+    cut = {"cut/a/SKILL.md": HEAD + "é".encode() * MAX_HEAD}
+    skills = await list_skills(MemorySandbox(files | cut), ["cut", f"at{room + 1}", f"at{room}"])
+    assert skills.left_out == (LeftOut(f"at{room + 1}/a", "its front matter has no end: a second line `---`"),)
+    assert [skill.folder for skill in (*skills.shadowed, *skills.found)] == ["cut/a", f"at{room}/a"]
+
+
+async def test_a_skill_of_more_than_64_kib_is_found_and_read_in_pieces() -> None:
+    text = "".join(f"line {number}\n" for number in range(9000))
+    files = {"SKILL.md": HEAD + text.encode()}
+    first, note, *_ = await read(files)
+    assert (first.splitlines()[4], note) == ("line 0", "[there is more: go on with `offset` 1713]")
+    assert (await read(files, offset=9000))[0].splitlines()[-1] == "line 8999"
+
+
+NESTED = """---
+name: a
+hooks:
+  PreToolUse:
+    - matcher: "Bash"
+      run: [{a: b}]
+allow:
+- deep:
+  - deeper
+
+description: Sews.
+---
+"""
+
+
+def test_what_is_nested_in_a_field_of_another_program_is_left_alone() -> None:
+    assert skill_of("skills/a", NESTED.encode(), len(NESTED)) == Skill("a", "Sews.", "skills/a")
 
 
 @pytest.mark.parametrize(
