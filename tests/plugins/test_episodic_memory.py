@@ -295,6 +295,12 @@ def test_the_most_similar_come_first_and_the_newer_of_equals() -> None:
     assert LEAST_ALIKE == 0.2
 
 
+def test_questions_without_blanks_between_words_are_compared_too() -> None:
+    rome, bread = Episode("帮我计划去罗马的旅行", "", (), 1), Episode("怎么烤面包", "", (), 2)
+    assert alike([rome, bread], "帮我计划去巴黎的旅行", 9) == (rome,)
+    assert alike([rome, bread], "今天天气如何", 9) == ()
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -40,7 +40,7 @@ MOST_READ: Final = 100_000
 """The most characters of a response that are read for checklists."""
 
 _ITEM: Final = re.compile(r"[ \t]{0,32}(?:[-*+]|[0-9]{1,4}[.)])[ \t]{1,8}\[(.)\][ \t]+(\S.*)")
-_FENCE: Final = re.compile(r"[ \t]{0,32}(?:```|~~~)")
+_FENCE: Final = re.compile(r"[ \t]{0,32}(`{3,}|~{3,})([^\n]*)")
 _HEADING: Final = re.compile(r"[^\w]{0,8}(?:\w{1,20} )?plan[^\w]{0,8}", re.IGNORECASE)
 
 
@@ -81,11 +81,11 @@ def checklists(text: str) -> tuple[Checklist, ...]:
     """
     found: list[Checklist] = []
     items: list[PlanStep] = []
-    fenced = headed = False
+    fence, headed = "", False
     for line in text[:MOST_READ].splitlines():
-        if _FENCE.match(line):
-            fenced = not fenced
-        elif fenced or not line.strip():
+        if mark := _FENCE.match(line):
+            fence = _fenced(fence, mark[1], mark[2])
+        elif fence or not line.strip():
             continue
         elif item := _ITEM.fullmatch(line):
             items.append(PlanStep(one_line(item[2]), MARKS.get(item[1], PENDING)))
@@ -94,6 +94,16 @@ def checklists(text: str) -> tuple[Checklist, ...]:
                 found.append(Checklist(headed, _once(items)))
             items, headed = [], _HEADING.fullmatch(line.strip()) is not None
     return (*found, Checklist(headed, _once(items))) if items else tuple(found)
+
+
+def _fenced(fence: str, mark: str, after: str) -> str:
+    """Return the fence of the block of code after a line of *mark* and *after*; empty if the line ends the block.
+
+    A block ends at a line of the characters with which it began, as many of them or more, and nothing else.
+    """
+    if not fence:
+        return "" if "`" in mark and "`" in after else mark
+    return "" if mark.startswith(fence) and not after.strip() else fence
 
 
 def one_line(text: str) -> str:

@@ -28,6 +28,10 @@ LEAST_ALIKE: Final = 0.2
 """The similarity, from 0 to 1, that an episode must have to be shown."""
 
 _WORD: Final = re.compile(r"\w{3,30}")
+_WITHOUT_BLANKS: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
+)
+"""Text in a script that has no blanks between words, such as Chinese and Thai."""
 
 
 class Episode(Value):
@@ -120,7 +124,10 @@ def alike(episodes: Sequence[Episode], query: str, most: int) -> tuple[Episode, 
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text[: 4 * MAX_TEXT].casefold()))
+    """Return the words of *text* of three letters or more; without blanks between words, each two letters are one."""
+    text = text[: 4 * MAX_TEXT].casefold()
+    pairs = (run[at : at + 2] for run in _WITHOUT_BLANKS.findall(text) for at in range(len(run) - 1))
+    return frozenset((*_WORD.findall(_WITHOUT_BLANKS.sub(" ", text)), *pairs))
 
 
 def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
