@@ -28,6 +28,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt, BeforeRequest, BeforeSteering
 from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.plugins.invisible import visible
 from agentrail.plugins.options import are_texts, as_set, as_tuple, is_flag
 from agentrail.values.events.context import ContentPolicyViolated
 from agentrail.values.foreign import seconds, shown
@@ -78,7 +79,6 @@ _PROHIBITED: Final = re.compile(
     r"|\bchild (?:porn|pornography)\b"
 )
 _DISPARAGES: Final = re.compile(r"\b(?:awful|crap|fraud|garbage|rip[ -]?off|scam|sucks|terrible|trash|useless|worst)\b")
-_INVISIBLE: Final = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 
 
 class Violation(Value):
@@ -133,7 +133,7 @@ def _is_deadline(_: ContentPolicy, __: attrs.Attribute[float], found: object) ->
 
 def plain_words(text: str) -> str:
     """Return *text* in one form: without case, invisible characters, wide letters, and with single blanks."""
-    return " ".join(unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).casefold().split())
+    return " ".join(unicodedata.normalize("NFKC", visible(text)).casefold().split())
 
 
 @frozen

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from agentrail.plugins.guards.pii_patterns import SECRET_KINDS, patterns_of, taken_out
+from agentrail.plugins.invisible import visible
 from agentrail.values.content import MAX_MEMORY
 from agentrail.values.foreign import plain_text
 
@@ -52,8 +53,7 @@ def fact_of(found: object) -> str | None:
     line = " ".join(shown.split()).lstrip(_MARKS).strip()
     if not 2 < len(line) <= MAX_FACT:  # noqa: PLR2004 - shorter is no fact
         return None
-    joined = "".join(char for char in text if unicodedata.category(char) != "Cf")
-    return None if _tells_secret(line) or _tells_secret(joined) else line
+    return None if _tells_secret(line) or _tells_secret(visible(text)) else line
 
 
 def _tells_secret(line: str) -> bool:
