@@ -11,6 +11,7 @@ from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import NO_PRICES, SessionSpec, Specs, SpecWanted, answer_form, check_spec
+from agentrail.app.subagent_code import talks
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import State
@@ -26,7 +27,6 @@ from agentrail.ports.web import Web
 from agentrail.runtime.resources import SectionFiles, SessionCode, SharedSurroundings
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.delegating import task_tools
-from agentrail.tools.builtin.messaging import message_send
 from agentrail.values.foreign import named, seconds
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.meter import Meter
@@ -98,7 +98,7 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     """Return the tools of *spec* by name, except those of tool sources; raise `ToolExists` if two have one name."""
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
-    talk = any(given is message_send for agent in spec.agents.values() for given in agent.tools)
+    talk = any(map(talks, spec.agents.values()))
     made = (
         *task_tools(described, seconds(spec.max_agent_seconds) or 0.0, talk=talk),
         *_skill_tools(spec),

@@ -13,6 +13,7 @@ from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
 from agentrail.ports.agents import Task
 from agentrail.runtime.resources import NO_AGENTS, FindCode, Recipe, SessionCode, SharedSurroundings
+from agentrail.tools.builtin.messaging import message_send
 
 
 class Build(Protocol):
@@ -40,16 +41,22 @@ def recipes(spec: SessionSpec, build: Build) -> Mapping[str, Recipe]:
     return {name: AgentRecipe(agent, spec, build) for name, agent in spec.agents.items()} or NO_AGENTS
 
 
+def talks(agent: SessionSpec) -> bool:
+    """Whether sessions of *agent* can send messages to the sub-agents beside them."""
+    return any(given is message_send for given in agent.tools)
+
+
 class AgentRecipe:
     """Makes sub-agents of one name: the code of new ones and of stored ones."""
 
-    __slots__ = ("_agent", "_base", "_build", "has_form")
+    __slots__ = ("_agent", "_base", "_build", "has_form", "talks")
 
     def __init__(self, agent: SessionSpec, base: SessionSpec, build: Build) -> None:
         self._agent = agent
         self._base = base
         self._build = build
         self.has_form = bool(schema_of(agent))
+        self.talks = talks(agent)
 
     def make(
         self, task: Task, path: tuple[str, ...], parent: State, code: SessionCode, now: int

@@ -218,13 +218,13 @@ class Subagents(Agents, FamilyUsage, Protocol):
 class Recipe(Protocol):
     """Interface: how a kind of sub-agent is made, with what it inherits from its parent."""
 
+    has_form: bool
+    """Whether the answers must fit a schema."""
+    talks: bool
+    """Whether the agent can send messages to others, so that it can have peers."""
+
     def found(self, task: Task, parent: State, code: SessionCode, now: int) -> FindCode:
         """Return the function that finds the code of a stored sub-agent."""
-        ...
-
-    @property
-    def has_form(self) -> bool:
-        """Whether the answers must fit a schema."""
         ...
 
     def make(

@@ -156,6 +156,10 @@ async def test_what_cannot_be_sent_is_refused(world: World) -> None:
         await session.message_task("../p.c3", "hurry")
     with pytest.raises(WrongType):
         await session.message_task(3, "hurry")  # type: ignore[arg-type]
+    with pytest.raises(WrongType, match="as `text`"):
+        await session.message_task("p.c3", None)  # type: ignore[arg-type]
+    with pytest.raises(WrongType, match="as `every`"):
+        await session.wait_tasks("p.c3", every="no")  # type: ignore[arg-type]
 
 
 async def test_a_person_may_have_to_approve_a_message(world: World) -> None:
@@ -309,6 +313,23 @@ async def test_agents_that_cannot_talk_are_given_no_peers(world: World) -> None:
     assert world.heard(session).of(SubagentStart) == []
     (message,) = [one for one in session.messages() if isinstance(one, ToolMessage)]
     assert "peers" in message.text
+
+
+async def test_an_agent_that_cannot_write_has_no_peers_and_is_none(world: World) -> None:
+    agents = {"mute": agent([say("found", delay=50.0)]), "a": talker([say("a is done", delay=50.0)], "a")}
+    script = [background("mute"), background("a"), background("a", peers=["p.c3"]), background("mute", peers=["p.c5"])]
+    session = await world.spawn([*script, "fine"], "p", agents=agents)
+    await session.ask("go")
+    assert texts(world, session)[2:] == ["agent `mute` has no `message_send`, so it has no peers; leave them out"] * 2
+    assert [task.child for task in session.tasks()] == ["p.c3", "p.c5"]
+
+
+async def test_a_peer_that_is_named_twice_is_one(world: World) -> None:
+    agents = {"a": talker([say("a is done", delay=50.0)] * 2, "a")}
+    script = [background("a"), background("a", peers=["p.c3", "p.c3"]), "fine"]
+    session = await world.spawn(script, "p", agents=agents)
+    await session.ask("go")
+    assert [start.peers for start in world.heard(session).of(SubagentStart)] == [(), ("p.c3",)]
 
 
 async def test_two_that_wait_for_each_other_go_on_when_their_time_is_up(world: World) -> None:

@@ -281,8 +281,7 @@ class Family(TaskRuns):
             most = family.most
             if family.living >= most:
                 return f"{family.living} sub-agents run already, and no more than {most} may; wait for one to end"
-        gone = next((peer for peer in task.peers if peer not in self._runs), None)
-        return None if gone is None else f"no task `{gone}` runs, so it can be no peer of another; start it first"
+        return self.why_no_peers(task)
 
     @property
     def most(self) -> int:

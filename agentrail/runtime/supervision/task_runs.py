@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import trio
 
@@ -89,6 +89,8 @@ class TaskRuns:
         """Wait until *every* one of *children* has ended, or any one; return the answers of those that have, by id."""
         if (plain := plain_seconds(seconds)) is None:
             raise WrongType("seconds", shown(seconds), "a number of seconds, of at least 0")
+        if not isinstance(cast("object", every), bool):
+            raise WrongType("every", shown(every), "true or false")
         parent, enough = self._parent, all if every else any
         runs = {child: await self._find(child) for child in children}
         if not runs:
@@ -160,6 +162,8 @@ class TaskRuns:
 
     async def tell(self, command: str | None, child: str, text: str, by: str | None = None) -> None:
         """Send a message of the session, or of a program for *by*, to a running sub-agent."""
+        if not isinstance(cast("object", text), str):
+            raise WrongType.of("text", text, "a text")
         parent = self._parent
         asked_by = parent.state.asked_by if by is None else (by,) if by else ()
         sender = f"`{parent.session_id}`, which gave you the task"
@@ -177,6 +181,16 @@ class TaskRuns:
         """Return the running sub-agents with which that of *task* may exchange messages."""
         others = (run for run in self._runs.values() if run.task.child in task.peers or task.child in run.task.peers)
         return tuple(run.shown() for run in others)
+
+    def why_no_peers(self, task: Task) -> str | None:
+        """Return why the peers of a new *task* cannot exchange messages with it; `None` if they can."""
+        gone = next((peer for peer in task.peers if peer not in self._runs), None)
+        if gone is not None:
+            return f"no task `{gone}` runs, so it can be no peer of another; start it first"
+        agents = self._parent.code.agents
+        both = (task.agent, *(self._runs[peer].task.agent for peer in task.peers)) if task.peers else ()
+        mute = next((agent for agent in both if not agents[agent].talks), None)
+        return None if mute is None else f"agent `{mute}` has no `message_send`, so it has no peers; leave them out"
 
     async def _deliver(
         self, to: str, text: str, caller: Caller, asked_by: tuple[str, ...], command: str | None

@@ -39,7 +39,7 @@ class TaskTool:
         """Run the sub-agent and return its answer, or start it in the background."""
         agents = agents_of(ctx)
         agent, description, prompt = (cast("str", args[name]) for name in ("agent", "description", "prompt"))
-        peers = tuple(cast("Sequence[str]", args.get("peers") or ()))
+        peers = tuple(dict.fromkeys(cast("Sequence[str]", args.get("peers") or ())))
         if not args.get("background"):
             return await agents.run(ctx.call_id, agent, description, prompt, peers)
         started = await agents.start(ctx.call_id, agent, description, prompt, peers)
