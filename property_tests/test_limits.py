@@ -21,7 +21,8 @@ from agentrail.runtime.actor import journal_log
 from agentrail.runtime.events import bus, subscription
 from agentrail.runtime.inbox import known_commands, mailbox
 from agentrail.runtime.shared import admission, provider_limits, threads, timers
-from agentrail.runtime.supervision import subagents, supervisor, tree
+from agentrail.runtime.supervision import supervisor, tree
+from agentrail.runtime.supervision.family import subagents
 from agentrail.runtime.work import background_jobs
 from property_tests.planted import Planting
 from tests.limits import SCENES, SIDES, Scene, adapters, machine, mailboxes, shell, test_runtime, tools

@@ -57,6 +57,8 @@ class AttachedPlugin(Value):
     """Names of run-time options that are kept even if the code changes."""
     tools: tuple[ToolSpec, ...] = ()
     """Descriptions of the tools that the plugin may attach."""
+    counts_work: bool = False
+    """Whether the time in which the session works is counted for the plugin."""
 
 
 def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
@@ -94,6 +96,7 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
         options_of(plugin),
         plugin.money_limit,
         tools=tuple([tool.spec for tool in plugin.tools_brought]),
+        counts_work=plugin.counts_work,
     )
 
 

@@ -33,6 +33,23 @@ class MoneyLimit(Authored):
         return None if spent is None else max(0.0, self.max_usd - spent)
 
 
+class Used(Authored):
+    """What a session has used so far, to be held against the limits of a plugin (`limit_reached`)."""
+
+    usage: Usage = NOTHING_USED
+    """Usage of the session and its sub-agents."""
+    turn_usage: Usage = NOTHING_USED
+    """Usage since the open turn began; nothing if none is open, or if limits of turns do not count."""
+    elsewhere: Usage = NOTHING_USED
+    """Usage of other sessions since this one began, if this is a sub-agent that shares a limit with them."""
+    worked_ms: int = 0
+    """Milliseconds in which the session, or a sub-agent, has worked."""
+    turn_worked_ms: int = 0
+    """Milliseconds of them since the open turn began."""
+    worked_elsewhere_ms: int = 0
+    """Milliseconds in which other sessions worked, and this one did not, if it shares a limit with them."""
+
+
 class Log(Authored, Generic[S], gc=True):
     """Return value of `on_event`: a line for the program's log, and the new state."""
 
@@ -118,6 +135,12 @@ class Context(Authored):
     """Usage of the open turn so far."""
     elsewhere: Usage = NOTHING_USED
     """Usage of other sessions since this one began, if this is a sub-agent that shares a limit with them."""
+    worked_ms: int = 0
+    """Milliseconds in which the session, or a sub-agent, has worked so far; only with a plugin that `counts_work`."""
+    turn_worked_ms: int = 0
+    """Milliseconds of them since the open turn began."""
+    worked_elsewhere_ms: int = 0
+    """Milliseconds in which other sessions worked, and this one did not, if it shares a limit with them."""
     price_known: bool = False
     """Whether the prices of the model and its fallback models are known, so that costs can be counted."""
     budget_left: float | None = None

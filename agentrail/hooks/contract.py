@@ -27,7 +27,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "on_event": ("event", "state", "ctx"),
         "screen": ("text",),
         "describe": (),
-        "limit_reached": ("usage", "turn", "elsewhere"),
+        "limit_reached": ("used",),
     }
 )
 """The arguments of each method of a plugin that is not a hook."""
@@ -81,6 +81,7 @@ PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
     {
         "key": (lambda found: isinstance(found, str) and bool(found), "a text"),
         "money_limit": (_is_limit, "a `MoneyLimit` of at least 0 US dollars, or None"),
+        "counts_work": (lambda found: type(found) is bool, "True or False"),
         "event_lines": (_are_lines, "`EventLines` with a level, a frozenset of names and a number, or None"),
         "tools_named": (_are_names, "a tuple of names"),
         "models_named": (_are_names, "a tuple of names"),

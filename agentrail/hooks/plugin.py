@@ -48,7 +48,7 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.context import Context, EventLines, Log, MoneyLimit
+from agentrail.hooks.context import Context, EventLines, Log, MoneyLimit, Used
 from agentrail.hooks.contract import (
     LONGEST_SCREENED,
     SignatureOfInit,
@@ -81,7 +81,6 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Compactor
 from agentrail.values.tools import HasSpec
-from agentrail.values.usage import Usage
 from agentrail.values.value import Authored
 
 S = TypeVar("S", default=None)
@@ -141,8 +140,13 @@ class AnyPlugin:
         """The plugin's limit on the session's cost; `None` if it sets none. `ctx.budget_left` is what is left."""
         return None
 
-    def limit_reached(self, usage: Usage, turn: Usage, elsewhere: Usage) -> str | None:
-        """Return the limit that is reached by what session, open turn and other sessions have used; `None` if none."""
+    @property
+    def counts_work(self) -> bool:
+        """Whether the time is counted in which the session, or a sub-agent of it, works: `ctx.worked_ms`."""
+        return False
+
+    def limit_reached(self, used: Used) -> str | None:
+        """Return the limit that is reached with what is *used*, with its value; `None` if none is."""
         return None
 
     @property
@@ -200,8 +204,7 @@ class Plugin(AnyPlugin, Generic[S]):
     def inherited(self, state: S, ctx: Context) -> AnyPlugin | None:
         """Return the plugin that a new sub-agent gets from this one, or `None` if it gets none.
 
-        By default a sub-agent gets the plugin itself if its priority is that of security, or if it has a `screen`. A
-        plugin with a limit returns one with the rest of the limit.
+        By default, that is the plugin itself if its priority is that of security, or if it has a `screen`.
         """
         screens = type(self).screen is not Plugin.screen
         return self if screens or self.priority < Priority.CORE else None

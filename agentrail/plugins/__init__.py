@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.context import EventLines as EventLines
     from agentrail.hooks.context import Log as Log
     from agentrail.hooks.context import MoneyLimit as MoneyLimit
+    from agentrail.hooks.context import Used as Used
     from agentrail.hooks.moments import AfterResponse as AfterResponse
     from agentrail.hooks.moments import AfterTool as AfterTool
     from agentrail.hooks.moments import AfterToolBatch as AfterToolBatch
@@ -174,6 +175,7 @@ _HOMES = {
     "Skip": "agentrail.hooks.actions",
     "SwitchModel": "agentrail.hooks.actions",
     "TimedOut": "agentrail.hooks.actions",
+    "Used": "agentrail.hooks.context",
     "WriteFile": "agentrail.hooks.actions",
 }
 

@@ -10,10 +10,8 @@ from attrs import evolve, frozen
 
 from agentrail.errors import BadOptions, PluginRefused
 from agentrail.hooks.actions import Abort, BlockTool, Continue, Skip
-from agentrail.hooks.context import Context, MoneyLimit
+from agentrail.hooks.context import Context, MoneyLimit, Used
 from agentrail.hooks.moments import (
-    AfterResponse,
-    AfterTool,
     AfterTurn,
     BeforeCompaction,
     BeforeRequest,
@@ -30,8 +28,6 @@ from agentrail.values.usage import Usage
 UNKNOWN_PRICE: Final = ("refuse", "allow")
 NO_FRACTION: Final = 2.0
 """From which value on `warn_at` is taken for a percentage that was meant; above 1 it never warns."""
-MOST_SPANS: Final = 100
-"""The most stretches of time that are kept, so that calls in them count once; a response can have 512 calls."""
 
 
 @frozen
@@ -50,14 +46,6 @@ class Spent:
     """Names of the limits whose warning was emitted; those of a turn are removed after it, all if options change."""
     turn_calls_before: int = 0
     """Number of calls of the open turn before the last request; 0 between turns."""
-    worked_ms: int = 0
-    """Milliseconds that requests and calls of the session have taken; those of calls at the same time count once."""
-    turn_worked_ms: int = 0
-    """Milliseconds that requests and calls of the open turn have taken; 0 between turns."""
-    request_at: int | None = None
-    """When the request under way began, in milliseconds since 1970; `None` if there is none, or no limit of time."""
-    counted: tuple[tuple[int, int], ...] = ()
-    """Begin and end of each stretch of time since the last request that is counted, in milliseconds since 1970."""
 
     @property
     def calls_of_turn(self) -> int:
@@ -91,7 +79,7 @@ class BudgetGuard(Plugin[Spent]):
     At a limit, the open turn is aborted before its next request; at a limit of calls or seconds, the call is blocked.
     Before each request its input tokens are estimated and added, so a limit of tokens is exceeded by at most one
     response. At a limit of tokens, money or seconds no compaction begins, because its summary is a request too.
-    Seconds are those of requests and calls; the time in which a call waits for a person does not count.
+    Seconds are those in which the session or a sub-agent works; the time in which all wait for a person does not count.
     `max_usd` needs a model whose price is known: without one the session does not start.
     """
 
@@ -110,9 +98,9 @@ class BudgetGuard(Plugin[Spent]):
     max_turn_calls: int | None = None
     """The most tool calls of one turn; `None` if there is no limit."""
     max_seconds: float | None = None
-    """The most seconds that requests and calls of the session may take; `None` if there is no limit."""
+    """The most seconds in which the session, or a sub-agent of it, may work; `None` if there is no limit."""
     max_turn_seconds: float | None = None
-    """The most seconds that requests and calls of one turn may take; `None` if there is no limit."""
+    """The most seconds of work in one turn; `None` if there is no limit."""
     warn_at: float = 0.8
     """The fraction of a limit from which `budget_warning` is emitted, once for each limit (of a turn: once a turn).
 
@@ -151,14 +139,19 @@ class BudgetGuard(Plugin[Spent]):
         """The limit of the session's cost, which other plugins can read; `None` if there is none."""
         return None if self.max_usd is None else MoneyLimit(self.max_usd, self.shared)
 
-    def limit_reached(self, usage: Usage, turn: Usage, elsewhere: Usage) -> str | None:
-        """Return the limit of tokens or money that is used up, with its value; `None` if none is."""
-        usage, turn = self._with(usage, turn, elsewhere)
-        if self.max_tokens is not None and usage.total_tokens >= self.max_tokens:
+    @property
+    def counts_work(self) -> bool:
+        """Whether there is a limit of seconds."""
+        return self.max_seconds is not None or self.max_turn_seconds is not None
+
+    def limit_reached(self, used: Used) -> str | None:
+        """Return the limit of tokens, money or seconds that is used up, with its value; `None` if none is."""
+        whole, turn = self._used(used)
+        if self.max_tokens is not None and whole.total_tokens >= self.max_tokens:
             return f"max_tokens={self.max_tokens}"
         if self.max_turn_tokens is not None and turn.total_tokens >= self.max_turn_tokens:
             return f"max_turn_tokens={self.max_turn_tokens}"
-        return f"max_usd={self.max_usd}" if self._is_spent(usage) else None
+        return f"max_usd={self.max_usd}" if self._is_spent(whole) else self._is_over_time(used)
 
     def on_options(self, new: object, state: Spent) -> Spent:
         """Keep the counts after a change of options, but forget which warnings were emitted, so they may come again."""
@@ -167,6 +160,7 @@ class BudgetGuard(Plugin[Spent]):
     def inherited(self, state: Spent, ctx: Context) -> AnyPlugin:
         """Return the plugin for a sub-agent, with the rest of each limit; `max_usd` stays if the cost is unknown."""
         used, turn = self._used(ctx)
+        (_, _, worked), (_, _, turn_worked) = self._times(ctx)
         money = None if self.money_limit is None else self.money_limit.left(ctx.usage, ctx.elsewhere)
         return evolve(
             self,
@@ -177,18 +171,15 @@ class BudgetGuard(Plugin[Spent]):
             max_turn_rounds=_left(self.max_turn_rounds, state.turn_rounds),
             max_calls=_left(self.max_calls, state.calls),
             max_turn_calls=_left(self.max_turn_calls, state.calls_of_turn),
-            max_seconds=_left(self.max_seconds, state.worked_ms / 1000),
-            max_turn_seconds=_left(self.max_turn_seconds, state.turn_worked_ms / 1000),
+            max_seconds=_left(self.max_seconds, worked),
+            max_turn_seconds=_left(self.max_turn_seconds, turn_worked),
             shared=True,
         )
 
-    def _used(self, ctx: Context) -> tuple[Usage, Usage]:
+    def _used(self, used: Context | Used) -> tuple[Usage, Usage]:
         """Return the usage that counts for the session and for the turn; with `shared`, that of other agents too."""
-        return self._with(ctx.usage, ctx.turn_usage, ctx.elsewhere)
-
-    def _with(self, usage: Usage, turn: Usage, elsewhere: Usage) -> tuple[Usage, Usage]:
-        """Return the usage of the session and of its turn, with that of other agents if the limits are shared."""
-        return (usage.plus(elsewhere), turn.plus(elsewhere)) if self.shared else (usage, turn)
+        usage, turn = used.usage, used.turn_usage
+        return (usage.plus(used.elsewhere), turn.plus(used.elsewhere)) if self.shared else (usage, turn)
 
     def _unpriced(self, ctx: Context) -> str | None:
         if self.max_usd is None or self.unknown_price == "allow":
@@ -207,9 +198,8 @@ class BudgetGuard(Plugin[Spent]):
         if problem is not None:
             return Abort(problem)
         used, _ = self._used(ctx)
-        state = self._responded(state, ctx)  # still open if the last attempt has failed: its time counts too
-        new = self._requested(state, ctx)
-        times = self._times(state)
+        new = self._requested(state)
+        times = self._times(ctx)
         uses = [
             *self._tokens_with(hook.messages, ctx),
             ("max_rounds", self.max_rounds, new.rounds),
@@ -220,58 +210,37 @@ class BudgetGuard(Plugin[Spent]):
                 return Abort(f"{name}={limit} is used up: this request would make it {would:g}", state)
         for name, limit, spent in times:
             if limit is not None and spent >= limit:
-                return Abort(f"{name}={limit} is used up: requests and calls have taken {spent:g} s", state)
+                return Abort(f"{name}={limit} is used up: {spent:g} s have been worked", state)
         cost = used.cost_usd or 0.0
         if self._is_spent(used):
             return Abort(f"max_usd={self.max_usd} is used up: ${cost:.4f} were spent", state)
         return self._warned(new, [*uses, *times, ("max_usd", self.max_usd, cost)])
 
-    def _requested(self, state: Spent, ctx: Context) -> Spent:
+    def _requested(self, state: Spent) -> Spent:
         """Return *state* after one more request; only what a limit needs is counted, as each change is written."""
         if self.max_rounds is not None or self.max_turn_rounds is not None:
             state = evolve(state, rounds=state.rounds + 1, turn_rounds=state.turn_rounds + 1)
         if state.turn_calls:
             state = evolve(state, turn_calls=frozenset(), turn_calls_before=state.calls_of_turn)
-        return evolve(state, request_at=ctx.now_ms, counted=()) if self._is_timed else state
+        return state
 
-    def after_response(self, hook: AfterResponse, state: Spent, ctx: Context) -> Continue[Spent]:
-        """Count the time that the request has taken, if time is limited."""
-        return Continue() if state.request_at is None else Continue(self._responded(state, ctx))
-
-    def after_tool(self, hook: AfterTool, state: Spent, ctx: Context) -> Continue[Spent]:
-        """Count the time that the call has taken, if time is limited; of calls at the same time only what is new."""
-        if not self._is_timed:
-            return Continue()
-        return Continue(_counted(state, ctx.now_ms - hook.duration_ms, ctx.now_ms))
-
-    def _responded(self, state: Spent, ctx: Context) -> Spent:
-        """Return *state* without a request under way, and the time of the one that was counted."""
-        if state.request_at is None:
-            return state
-        return evolve(_counted(state, state.request_at, ctx.now_ms), request_at=None)
-
-    @property
-    def _is_timed(self) -> bool:
-        return self.max_seconds is not None or self.max_turn_seconds is not None
-
-    def _times(self, state: Spent) -> list[tuple[str, float | None, float]]:
-        """Return the limits of seconds, and the seconds that are counted in *state*."""
+    def _times(self, used: Context | Used) -> list[tuple[str, float | None, float]]:
+        """Return the limits of seconds, and the seconds that are used of them."""
+        elsewhere = used.worked_elsewhere_ms if self.shared else 0
         return [
-            ("max_seconds", self.max_seconds, state.worked_ms / 1000),
-            ("max_turn_seconds", self.max_turn_seconds, state.turn_worked_ms / 1000),
+            ("max_seconds", self.max_seconds, (used.worked_ms + elsewhere) / 1000),
+            ("max_turn_seconds", self.max_turn_seconds, (used.turn_worked_ms + elsewhere) / 1000),
         ]
 
-    def _is_over_time(self, state: Spent) -> str | None:
+    def _is_over_time(self, used: Context | Used) -> str | None:
         """Return the name and value of a limit of seconds that is used up; `None` if none is."""
-        if not self._is_timed:
-            return None
-        over = [f"{name}={limit}" for name, limit, spent in self._times(state) if limit is not None and spent >= limit]
-        return over[0] if over else None
+        over = (f"{name}={limit}" for name, limit, spent in self._times(used) if limit is not None and spent >= limit)
+        return next(over, None) if self.counts_work else None
 
     def before_compact(self, hook: BeforeCompaction, state: Spent, ctx: Context) -> Continue[Spent] | Skip[Spent]:
         """Skip a compaction if the request for its summary would exceed a limit; it is no round."""
         is_over = any(limit is not None and would > limit for _, limit, would in self._tokens_with(hook.messages, ctx))
-        is_over = is_over or self._is_spent(self._used(ctx)[0]) or self._is_over_time(state) is not None
+        is_over = is_over or self._is_spent(self._used(ctx)[0]) or self._is_over_time(ctx) is not None
         return Skip() if is_over or self._unpriced(ctx) is not None else Continue(state)
 
     def _is_spent(self, used: Usage) -> bool:
@@ -291,7 +260,7 @@ class BudgetGuard(Plugin[Spent]):
 
     def before_tool(self, hook: BeforeTool, state: Spent, ctx: Context) -> Continue[Spent] | BlockTool[Spent]:
         """Count the call, only once if this hook runs again for it; block it if it exceeds a limit."""
-        over = self._is_over_time(state)
+        over = self._is_over_time(ctx)
         if over is not None:
             return BlockTool(f"{over} is used up")
         is_counted = self.max_calls is not None or self.max_turn_calls is not None
@@ -309,11 +278,11 @@ class BudgetGuard(Plugin[Spent]):
 
     def after_turn(self, hook: AfterTurn, state: Spent, ctx: Context) -> Continue[Spent]:
         """Reset the counts of the turn, and allow the warnings of its limits again."""
-        if not (state.turn_rounds or state.calls_of_turn or state.turn_worked_ms or state.warned or self._is_timed):
+        if not (state.turn_rounds or state.calls_of_turn or state.warned):
             return Continue()
-        none = evolve(self._responded(state, ctx), turn_calls_before=0, turn_worked_ms=0)
         warned = frozenset(name for name in state.warned if "turn" not in name)
-        return Continue(evolve(none, turn_rounds=0, turn_calls=frozenset(), warned=warned))
+        none = evolve(state, turn_rounds=0, turn_calls=frozenset(), turn_calls_before=0)
+        return Continue(evolve(none, warned=warned))
 
     def _warned(self, state: Spent, uses: list[tuple[str, float | None, float]]) -> Continue[Spent]:
         """Return `Continue`, with a warning for each limit that is used to `warn_at` and was not warned of before."""
@@ -336,19 +305,3 @@ Number = TypeVar("Number", int, float)
 def _left(limit: Number | None, used: Number) -> Number | None:
     """Return the rest of a limit, at least 0; `None` if there is no limit."""
     return None if limit is None else max(0, limit - used)
-
-
-def _counted(state: Spent, began: int, now: int) -> Spent:
-    """Return *state* with the time from *began* to *now* counted, except what is counted already."""
-    apart = tuple(span for span in state.counted if span[1] < began or now < span[0])
-    within = tuple(span for span in state.counted if span not in apart)
-    first = min((begin for begin, _ in within), default=began)
-    last = max((end for _, end in within), default=now)
-    span = (min(first, began), max(last, now, began))
-    more = span[1] - span[0] - sum(end - begin for begin, end in within)
-    return evolve(
-        state,
-        worked_ms=state.worked_ms + more,
-        turn_worked_ms=state.turn_worked_ms + more,
-        counted=(*apart[1 - MOST_SPANS :], span),
-    )

@@ -135,6 +135,8 @@ def contexts() -> st.SearchStrategy[Context]:
         round=counts,
         usage=usages(),
         turn_usage=usages(),
+        worked_ms=counts,
+        turn_worked_ms=counts,
         todos=todos.map(tuple),
         sections=st.lists(st.tuples(WORDS, WORDS), max_size=2).map(tuple),
         tools=st.lists(NAMES, unique=True).map(tuple),

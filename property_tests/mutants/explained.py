@@ -102,7 +102,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
         "runtime/inbox/replies.py : 1000 → 1001",
         "runtime/shared/timers.py Timers._sweep: 2 → 3",
-        "runtime/supervision/subagents.py Family.spread: self._spread = (state.usage, state.elsewhere) → pass",
     ),
     "It is about the words of an error alone.": (
         (

@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, Hold, Stray
 from agentrail.hooks import attachments, pipeline
 from agentrail.hooks.actions import Abort, Continue
-from agentrail.hooks.context import Context
+from agentrail.hooks.context import Context, Used
 from agentrail.hooks.judge import PluginEntry
 from agentrail.hooks.moments import BeforeRequest, Hook
 from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
@@ -25,7 +25,6 @@ from agentrail.values.events.life import AgentEnd, SteeringApplied
 from agentrail.values.messages import Origin, ToolMessage, UserMessage
 from agentrail.values.stream import Partial
 from agentrail.values.tools import EffectClass, Ok
-from agentrail.values.usage import Usage
 from property_tests.planted import Bed, Planting
 
 BED = Bed()
@@ -324,8 +323,8 @@ def budget_of_the_turn_alone(p: Planting) -> None:
 
     reached = BudgetGuard.limit_reached
 
-    def wrongly_reached(guard: BudgetGuard, _usage: Usage, turn: Usage, elsewhere: Usage) -> str | None:
-        return reached(guard, turn, turn, elsewhere)
+    def wrongly_reached(guard: BudgetGuard, used: Used) -> str | None:
+        return reached(guard, used.but(usage=used.turn_usage))
 
     p.put(BudgetGuard, "before_request", wrong)
     p.put(BudgetGuard, "limit_reached", wrongly_reached)
@@ -343,8 +342,8 @@ def money_of_the_turn_alone(p: Planting) -> None:
 
     reached = BudgetGuard.limit_reached
 
-    def wrongly_reached(guard: BudgetGuard, usage: Usage, turn: Usage, elsewhere: Usage) -> str | None:
-        return reached(guard, usage.but(cost_usd=turn.cost_usd or 0.0), turn, elsewhere)
+    def wrongly_reached(guard: BudgetGuard, used: Used) -> str | None:
+        return reached(guard, used.but(usage=used.usage.but(cost_usd=used.turn_usage.cost_usd or 0.0)))
 
     p.put(BudgetGuard, "before_request", wrong)
     p.put(BudgetGuard, "limit_reached", wrongly_reached)

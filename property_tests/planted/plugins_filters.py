@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Final, cast
 
 import trio
 
-from agentrail.hooks.actions import Abort, Answered, Ask, BlockTool, Continue, ReplaceMessages, ReplaceResponse
+from agentrail import open_supervisor
+from agentrail.core.machine import prompts, subagents
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import TurnAborted
+from agentrail.hooks.actions import Abort, Answered, Ask, Continue, ReplaceMessages, ReplaceResponse
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse, AfterTool, AfterTurn, BeforePrompt, BeforeRequest, BeforeTool
-from agentrail.plugins import budget
-from agentrail.plugins.budget import BudgetGuard, Spent
+from agentrail.hooks.moments import AfterResponse, BeforePrompt, BeforeRequest
+from agentrail.plugins.budget import BudgetGuard
 from agentrail.plugins.guards import output_filter, pii_patterns
 from agentrail.plugins.guards.content_policy import ContentPolicy, Judged, _digest
 from agentrail.plugins.guards.output_filter import OutputFilter
@@ -23,10 +27,18 @@ from agentrail.testing.world.choose import Choose
 from agentrail.values.content import Text
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
-from agentrail.values.tools import ok
-from agentrail.values.usage import NOTHING_USED
 from property_tests.planted.change import Change
 from tests.plugins.pii_lines import LINES
+from tests.plugins.test_family_seconds import (
+    Member,
+    Round,
+    Watch,
+    lived,
+    member_of,
+    spec_of,
+    too_late,
+    without_failures,
+)
 from tests.plugins.test_shared_budgets import Work, used
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.test_limit_queue import Restless, requests_of, sent_of, wrong_order
@@ -35,35 +47,43 @@ from tests.runtime.test_limit_queue import Restless, requests_of, sent_of, wrong
 
 CHANGES: Final = (
     Change(
-        "calls_at_once_count_twice",
-        "the time in which two calls run counts for each of them",
-        budget._counted,
-        "more = span[1] - span[0] - sum(end - begin for begin, end in within)",
-        "more = now - began",
+        "work_of_sub_agents_does_not_count",
+        "the time in which only sub-agents work does not count for the session",
+        cast("property", vars(State)["works"]).fget,
+        " or any(one.works and not one.rests for one in self.subagents)",
+        "",
         "budget_seconds",
     ),
     Change(
-        "failed_attempts_take_no_time",
-        "the time of an attempt that fails does not count",
-        BudgetGuard.before_request,
-        "state = self._responded(state, ctx)",
-        "state = state",
+        "waiting_for_a_person_counts",
+        "the time in which all calls wait for a person counts",
+        cast("property", vars(State)["works"]).fget,
+        "(runs and not self.waits)",
+        "(runs or self.waits)",
         "budget_seconds",
     ),
     Change(
         "seconds_of_turns_add_up",
         "the seconds of one turn count for the next",
-        BudgetGuard.after_turn,
-        ", turn_worked_ms=0",
-        "",
+        prompts.finish_before_prompt,
+        "worked_ms=s.worked(w.at),",
+        "worked_ms=0,",
         "budget_seconds",
     ),
     Change(
         "seconds_inherited_whole",
         "a sub-agent may take as many seconds as its parent had at first",
         BudgetGuard.inherited,
-        "_left(self.max_seconds, state.worked_ms / 1000)",
+        "_left(self.max_seconds, worked)",
         "self.max_seconds",
+        "budget_seconds",
+    ),
+    Change(
+        "who_waited_has_its_seconds_still",
+        "the time in which others work does not count for a sub-agent that waits for a person",
+        subagents.on_elsewhere,
+        "w.s.worked_elsewhere = elsewhere.worked_ms",
+        "pass",
         "budget_seconds",
     ),
     Change(
@@ -165,91 +185,34 @@ CHANGES: Final = (
 )
 
 
+SAME: Final = 0.01
+"""How many seconds two counts of the same time may differ."""
+
 # Seconds
 
 
-class Watch:
-    """Plays the work of a session to a guard, and keeps the milliseconds in which something ran."""
-
-    def __init__(self, guard: BudgetGuard) -> None:
-        self.guard = guard
-        self.state = Spent()
-        self.now = 0
-        self.session: set[int] = set()
-        self.turn: set[int] = set()
-
-    @property
-    def ctx(self) -> Context:
-        """The context of now."""
-        return Context(now_ms=self.now)
-
-    def take(self, action: object) -> None:
-        """Keep the state that an action has."""
-        if isinstance(action, Continue | Abort) and isinstance(action.state, Spent):
-            self.state = action.state
-
-    def ran(self, began: int, ended: int) -> None:
-        """Note that something ran."""
-        self.session.update(range(began, ended))
-        self.turn.update(range(began, ended))
-
-    @property
-    def is_over(self) -> bool:
-        """Whether a limit of seconds is used up."""
-        limits = ((self.guard.max_seconds, self.session), (self.guard.max_turn_seconds, self.turn))
-        return any(limit is not None and len(ran) >= limit * 1000 for limit, ran in limits)
-
-
 def broken_seconds(number: int) -> str | None:
-    """Play requests, attempts that fail, and calls at the same time; compare what the guard says with a plain count."""
-    choose = Choose(Random(number).randrange)
-    watch = Watch(BudgetGuard(max_seconds=choose.number(20, 200) / 1000, max_turn_seconds=choose.pick((0.05, 0.1))))
-    for _ in range(choose.number(1, 4)):
-        problem = _turn(watch, choose) or _inherited(watch)
-        if problem is not None:
-            return problem
-        watch.take(
-            watch.guard.after_turn(AfterTurn("finished", None, None, (), NOTHING_USED, 0, 0), watch.state, watch.ctx)
-        )
-        watch.turn.clear()
-        watch.now += choose.below(1_000)
+    """Let a family live under a limit of seconds, and a session two turns; look for what begins, and what counts."""
+    chance, watch = Random(number), Watch()
+    member, limit = without_failures(member_of(chance, 2, fewest=1)), chance.choice((2.0, 5.0, 9.0))
+    counted = run_in_virtual_time(partial(lived, member, watch, BudgetGuard(max_seconds=limit)))
+    if too_late(watch, limit):
+        return "too late"
+    if abs(counted / 1000 - watch.worked(math.inf)) > SAME:
+        return "miscounted"
+    return run_in_virtual_time(_two_turns)
+
+
+async def _two_turns() -> str | None:
+    spec = spec_of(Member((Round(1.0),)), Watch(), "m", BudgetGuard(max_turn_seconds=1.5))
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec)
+        await session.ask("go")
+        try:
+            await session.ask("go")
+        except TurnAborted:
+            return "too early"
     return None
-
-
-def _turn(watch: Watch, choose: Choose) -> str | None:
-    for _ in range(choose.number(1, 4)):
-        for _ in range(choose.pick((1, 1, 2))):  # the first attempt fails
-            action = watch.guard.before_request(BeforeRequest(()), watch.state, watch.ctx)
-            if isinstance(action, Abort) is not watch.is_over:
-                return "request"
-            watch.take(action)
-            if isinstance(action, Abort):
-                return None
-            began, watch.now = watch.now, watch.now + choose.below(30)
-            watch.ran(began, watch.now)
-        said = AfterResponse(AssistantMessage((Text("on"),)))
-        watch.take(watch.guard.after_response(said, watch.state, watch.ctx))
-        watch.now += choose.below(1_000)
-        if (
-            isinstance(watch.guard.before_tool(BeforeTool("a", {}, "c"), watch.state, watch.ctx), BlockTool)
-            is not watch.is_over
-        ):
-            return "call"
-        first = watch.now
-        spans = [(first + choose.below(40), choose.below(20)) for _ in range(choose.below(4))]
-        for begin, length in sorted(spans, key=sum):
-            watch.now = begin + length
-            watch.ran(begin, watch.now)
-            hook = AfterTool("a", "c", ok("done"), duration_ms=length)
-            watch.take(watch.guard.after_tool(hook, watch.state, watch.ctx))
-    return None
-
-
-def _inherited(watch: Watch) -> str | None:
-    child = watch.guard.inherited(watch.state, watch.ctx)
-    left = max(0, (watch.guard.max_seconds or 0) - len(watch.session) / 1000)
-    same = isinstance(child, BudgetGuard) and child.max_seconds is not None and abs(child.max_seconds - left) < 1e-9
-    return None if same else "inherited"
 
 
 # Shared budgets

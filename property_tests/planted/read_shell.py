@@ -14,7 +14,7 @@ from agentrail.runtime.inbox.known_commands import Answers
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits
 from agentrail.runtime.shared.timers import Timers
-from agentrail.runtime.supervision.subagents import Family
+from agentrail.runtime.supervision.family.subagents import Family
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here

@@ -193,7 +193,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "runtime.events.subscription.MOST_MERGED": (16_384, ("delta_that_takes_in_another",)),
     "runtime.shared.clock.FURTHEST": (100000000000.0, ("seconds_of_a_clock",)),
     "runtime.diagnosis.plugin_complaints.MAX_KEPT": (1000, ("hooks_of_which_the_last_line_is_remembered",)),
-    "runtime.supervision.task_runs.MAX_KEPT": (32, ("tasks_that_have_ended",)),
+    "runtime.supervision.family.task_runs.MAX_KEPT": (32, ("tasks_that_have_ended",)),
     "runtime.shared.admission.HEARING": (16, ("subscribers_that_hear_a_delta_in_one_pass",)),
     "runtime.shared.admission.WIDTH": (
         8,
@@ -615,10 +615,7 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         0,
         "tests/plugins/test_prompt_cache.py::test_marks_are_where_they_are_worth_most_and_much_stands_before",
     ),
-    "plugins.budget.MOST_SPANS": (
-        100,
-        "tests/plugins/test_budget_guard.py::test_so_many_stretches_of_time_are_kept_so_that_none_counts_twice",
-    ),
+    "core.machine.step.COUNTED_EVERY": (1000, "tests/core/test_work.py::test_a_long_stretch_is_counted_on_the_way"),
     "plugins.budget.BudgetGuard.max_seconds": (
         None,
         "tests/plugins/test_budget_guard.py::test_no_compaction_begins_when_the_seconds_are_used_up",
@@ -961,7 +958,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.models.decompression.SLICE",
         "adapters.processes.CHUNK",
         "core.vocabulary.tool_calls.PAGE",
-        "runtime.supervision.task_runs.PAGE",
+        "runtime.supervision.family.task_runs.PAGE",
         "runtime.supervision.returning.AT_ONCE",
         "runtime.supervision.returning.PAGE",
         "runtime.inbox.dozing.AT_ONCE",
@@ -1064,7 +1061,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.diagnosis.alarms._CLOEXEC",
         "runtime.diagnosis.alarms._MONOTONIC",
         "runtime.inbox.known_commands.SIZE",
-        "runtime.supervision.subagents.DIGEST_CHARS",
+        "runtime.supervision.family.subagents.DIGEST_CHARS",
         "runtime.shared.collector.OLDEST",
         "runtime.shared.collector.PYTHONS_OWN",
         "runtime.work.file_finding.READABLE[]",

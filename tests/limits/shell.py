@@ -127,7 +127,7 @@ async def records_to_come_back_from(count: int) -> bool:
     return not journal.kept
 
 
-@scene("runtime.supervision.task_runs.MAX_KEPT")
+@scene("runtime.supervision.family.task_runs.MAX_KEPT")
 async def tasks_that_have_ended(count: int) -> bool:
     async with open_world() as world:
         wanted = [task("finder", background=True) for _ in range(count)]

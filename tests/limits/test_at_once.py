@@ -251,7 +251,7 @@ TRIED_ELSEWHERE: dict[str, str] = {
     "runtime.supervision.retention.PAGE": (
         "tests/runtime/test_retention.py::test_however_many_are_listed_at_once_all_are_deleted"
     ),
-    "runtime.supervision.task_runs.PAGE": (
+    "runtime.supervision.family.task_runs.PAGE": (
         "tests/runtime/test_subagents_back.py::test_however_many_records_are_read_at_once_a_task_goes_on"
     ),
 }

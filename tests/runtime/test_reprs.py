@@ -28,7 +28,6 @@ from agentrail.core.vocabulary.commands import DONE, Answer, StopSent
 from agentrail.ports.tool import ToolContext
 from agentrail.reprs import in_brackets, some
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.actor.parent_link import Run
 from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.tool_sources import RunningSource
 from agentrail.runtime.events.bus import Bus
@@ -44,6 +43,7 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.status import Monitor
 from agentrail.runtime.supervision.children import Child, ServiceBody
+from agentrail.runtime.supervision.family.subagent_run import Run
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.work.plugin_asks import RunningAsk
 from agentrail.runtime.work.tool_call import RunningCall

@@ -46,6 +46,7 @@ def branch(origin: State, session_id: str) -> State:
         asleep=False,
         stopping=None,
         crashed=None,
+        working_since=None,
     )
 
 

@@ -191,7 +191,15 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
     s.turns += 1
     s.deafness = ()
     s.turn = Turn(
-        taken.ref, w.at, len(s.history), s.usage, s.model, s.model_options, spares=s.spares, asked=taken.asked
+        taken.ref,
+        w.at,
+        len(s.history),
+        s.usage,
+        s.model,
+        s.model_options,
+        spares=s.spares,
+        asked=taken.asked,
+        worked_ms=s.worked(w.at),
     )
     if taken.returns:
         w.note(altered_form(s.returns))
@@ -204,9 +212,8 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
     w.emit(_received_event(taken.ref, taken.text, gathered.replaced_by), by=by)
     w.emit(_start_event(taken.ref))
     w.say(_user_message(taken.parts))
-    texts = gathered.texts
-    if texts:
-        text = "\n\n".join(texts)
+    if gathered.texts:
+        text = "\n\n".join(gathered.texts)
         w.say(_user_message((Text(text),), Origin.INTERVENTION))
         w.emit(Intervention(text, "before_prompt"))
     limit = s.setup.options.max_turn_seconds

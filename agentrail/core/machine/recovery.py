@@ -46,6 +46,8 @@ def on_returned(w: StepDraft, returned: SessionReturned) -> None:
     s = w.s
     w.answer = commands.DONE
     s.asleep = False
+    if s.working_since is not None:
+        s.working_since = w.at  # nothing worked until now
     w.emit(SessionRecovered(returned.records))
     for timer, at in s.timers:
         w.ask(SetTimer(timer, at))

@@ -68,6 +68,10 @@ class Step(Value):
         return any(getattr(self.state, name) is not getattr(before, name) for name in State.__struct_fields__)
 
 
+COUNTED_EVERY: Final = 1_000
+"""After how many milliseconds of work a step counts them in the state, so that the end of the process loses no more."""
+
+
 def handlers_of(module: ModuleType) -> Iterator[tuple[type[Value], Handler]]:
     """Yield the handlers of a module, each with the inputs that its second parameter is annotated with."""
     for name, function in vars(module).items():
@@ -119,6 +123,8 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     _audit(state.phase, type(given), w.s.phase, w.effects)
     if w.events and w.s.seats and judge.learns(w.s.seats):
         _learn(w)
+    if w.s.seats:
+        _count_work(w)
     return Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
 
 
@@ -130,6 +136,21 @@ def _audit(phase: Phase, given: type[Value], to: Phase, effects: Sequence[AnyEff
     for effect in effects:
         if type(effect) not in rule.may:
             raise LeftItsRow(phase.value, given.__name__, f"it asked for `{type(effect).__name__}`")
+
+
+def _count_work(w: StepDraft) -> None:
+    """Begin or end a stretch of time in which the session works, if a plugin counts them.
+
+    A long one is counted on the way too, as what was not counted when the process ends is lost.
+    """
+    s = w.s
+    works = any(seat.counts_work for seat in s.seats) and s.works
+    since = s.working_since
+    if since is not None and (not works or w.at - since >= COUNTED_EVERY):
+        s.worked_ms = s.worked(w.at)
+        s.working_since = w.at if works else None
+    elif works and since is None:
+        s.working_since = w.at
 
 
 def _log_errors(w: StepDraft, ruling: Ruling) -> None:

@@ -52,7 +52,7 @@ def on_reported(w: StepDraft, reported: SubagentReported) -> None:
     _ask_too(w, reported.asked_by)
     if reported.used != found.used:
         w.count(reported.used.minus(found.used))
-    told = found.but(heard=reported.heard, used=reported.used)
+    told = found.but(heard=reported.heard, used=reported.used, works=reported.works)
     if told.prompt and any(isinstance(event, PromptReceived) for event in reported.events):
         told = told.but(prompt="", asked_by=())
     if told != found:
@@ -134,6 +134,7 @@ def _go_on_stopping(w: StepDraft) -> None:
 def on_elsewhere(w: StepDraft, elsewhere: ElsewhereUsed) -> None:
     """For a sub-agent: record what other sessions used of the limits it shares with them."""
     w.s.elsewhere = elsewhere.used
+    w.s.worked_elsewhere = elsewhere.worked_ms
 
 
 def _find(w: StepDraft, child: str) -> Subagent | None:

@@ -141,6 +141,7 @@ class ChangedTurn(Value):
     misfits: int | UnsetType = UNSET
     fits: bool | UnsetType = UNSET
     asked: AskedBy | UnsetType = UNSET
+    worked_ms: int | UnsetType = UNSET
 
 
 NO_TURN: Final = Turn("", 0, 0, NOTHING_USED, "", EMPTY)
@@ -253,6 +254,9 @@ class Change(Value):
     compact_by: str | UnsetType = UNSET
     crowded: int | UnsetType = UNSET
     by_tool: bool | UnsetType | None = UNSET
+    worked_ms: int | UnsetType = UNSET
+    working_since: int | UnsetType | None = UNSET
+    worked_elsewhere: int | UnsetType = UNSET
 
 
 NO_CHANGE: Final = Change()

@@ -273,6 +273,8 @@ class SubagentReported(Value, tag_field=TAG):
     """Whether the sub-agent can do nothing until a person decides something."""
     asked_by: tuple[str, ...] = ()
     """Who has asked for what the sub-agent does: by its prompt, or by words that it was given since."""
+    works: bool = True
+    """Whether the sub-agent, or one of its own, goes on without a person."""
 
 
 class SubagentEnded(Value, tag_field=TAG):
@@ -285,10 +287,12 @@ class SubagentEnded(Value, tag_field=TAG):
 
 
 class ElsewhereUsed(Value, tag_field=TAG):
-    """Other sessions used part of a money limit that this sub-agent shares with them."""
+    """Other sessions used part of limits that this sub-agent shares with them."""
 
     used: Usage
     """Total usage of the other sessions since this sub-agent began."""
+    worked_ms: int = 0
+    """Milliseconds in which others worked and this sub-agent waited for a person."""
 
 
 SubagentInput: TypeAlias = SubagentStarted | SubagentReported | SubagentEnded | ElsewhereUsed

@@ -169,6 +169,8 @@ class Turn(Value):
     """Whether the response of this round is an answer that fits the schema."""
     asked: AskedBy = NOBODY_ASKED
     """Who asked for the turn: who began it, and whose steering texts it has taken."""
+    worked_ms: int = 0
+    """Milliseconds that the session had worked before the turn, as in `State.worked_ms`."""
 
 
 class Suspension(Value):
@@ -293,6 +295,9 @@ class State(Draftable):
     compact_by: str = ""
     crowded: int = 0
     by_tool: bool | None = None
+    worked_ms: int = 0
+    working_since: int | None = None
+    worked_elsewhere: int = 0
 
     def plugin_state(self, plugin: str | type[object]) -> object:
         """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""
@@ -327,6 +332,19 @@ class State(Draftable):
         """Whether anything runs that ends without a person: a request, a call, a sub-agent, a plugin's request."""
         runs = self.phase is not IDLE and self.phase is not ENDED
         return runs or bool(self.lingering) or any(not agent.rests for agent in self.subagents)
+
+    @property
+    def works(self) -> bool:
+        """Whether the open turn, or a sub-agent, does anything that goes on without a person."""
+        runs = self.phase is RUNNING or self.phase is STREAMING or self.phase is EXECUTING_TOOLS
+        return (runs and not self.waits) or any(one.works and not one.rests for one in self.subagents)
+
+    def worked(self, at: int) -> int:
+        """Return the milliseconds until *at* in which the session has worked; 0 if no plugin counts them.
+
+        A clock that was set back counts nothing.
+        """
+        return self.worked_ms if self.working_since is None else self.worked_ms + max(0, at - self.working_since)
 
     @property
     def waits(self) -> bool:

@@ -337,6 +337,8 @@ class Subagent(Value):
     """The sub-agent's prompt; empty once it has reported that it has that."""
     asked_by: tuple[str, ...] = ()
     """Who has asked for the sub-agent's turn; empty once it has its prompt."""
+    works: bool = True
+    """Whether the sub-agent, or one of its own, goes on without a person."""
 
 
 def touches_files(spec: ToolSpec | None) -> bool:

@@ -10,9 +10,11 @@ from agentrail.core.machine.tool_results import call_timer
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import LimitReached
+from agentrail.hooks.context import Used
 from agentrail.ports.model import EmitChunk, Model, Prices
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.resources import SessionCode, SharedServices
+from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits, Sends, nobody
 from agentrail.runtime.work.limit_queue import Limits
 from agentrail.runtime.work.model_stream import UsageMeter, formed
@@ -36,9 +38,9 @@ def used_beside(state: State, ties: Ties) -> tuple[str, Usage]:
 
 
 def reached(
-    state: State, code: SessionCode, ties: Ties, purse: Purse, *, at_most: bool, of_turn: bool = True
+    state: State, code: SessionCode, ties: Ties, purse: Purse, at: int, *, at_most: bool, of_turn: bool = True
 ) -> Reached | None:
-    """Return a limit that a session, or one above that shares its own, has reached with what is not counted yet.
+    """Return a limit that a session, or one above that shares its own, has reached at *at*, uncounted usage included.
 
     The limits of most sessions come first.
 
@@ -47,18 +49,24 @@ def reached(
     """
     set_by, elsewhere = used_beside(state, ties)
     if set_by != state.session_id and ties.above is not None and ties.above.beside is not None:
-        above = ties.above.beside.reached_above(at_most=at_most)
+        above = ties.above.beside.reached_above(at, at_most=at_most)
         if above is not None:
             return above
     own, others = purse.sums(set_by, state.session_id, at_most=at_most)
     below = NOTHING_USED if ties.subagents is None else ties.subagents.untold()
     usage, elsewhere = state.usage.plus(below).plus(own), elsewhere.plus(others)
-    turn = usage.minus(state.turn.used) if of_turn and state.turn is not None else NOTHING_USED
+    session = Used(usage, elsewhere=elsewhere, worked_ms=state.worked(at), worked_elsewhere_ms=state.worked_elsewhere)
+    turn = state.turn if of_turn else None
+    used = (
+        session
+        if turn is None
+        else session.but(turn_usage=usage.minus(turn.used), turn_worked_ms=max(0, session.worked_ms - turn.worked_ms))
+    )
     for seat in state.seats:
         plugin = code.judge.plugin(seat)
-        limit = plugin.limit_reached(usage, turn, elsewhere)
+        limit = plugin.limit_reached(used)
         if limit is not None:
-            is_of_turn = of_turn and plugin.limit_reached(usage, NOTHING_USED, elsewhere) is None
+            is_of_turn = of_turn and plugin.limit_reached(session) is None
             return Reached((state.session_id, is_of_turn), f"{seat.key}: {limit}")
     return None
 
@@ -66,11 +74,11 @@ def reached(
 class Spending:
     """The requests to models of one session that has limits."""
 
-    __slots__ = ("_code", "_now", "_own", "_pending", "_ties", "closed", "state")
+    __slots__ = ("_clock", "_code", "_own", "_pending", "_ties", "closed", "state")
 
-    def __init__(self, state: State, code: SessionCode, ties: Ties, now: Callable[[], float]) -> None:
+    def __init__(self, state: State, code: SessionCode, ties: Ties, clock: Clock) -> None:
         self.state = state
-        self._now = now
+        self._clock = clock
         self.closed = False
         self._code = code
         self._ties = ties
@@ -92,7 +100,7 @@ class Spending:
         line = (*setup.path[::2], self.state.session_id)
         set_by, _ = used_beside(self.state, self._ties)
         shared: list[Limits] = [(each, False) for each in line[line.index(set_by) :]]
-        waiter = purse.queue.join(line, (*shared, (self.state.session_id, True)), self._now)
+        waiter = purse.queue.join(line, (*shared, (self.state.session_id, True)), self._clock.now)
         try:
             await purse.queue.turn(waiter)
             while (full := self._full(purse)) is not None:
@@ -115,12 +123,13 @@ class Spending:
 
     def _full(self, purse: Purse) -> Reached | None:
         """Return a limit that the requests under way might pass; raise if one is reached without them."""
-        limit = reached(self.state, self._code, self._ties, purse, at_most=False)
+        at = self._clock.now_ms()
+        limit = reached(self.state, self._code, self._ties, purse, at, at_most=False)
         if limit is not None:
             raise LimitReached(limit.name)
         if all(one.ended for one in purse.pending):
             return None
-        return reached(self.state, self._code, self._ties, purse, at_most=True)
+        return reached(self.state, self._code, self._ties, purse, at, at_most=True)
 
     def end(self, one: Pending, used: Callable[[], Usage]) -> None:
         """Note that a request is not under way any more; *used* returns what it has cost."""
@@ -206,7 +215,7 @@ class ModelAccess:
         if not (self.state.seats and code.judge.has_limits(self.state.seats)):
             return limits
         if self.spending is None:
-            self.spending = Spending(self.state, code, self._ties, self._shared.clock.now)
+            self.spending = Spending(self.state, code, self._ties, self._shared.clock)
         return Metered(name, self.spending, limits, code.prices, used)
 
     def later(self, timer: str, due: float) -> float:

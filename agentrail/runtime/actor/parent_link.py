@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -15,14 +14,11 @@ from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.errors import AgentrailError, UnknownTask
 from agentrail.ports.agents import Task
 from agentrail.ports.handles.session_values import HeldCall
-from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.replies import Outcome, told
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.shared.sanitize import tell
 from agentrail.runtime.work.spending import FamilyUsage
 from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.foreign import described
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -53,7 +49,6 @@ class Link:
     __slots__ = (
         "_announced",
         "_askers",
-        "_elsewhere",
         "_elsewhere_posted",
         "_ended",
         "_events",
@@ -63,9 +58,12 @@ class Link:
         "_posted",
         "_ref",
         "_waits",
+        "_works",
         "asked_by",
         "base",
+        "base_ms",
         "beside",
+        "elsewhere",
         "elsewhere_before",
         "prompt",
         "task",
@@ -90,13 +88,15 @@ class Link:
         self._heard = 0
         self.used: Usage = NOTHING_USED
         self._waits = False
+        self._works = True
         self._askers: tuple[str, ...] = ()
         self._posted = self._ended = self._elsewhere_posted = False
         self._ref: str | None = None
         self._outcome: Slot[Outcome] = Slot()
         self.base: Usage = NOTHING_USED
         self.elsewhere_before: Usage = NOTHING_USED  # what a child that came back knew of others
-        self._elsewhere: Usage = NOTHING_USED
+        self.base_ms = 0  # how long the parent had worked, as it counts, when the child began
+        self.elsewhere = ElsewhereUsed(NOTHING_USED)  # what the child was told last of others, or is about to be told
 
     # From the child
 
@@ -113,8 +113,9 @@ class Link:
                 return
             self.announce()
         askers = tuple(dict.fromkeys((*self._askers, *state.asked_by))) if state.asked_by else self._askers
-        if (state.usage, state.waits, askers) != (self.used, self._waits, self._askers):
-            self.used, self._waits, self._askers = state.usage, state.waits, askers
+        works = not state.waits or state.works
+        if (state.usage, state.waits, works, askers) != (self.used, self._waits, self._works, self._askers):
+            self.used, self._waits, self._works, self._askers = state.usage, state.waits, works, askers
         elif not step.events:
             return
         if not self._posted and not self._ended:
@@ -148,7 +149,7 @@ class Link:
 
     def back(self, known: Subagent) -> None:
         """After a restart: go on from what the parent's state (*known*) has of the child."""
-        self._heard, self.used, self._waits = known.heard, known.used, known.waits
+        self._heard, self.used, self._waits, self._works = known.heard, known.used, known.waits, known.works
         self._announced.settle(None)
 
     def missed(self, envelopes: Sequence[Envelope]) -> list[Event]:
@@ -163,21 +164,26 @@ class Link:
 
     # To the child
 
-    def used_elsewhere(self, others: Usage) -> bool:
-        """Keep the usage of *others* that count for limits shared with the child; return whether to post a letter.
+    def begins(self, parent: State, at: int) -> None:
+        """Note that the child begins at *at*: what was used before does not count for it."""
+        self.base = parent.usage.plus(parent.elsewhere)
+        self.base_ms = parent.worked(at) + parent.worked_elsewhere
+
+    def used_elsewhere(self, others: ElsewhereUsed) -> bool:
+        """Keep what *others* have used of limits shared with the child; return whether to post a letter.
 
         No letter is needed if the usage is unchanged, or if one waits already: it will have the usage of then.
         """
-        if others == self._elsewhere:
+        if others == self.elsewhere:
             return False
-        self._elsewhere = others
+        self.elsewhere = others
         posted, self._elsewhere_posted = self._elsewhere_posted, True
         return not posted
 
     def latest(self) -> ElsewhereUsed:
         """Return the usage of others by now, for the letter in hand; a later change needs a new letter."""
         self._elsewhere_posted = False
-        return ElsewhereUsed(self._elsewhere)
+        return self.elsewhere
 
     # To the parent
 
@@ -199,7 +205,7 @@ class Link:
         """Return a report with all events kept since the last one, usage and waiting; the next step posts a new one."""
         self._posted = False
         events, self._events = tuple(self._events), []
-        return SubagentReported(self.task.child, events, self._heard, self.used, self._waits, self._askers)
+        return SubagentReported(self.task.child, events, self._heard, self.used, self._waits, self._askers, self._works)
 
     def end(self, answer: Ok | Err) -> None:
         """Post the last report and the child's end with *answer*, if it was announced; nothing is posted after that."""
@@ -333,68 +339,3 @@ class Ties:
 
 UNTIED: Final = Ties()
 """Ties of sessions without a parent and without sub-agents; only to be read."""
-
-log = logging.getLogger("agentrail.task")
-
-
-class Run:
-    """One sub-agent at work, as its parent knows it: a task that starts, prompts and stops the child session."""
-
-    __slots__ = (
-        "_ended",
-        "_listens",
-        "answer",
-        "comes_back",
-        "has_form",
-        "link",
-        "scope",
-        "task",
-    )
-
-    def __init__(self, link: Link, *, has_form: bool = False) -> None:
-        self.task = link.task
-        self.has_form = has_form
-        self.link = link
-        self.answer: Ok | Err = err("it was stopped before it had an answer")
-        self.scope = trio.CancelScope()
-        self._ended = trio.Event()
-        self._listens = trio.Event()
-        self.comes_back = False
-
-    @in_brackets
-    def __repr__(self) -> str:
-        return f"{self.task.child!r} {'ended' if self.has_ended else 'alive'}"
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the sub-agent and all of its own have ended."""
-        return self._ended.is_set()
-
-    def shown(self) -> Task:
-        """Return the entry for `tasks()`."""
-        if not self.has_ended:
-            return self.task.but(status="waiting" if self.link.waits else "running")
-        return self.task.but(status="failed" if isinstance(self.answer, Err) else "done")
-
-    def end(self) -> None:
-        """Wake the tasks that wait in `wait_ended` and `wait_listens`."""
-        self._listens.set()
-        self._ended.set()
-
-    def listens(self) -> None:
-        """Let messages through: the sub-agent has its prompt, and no message can overtake that any more."""
-        self._listens.set()
-
-    async def wait_listens(self) -> None:
-        """Wait until the sub-agent has its prompt, or has ended."""
-        await self._listens.wait()
-
-    async def wait_ended(self) -> None:
-        """Wait until the sub-agent and all of its own have ended."""
-        await self._ended.wait()
-
-    def failed(self, error: BaseException) -> None:
-        """Make *error* the answer to the parent; an error that is not one of agentrail's own is logged too."""
-        if not isinstance(error, AgentrailError):
-            tell(log, error, "the task of %s broke", self.task.child)
-        self.answer = err(f"the sub-agent failed: {error if isinstance(error, AgentrailError) else described(error)}")

@@ -361,7 +361,7 @@ class Performer(ModelAccess):
         self.started.settle(effect.error)
         above = self._ties.above
         if effect.error is None and above is not None and above.beside is not None:
-            above.beside.is_back(self._session_id, self.state.elsewhere)
+            above.beside.is_back(self.state)
 
     def write_log(self, effect: effects.WriteLog) -> None:
         """Write a line of a plugin to the logger `agentrail.plugin`, at the level that it says."""

@@ -15,8 +15,8 @@ from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.inbox.draining import Draining
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.supervision.children import Child, session_of
+from agentrail.runtime.supervision.family.subagents import Family
 from agentrail.runtime.supervision.sessions import Sessions
-from agentrail.runtime.supervision.subagents import Family
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 
 log = logging.getLogger("agentrail.supervisor")

@@ -36,10 +36,10 @@ from agentrail.runtime.resources import FindCode, Found, SessionCode
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
+from agentrail.runtime.supervision.family.subagents import Family
 from agentrail.runtime.supervision.recovery import brought_back, forked, stored_state
 from agentrail.runtime.supervision.returning import Returning
 from agentrail.runtime.supervision.root_nursery import leavable
-from agentrail.runtime.supervision.subagents import Family
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.tree import Tree
 
@@ -288,7 +288,7 @@ class Sessions:
         """Start a sub-agent of *parent*, with the plugins and limits it inherits from the parent as it is now."""
         task, now = link.task, self.shared.clock.now_ms()
         path = (*parent.state.setup.path, parent.state.session_id, task.call_id)
-        link.base = parent.state.usage.plus(parent.state.elsewhere)
+        link.begins(parent.state, now)
         recipe = parent.code.agents[task.agent]
         state, code = recipe.make(task, path, parent.state, parent.code, now)
 

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from attrs import frozen
 
+from agentrail.core.vocabulary.state import State
 from agentrail.core.windows import window_of
 from agentrail.ports.model import Prices
 from agentrail.runtime.work.limit_queue import LimitQueue, Limits
@@ -139,10 +140,10 @@ class FamilyUsage(Protocol):
         """
         ...
 
-    def is_back(self, child: str, elsewhere: Usage) -> None:
-        """Note that it is known what a sub-agent has used that comes back, and what *elsewhere* it knows of."""
+    def is_back(self, child: State) -> None:
+        """Note that a sub-agent has come back, so that it is known what it has used, and what it knows of others."""
         ...
 
-    def reached_above(self, *, at_most: bool) -> Reached | None:
+    def reached_above(self, at: int, *, at_most: bool) -> Reached | None:
         """Return a limit of the session, or of one above whose limits it shares, that is reached; see `reached`."""
         ...

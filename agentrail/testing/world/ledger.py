@@ -12,10 +12,10 @@ from agentrail.core.vocabulary.commands import Accepted, ApproveSent, Done, Prom
 from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import Arrival, CallProbed, CompactionEnded
 from agentrail.core.vocabulary.state import Phase, State
-from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, CallStatus, touches_files
+from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, CallStatus, Subagent, touches_files
 from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.courses import Course
-from agentrail.testing.world.outstanding import Outstanding, demand
+from agentrail.testing.world.outstanding import AgentOut, Outstanding, demand
 from agentrail.testing.world.promises import check_promises
 from agentrail.values.events.context import CompactEnd, CompactStart
 from agentrail.values.events.envelope import Envelope, Event
@@ -242,12 +242,16 @@ def _subagents(after: State, out: Outstanding) -> None:
         return
     here = [one for one in after.subagents if not one.rests]
     demand(bool(after.paused) or len(here) == len(after.subagents), "a sub-agent rests, and its turn does not")
-    known = {one.child: (one.call_id, one.background, one.heard, one.used, one.waits) for one in here}
-    there = {child: (one.call_id, one.background, one.heard, one.used, one.waits) for child, one in out.agents.items()}
+    known = {one.child: _as_told(one) for one in here}
+    there = {child: _as_told(one) for child, one in out.agents.items()}
     demand(known == there, "sub-agents {}, outstanding {}", known, there)
     demand(
         after.stopping is None or all(one.cancelled for one in out.agents.values()), "it stops, and a sub-agent goes on"
     )
+
+
+def _as_told(one: Subagent | AgentOut) -> tuple[object, ...]:
+    return one.call_id, one.background, one.heard, one.used, one.waits, one.works
 
 
 def _clock(after: State) -> None:

@@ -218,7 +218,9 @@ def _reported(child: str, agent: AgentOut, choose: Choose) -> AnyInput:
     held = ApprovalRequired(f"{child}:a1", "c1", "write", EMPTY, "may it?", "A", 0, None, path=("s", agent.call_id))
     events = choose.pick(((), (ToolCalls(1),), (AgentStart("p1"), held), (held,)))
     used = agent.used if choose.percent(50) else agent.used.plus(draw_usage(choose))
-    return SubagentReported(child, events, agent.heard + len(events), used, choose.percent(40))
+    waits = choose.percent(40)
+    works = not waits or choose.percent(30)
+    return SubagentReported(child, events, agent.heard + len(events), used, waits, works=works)
 
 
 def _elsewhere(choose: Choose) -> AnyInput:

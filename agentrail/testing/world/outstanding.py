@@ -109,6 +109,7 @@ class AgentOut:
     heard: int = 0
     used: Usage = NOTHING_USED
     waits: bool = False
+    works: bool = True
     cancelled: bool = False
 
 
@@ -197,7 +198,7 @@ class Outstanding:
                 self.agents[child] = AgentOut(given.call_id, given.background)
             case SubagentReported(child=child) if child in self.agents:
                 out = self.agents[child]
-                out.heard, out.used, out.waits = given.heard, given.used, given.waits
+                out.heard, out.used, out.waits, out.works = given.heard, given.used, given.waits, given.works
             case SubagentEnded(child=child):
                 ended = self.agents.pop(child)
                 if not ended.background and ended.call_id in self.live_calls:
@@ -251,7 +252,9 @@ class Outstanding:
         back = {child for effect in effects if isinstance(effect, ResumeSubagents) for child in effect.children}
         for one in agents if back else ():
             if one.child in back:
-                self.agents[one.child] = AgentOut(one.call_id, one.background, one.heard, one.used, one.waits)
+                self.agents[one.child] = AgentOut(
+                    one.call_id, one.background, one.heard, one.used, one.waits, one.works
+                )
 
     def asked_for(self, call_id: str) -> str | None:
         """Return the sub-agent that a call waits for, or `None`."""

@@ -11,14 +11,13 @@ import trio
 
 from agentrail.core.supervision_rules import Policy
 from agentrail.core.vocabulary.commands import Answer, PromptSent, Refused
-from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported
+from agentrail.core.vocabulary.inputs import SubagentEnded, SubagentReported
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import Fenced, SessionNotAlive, SessionStored
 from agentrail.ports.agents import Task
 from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.actor.model_access import reached, used_beside
-from agentrail.runtime.actor.parent_link import Link, Run
+from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.commands import letter
 from agentrail.runtime.inbox.known_commands import Answers
 from agentrail.runtime.inbox.letter import Letter
@@ -29,13 +28,13 @@ from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import Contained
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
+from agentrail.runtime.supervision.family.shared_limits import SharedLimits
+from agentrail.runtime.supervision.family.subagent_run import Run
+from agentrail.runtime.supervision.family.task_runs import MAX_KEPT, answered, introduced
 from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.supervisor import SupervisorNode
-from agentrail.runtime.supervision.task_runs import MAX_KEPT, TaskRuns, answered, introduced
-from agentrail.runtime.work.spending import Pending, Purse, Reached
 from agentrail.values.content import Text
 from agentrail.values.tools import Err, Ok, err
-from agentrail.values.usage import NOTHING_USED, Usage
 
 NO_PROMPT: Final = (
     "the process ended before the sub-agent had its prompt, and an older version has kept none; start the task again"
@@ -47,21 +46,16 @@ Start = Callable[[SupervisorNode, Session, Link], Awaitable[Session]]
 """Function that starts (or resumes) a child session under a supervisor."""
 
 
-class Family(TaskRuns):
+class Family(SharedLimits):
     """The sub-agents of one session."""
 
     __slots__ = (
         "_back",
         "_closed",
-        "_coming",
-        "_known",
-        "_links",
         "_node",
         "_resume",
-        "_spread",
         "_start",
         "living",
-        "purse",
     )
 
     def __init__(self, parent: Session, node: SupervisorNode, start: Start, resume: Start) -> None:
@@ -71,12 +65,6 @@ class Family(TaskRuns):
         self._resume = resume
         self._back: dict[str, Run] = {}
         self._closed = False
-        self._spread: tuple[Usage, Usage] = (NOTHING_USED, NOTHING_USED)
-        self._links: dict[str, Link] = {}  # of the sub-agents whose usage the parent may not have counted yet
-        self._known: frozenset[str] = frozenset()
-        self._coming: dict[str, Pending] = {}  # stands for what a sub-agent has used, until that is known
-        above = parent.ties.above
-        self.purse = Purse() if above is None or above.beside is None else above.beside.purse
         self.living = 0
 
     # For tools
@@ -139,55 +127,6 @@ class Family(TaskRuns):
         run = self._runs.get(report.child)
         return report if run is None or report.heard else run.link.gathered()
 
-    def spread(self, state: State) -> None:
-        """Tell sub-agents that share a money limit what the other sessions have used; *state* is the parent's."""
-        if self._links:
-            known = frozenset(agent.child for agent in state.subagents)
-            for child in self._known - known:
-                self._links.pop(child, None)
-            self._known = known
-        if (state.usage, state.elsewhere) == self._spread:
-            return
-        self._spread = (state.usage, state.elsewhere)
-        total = state.usage.plus(state.elsewhere)
-        counted = {agent.child: agent.used for agent in state.subagents}
-        for session in self._sessions():
-            run = self._runs.get(session.state.session_id)
-            if run is None or run.task.child in self._coming or not session.state.setup.shares:
-                continue
-            link = run.link
-            others = total.plus(link.elsewhere_before).minus(link.base).minus(counted.get(run.task.child, NOTHING_USED))
-            if link.used_elsewhere(others):
-                session.mailbox.post(ElsewhereUsed(others))
-
-    def untold(self) -> Usage:
-        """Return what the sub-agents have used that their parent has not counted yet."""
-        counted = {agent.child: agent.used for agent in self._parent.state.subagents}
-        total = NOTHING_USED
-        for child, link in self._links.items():
-            total = total.plus(self._used_by(link).minus(counted.get(child, NOTHING_USED)))
-        return total
-
-    def _used_by(self, link: Link) -> Usage:
-        """Return what a sub-agent has used by now, with its own sub-agents."""
-        session = self._session(link.task.child)
-        if session is None:
-            return link.used
-        below = session.ties.subagents
-        return session.state.usage if below is None else session.state.usage.plus(below.untold())
-
-    def used_beside(self, child: str) -> tuple[str, Usage]:
-        """Return what others have used of the limits that a sub-agent shares, and whose limits those are."""
-        parent, link = self._parent, self._links[child]
-        set_by, elsewhere = used_beside(parent.state, parent.ties)
-        total = parent.state.usage.plus(self.untold()).plus(elsewhere)
-        return set_by, total.plus(link.elsewhere_before).minus(link.base).minus(self._used_by(link))
-
-    def reached_above(self, *, at_most: bool) -> Reached | None:
-        """Return a limit of the parent, or of a session above whose limits it shares, that is reached."""
-        parent = self._parent
-        return reached(parent.state, parent.code, parent.ties, self.purse, at_most=at_most, of_turn=False)
-
     def resume(self, children: tuple[str, ...], state: State) -> None:
         """Start to resume the sub-agents that an earlier process ran; *state* is the parent's."""
         for known in state.subagents:
@@ -202,8 +141,7 @@ class Family(TaskRuns):
             link = Link(task, self._parent.mailbox.post, self, known.prompt, known.asked_by)
             run = Run(link, has_form=recipe.has_form)
             run.link.back(known)
-            run.link.base = state.usage.plus(state.elsewhere).minus(known.used)
-            run.comes_back = True
+            self._comes_back(run, known.used)
             self._launch(run)
             if not known.background:
                 self._back[known.child] = run  # its call runs again, finds the run here, and takes its answer
@@ -321,24 +259,6 @@ class Family(TaskRuns):
                 run.listens()
             outcome = await (run.link.outcome() if was_asked else self._ask(session, run))
         return answered(outcome, has_form=run.has_form)
-
-    def _hold(self, run: Run) -> None:
-        """Let requests wait until it is known what a sub-agent that comes back has used."""
-        self._coming[run.task.child] = self.purse.hold((*self._path[::2], run.task.child))
-
-    def is_back(self, child: str, elsewhere: Usage) -> None:
-        """See `FamilyUsage`. Nobody waits for the sources of its tools, which may never answer."""
-        if child in self._coming:
-            run = self._runs[child]
-            run.link.elsewhere_before = elsewhere
-            self._has_come(run)
-
-    def _has_come(self, run: Run) -> None:
-        """Let requests go on that have waited until it is known what a sub-agent has used."""
-        coming = self._coming.pop(run.task.child, None)
-        if coming is not None:
-            self.purse.drop(coming)
-            self._spread = (NOTHING_USED, NOTHING_USED)
 
     async def _begun(self, run: Run) -> Session | None:
         """Start the child's session. Return `None` if an earlier process had already started it; it is then resumed."""

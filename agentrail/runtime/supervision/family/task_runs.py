@@ -14,7 +14,7 @@ from agentrail.errors import AgentrailError, SessionNotAlive, TaskDone, UnknownT
 from agentrail.ports.agents import Task
 from agentrail.ports.journal import opening_of
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.actor.parent_link import Link, Run
+from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.commands import letter
 from agentrail.runtime.inbox.known_commands import Answers
 from agentrail.runtime.inbox.letter import Letter
@@ -23,6 +23,7 @@ from agentrail.runtime.resources import SharedServices, has_ended
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Caller, Slot
+from agentrail.runtime.supervision.family.subagent_run import Run
 from agentrail.values.content import Data, quoted
 from agentrail.values.events.life import PromptReceived, SessionEnded
 from agentrail.values.foreign import seconds as plain_seconds
