@@ -20,6 +20,7 @@ from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tupl
 from agentrail.plugins.shell.command_line import QUIET_WRAPPERS, Commands, writes_file
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, trusted
 from agentrail.plugins.shell.paths import meets
+from agentrail.plugins.shell.programs import has_subscript
 from agentrail.plugins.shell.rule_context import assigned
 from agentrail.plugins.shell.rules import unsure
 from agentrail.values.json import FrozenObject, JsonObject
@@ -207,6 +208,8 @@ def _does_more(command: SimpleCommand) -> bool:
     """Whether an option, given or hidden in an unknown word, makes a read-only command write or run something."""
     if command.name not in _UNSAFE:
         return False
+    if command.name in {"[", "printf", "test"} and has_subscript([word.text for word in command.args]):
+        return True
     letters, words = _UNSAFE[command.name]
     for word in command.args:
         text = word.text.partition("=")[0]

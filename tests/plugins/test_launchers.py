@@ -103,6 +103,9 @@ apt-get -o APT::Update::Pre-Invoke::='rm x' update
 dpkg --pre-invoke='rm x' -i x.deb
 emacsclient -e '(shell-command "rm x")'
 fzf --preview 'rm x'
+[ 'a[$(rm x)]' -eq 0 ]
+test 'a[`rm x`]' -lt 1
+printf %d 'a[$(rm x)]'
 """.strip().splitlines()
 
 HARMLESS = """
@@ -184,6 +187,7 @@ sed -n '1e touch x' f
 make --eval=all:;touch${IFS}x all
 tar -cf /dev/null --checkpoint=1 --checkpoint-action=exec='touch x' f
 git -c alias.t='!touch x' t
+mksh -c "[ 'a[\\$(touch x)]' -eq 0 ]"
 """.strip().splitlines()
 """Lines that run `touch x` in a folder with the file `f`, which has one line."""
 

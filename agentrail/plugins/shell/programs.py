@@ -45,9 +45,20 @@ def _pattern(pattern: str) -> Question:
     return lambda texts: any(fits.fullmatch(text) for text in texts)
 
 
+_SUBSCRIPT: Final = re.compile(r"\[.*(?:\$\(|`)", re.DOTALL)
+
+
 def _reads_input(texts: Sequence[str]) -> bool:
     """Whether no file is named, so that a program that reads code reads its input."""
     return all(text.startswith("-") for text in texts) and _BROWSING.isdisjoint(texts)
+
+
+def has_subscript(texts: Sequence[str]) -> bool:
+    """Whether one of *texts* has a subscript with a command in it: `test -v 'a[$(rm x)]'` and such make a shell run it.
+
+    Bash does so for `-v`; Korn shells do it also where they count, such as for `-eq` and `%d`.
+    """
+    return any(_SUBSCRIPT.search(text) for text in texts)
 
 
 def _always(_: Sequence[str]) -> bool:
@@ -235,6 +246,7 @@ _TABLE: Final[Mapping[str, Question]] = MappingProxyType(
         "awk gawk mawk nawk original-awk": _awk,
         "c++ cc clang clang++ cpp g++ gcc": _COMPILER,
         "ack ag": _options("", "pager"),
+        "[ printf test": has_subscript,
         "apt apt-get aptitude": _pattern(r".*(?:invoke|dir::bin).*"),
         "ar ld": _pattern("@.*"),
         "aria2c": _pattern("--on-.*"),
