@@ -167,6 +167,11 @@ class ContentPolicy(Plugin[Judged]):
     priority = Priority.CORE + 80
     critical = True
 
+    @property
+    def models_named(self) -> tuple[str, ...]:
+        """The name of the judge model; the session refuses to start if there is no such model."""
+        return () if self.judge_model is None or self.judge_service is not None else (self.judge_model,)
+
     def init(self, ctx: Context) -> Judged:
         """Return the first state: nothing was judged."""
         return Judged()

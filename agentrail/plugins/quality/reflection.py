@@ -167,6 +167,11 @@ class Reflection(Plugin[Reviewing]):
 
     priority = Priority.QUALITY + 100
 
+    @property
+    def models_named(self) -> tuple[str, ...]:
+        """The name of the reviewer model; the session refuses to start if there is no such model."""
+        return () if self.model is None or self.reviewer != MODEL else (self.model,)
+
     def init(self, ctx: Context) -> Reviewing:
         """Return the first state: nothing was reviewed."""
         return Reviewing()

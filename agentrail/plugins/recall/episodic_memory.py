@@ -89,6 +89,11 @@ class EpisodicMemory(Plugin[None]):
 
     priority = Priority.INTELLIGENCE + 10
 
+    @property
+    def models_named(self) -> tuple[str, ...]:
+        """The name of the model that judges; the session refuses to start if there is no such model."""
+        return () if self.model is None or not self.by_model else (self.model,)
+
     def before_prompt(
         self, hook: BeforePrompt, state: None, ctx: Context
     ) -> Continue[None] | SetSection[None] | Ask[None]:

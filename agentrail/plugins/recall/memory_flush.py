@@ -68,6 +68,11 @@ class MemoryFlush(Plugin[Flush]):
 
     priority = Priority.QUALITY + 20
 
+    @property
+    def models_named(self) -> tuple[str, ...]:
+        """The name of the model that finds facts; the session refuses to start if there is no such model."""
+        return () if self.model is None or not self.by_model else (self.model,)
+
     def init(self, ctx: Context) -> Flush:
         """Return the first state: nothing is being saved."""
         return Flush()
