@@ -13,6 +13,7 @@ import trio
 import trio.testing
 
 from agentrail.adapters.python_file import load
+from agentrail.errors import FileFailed
 from agentrail.sandboxes import MemorySandbox, Sandbox
 from agentrail.testing import SandboxConformance
 from tests.docs.as_user import OUTPUT, TROUBLE, run_programs
@@ -45,10 +46,44 @@ def test_the_page_lists_them_all() -> None:
     assert [recipe.name for recipe in RECIPES if f"(../examples/recipes/{recipe.name})" not in page] == []
 
 
+PIPE: Final = ROOT / "docs" / "examples" / "recipes" / "pipe_sandbox.py"
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_side_of_the_pipe_that_does_not_read_keeps_nobody() -> None:
+    here, _ = trio.testing.lockstep_stream_pair()
+    files = load(PIPE).PipeSandbox(here)
+    began = trio.current_time()
+    with trio.move_on_after(1) as scope:
+        await files.write("a", b"x")
+    assert scope.cancelled_caught
+    assert trio.current_time() - began < 10
+    with pytest.raises(FileFailed, match="the other side of the pipe has gone"):
+        await files.read("a")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"hello", "answers with something else"),
+        (b'{"number":1,"value":3}', "answers with something else"),
+        (b'{"number":1,"error":"Fenced","facts":["a","b"]}', "it answers with `Fenced`"),
+        (b'{"number":1,"error":"FileMissing","facts":[]}', "it answers with `FileMissing`"),
+        (b"", "has gone"),
+    ],
+)
+async def test_the_other_side_of_the_pipe_is_not_trusted(answer: bytes, why: str) -> None:
+    here, there = trio.testing.memory_stream_pair()
+    await there.send_all(answer + b"\n" if answer else b"")
+    await there.send_eof()
+    with pytest.raises(FileFailed, match=why):
+        await load(PIPE).PipeSandbox(here).read("a")
+
+
 class TestOverAPipe(SandboxConformance):
     @pytest.fixture
     async def sandbox(self, nursery: trio.Nursery) -> AsyncGenerator[Sandbox]:
-        recipe = load(ROOT / "docs" / "examples" / "recipes" / "pipe_sandbox.py")
+        recipe = load(PIPE)
         here, there = trio.testing.memory_stream_pair()
         nursery.start_soon(recipe.serve, there, MemorySandbox())
         yield recipe.PipeSandbox(here)

@@ -2,7 +2,8 @@
 
 `serve` runs there and has the files; `PipeSandbox` runs here and passes each call on, as a line of JSON with a number.
 It passes `SandboxConformance`, the tests of what every sandbox must do. The other side is not trusted: what comes back
-is read by the types that are expected, and an error has to be one of agentrail's.
+is read by the types that are expected, an error has to be one that a sandbox may raise, and a side that does not read
+keeps nobody who is cancelled.
 
     created `notes.txt`: 1 line, 4 bytes
     4 bytes on the other side
@@ -11,7 +12,7 @@ is read by the types that are expected, and an error has to be one of agentrail'
 from __future__ import annotations
 
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -19,9 +20,17 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 import trio
 
-import agentrail.errors
 from agentrail import SessionSpec, open_supervisor
-from agentrail.errors import AgentrailError, CommandRefused, FileFailed
+from agentrail.errors import (
+    AgentrailError,
+    BadEdit,
+    BadPattern,
+    CommandRefused,
+    FileFailed,
+    FileMissing,
+    PathRefused,
+    SearchTooSlow,
+)
 from agentrail.sandboxes import Content, Edited, Listing, Matches, MemorySandbox, Sandbox, Search, Written
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import standard_tools
@@ -51,7 +60,7 @@ class Answer(msgspec.Struct):
     number: int
     value: msgspec.Raw = msgspec.Raw(b"null")
     error: str = ""
-    facts: tuple[object, ...] = ()
+    facts: tuple[str | int, ...] = ()
 
 
 ARGS: Final = {
@@ -65,17 +74,42 @@ ARGS: Final = {
 }
 
 
+ERRORS: Final = {
+    kind.__name__: kind for kind in (BadEdit, BadPattern, FileFailed, FileMissing, PathRefused, SearchTooSlow)
+}
+"""The errors that the other side may answer with."""
+
+GRACE: Final = 1.0
+"""Seconds that a line has to be whole after its task was cancelled."""
+
+
 class Lines:
     """A stream, read and written line by line."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
         self._held = b""
+        self._broken = False
 
     async def send(self, value: object) -> None:
-        """Send a line, whole even if the task is cancelled."""
-        with trio.CancelScope(shield=True):
-            await self._stream.send_all(msgspec.json.encode(value) + b"\n")
+        """Send a line, whole even if the task is cancelled; if `GRACE` is too short for that, no other is sent."""
+        if not self._broken:
+            sent, scope = trio.Event(), trio.CancelScope(shield=True)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._send_all, msgspec.json.encode(value) + b"\n", scope, sent)
+                try:
+                    await sent.wait()
+                finally:
+                    scope.deadline = trio.current_time() + GRACE
+        if self._broken:
+            raise trio.BrokenResourceError("it takes no more lines")
+
+    async def _send_all(self, line: bytes, scope: trio.CancelScope, sent: trio.Event) -> None:
+        self._broken = True
+        with scope, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await self._stream.send_all(line)
+            self._broken = False
+        sent.set()
 
     async def next(self) -> bytes:
         """Return the next line; empty at the end."""
@@ -127,19 +161,27 @@ class PipeSandbox:
         try:
             content = msgspec.json.encode(args)
         except (TypeError, UnicodeEncodeError):
-            raise agentrail.errors.PathRefused(str(args[0]).encode(errors="replace").decode(), "no text") from None
+            raise PathRefused(str(args[0]).encode(errors="replace").decode(), "no text") from None
+        try:
+            answer = await self._answer(method, content)
+            if not answer.error:
+                return msgspec.json.decode(answer.value, type=kind)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise FileFailed(method, str(args[0]), "the other side of the pipe has gone") from None
+        except msgspec.MsgspecError:
+            raise FileFailed(method, str(args[0]), "the other side of the pipe answers with something else") from None
+        raise told(answer)
+
+    async def _answer(self, method: str, args: bytes) -> Answer:
+        """Send a call and return its answer."""
         async with self._lock:
             self._number += 1
-            await self._lines.send(Called(self._number, method, msgspec.Raw(content)))
-            answer = Answer(0)
-            while answer.number != self._number:  # an answer to a call that was cancelled is passed over
-                line = await self._lines.next()
-                if not line:
-                    raise FileFailed(method, str(args[0]), "the other side of the pipe has gone")
+            await self._lines.send(Called(self._number, method, msgspec.Raw(args)))
+            while line := await self._lines.next():
                 answer = msgspec.json.decode(line, type=Answer)
-        if answer.error:
-            raise told(answer)
-        return msgspec.json.decode(answer.value, type=kind)
+                if answer.number == self._number:  # an answer to a call that was cancelled is passed over
+                    return answer
+        raise trio.BrokenResourceError("it has ended")
 
     async def read(self, path: str, offset: int = 0, limit: int = 16 * 1024 * 1024) -> Content:
         return await self._call(Content, "read", path, offset, limit)
@@ -173,13 +215,11 @@ class PipeSandbox:
 
 
 def told(answer: Answer) -> AgentrailError:
-    """Return the error of the other side, if it is one of agentrail's; else one that says so."""
-    kind: object = getattr(agentrail.errors, answer.error, None)
-    if isinstance(kind, type) and issubclass(kind, AgentrailError):
-        try:
-            return kind(*answer.facts)
-        except TypeError:
-            pass
+    """Return the error of the other side, if a sandbox may raise it; else one that says so."""
+    try:
+        return ERRORS[answer.error](*answer.facts)  # type: ignore[arg-type]  # if they do not fit, that is a `TypeError`
+    except (KeyError, TypeError):
+        pass
     return FileFailed("reach", "the other side", f"it answers with `{answer.error}`")
 
 
