@@ -519,6 +519,10 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         50,
         "tests/tools/skills/test_skill.py::test_at_most_50_files_of_a_skill_are_named",
     ),
+    "tools.builtin.file_lines.WIDEST": (
+        20_000,
+        "tests/tools/skills/test_skill.py::test_at_most_20_000_characters_of_a_line_are_read",
+    ),
     "tools.skills.skill.MAX_SKILL": (
         1_048_576,
         "tests/tools/skills/test_skill.py::test_a_skill_of_more_than_1_mib_is_refused",

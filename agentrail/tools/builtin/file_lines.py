@@ -15,6 +15,9 @@ PIECE: Final = 64 * 1024
 MAX_LINE: Final = 2000
 """The most characters of a line that the model gets; the rest is cut."""
 
+WIDEST: Final = 20_000
+"""The most characters of a line if none is to be cut that an answer has room for."""
+
 
 class Lines(Value):
     """Some lines of a file that follow each other."""
@@ -42,11 +45,12 @@ class Lines(Value):
 
 
 class _Window:
-    """Collects up to *most* lines from line *first* on, as far as they fit into an answer."""
+    """Collects up to *most* lines from line *first* on, each up to *widest*, as far as they fit into an answer."""
 
-    def __init__(self, first: int, most: int) -> None:
+    def __init__(self, first: int, most: int, widest: int) -> None:
         self._skip = first - 1
         self._most = most
+        self._widest = widest
         self._room = MAX_TEXT
         self._open = bytearray()
         self._is_open = False
@@ -64,12 +68,12 @@ class _Window:
             piece = b"" if self._skip or not passed else piece.split(b"\n", passed)[-1]
         *ended, rest = piece.split(b"\n")
         for line in ended:
-            self._open += line[: 4 * MAX_LINE]
+            self._open += line[: 4 * self._widest]
             self._end()
             if self.is_full:
                 return
         if rest:
-            self._open += rest[: 4 * MAX_LINE - len(self._open)] if len(self._open) < 4 * MAX_LINE else b""
+            self._open += rest[: max(4 * self._widest - len(self._open), 0)]
             self._is_open = True
 
     def close(self) -> None:
@@ -78,7 +82,7 @@ class _Window:
             self._end()
 
     def _end(self) -> None:
-        line = shown(self._open.removesuffix(b"\r").decode(errors="replace"), MAX_LINE)
+        line = shown(self._open.removesuffix(b"\r").decode(errors="replace"), self._widest)
         self._open.clear()
         self._is_open = False
         if len(self.kept) >= self._most or self._room < len(line) + 8:
@@ -89,9 +93,12 @@ class _Window:
         self.passed += 1
 
 
-async def lines_of(sandbox: Sandbox, path: str, first: int, most: int) -> Lines:
-    """Return up to *most* lines from line *first* on, fewer if they are long; raise `ToolError` if it is no text."""
-    window = _Window(first, most)
+async def lines_of(sandbox: Sandbox, path: str, first: int, most: int, widest: int = MAX_LINE) -> Lines:
+    """Return up to *most* lines from line *first* on, fewer if they are long; raise `ToolError` if it is no text.
+
+    A line of more than *widest* characters is cut.
+    """
+    window = _Window(first, most, widest)
     position, size = 0, 0
     while not window.is_full:
         content = await sandbox.read(path, position, PIECE)

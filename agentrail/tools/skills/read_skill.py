@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import ToolContext
-from agentrail.tools.builtin.file_lines import lines_of
+from agentrail.tools.builtin.file_lines import WIDEST, lines_of
 from agentrail.tools.builtin.workspace import refuse, sandbox_of, told
 from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills, lines_about, places_of
 from agentrail.tools.skills.skill import NAME, Skill
@@ -76,8 +76,8 @@ async def _text_of(place: SkillFolder, skill: Skill, path: str, offset: int) -> 
     """Return lines of a file of *skill*; with the beginning of its `SKILL.md` also the names of its other files."""
     if path.startswith("/") or ".." in path.split("/"):
         refuse(f"{shown(path)} leads out of the skill; give a path relative to its folder")
-    folder = f"{place.path}/{skill.name}"
-    found = await lines_of(place.sandbox, f"{folder}/{path}", offset, MOST_LINES)
+    folder = f"{place.path.rstrip('/')}/{skill.name}"
+    found = await lines_of(place.sandbox, f"{folder}/{path}", offset, MOST_LINES, WIDEST)
     if not found.lines and found.known:
         refuse(f"{shown(path)} has {found.known} lines, so there is no line {offset}; use a smaller `offset`")
     notes = [] if found.is_whole else [f"[there is more: go on with `offset` {found.last + 1}]"]

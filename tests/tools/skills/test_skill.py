@@ -103,6 +103,19 @@ async def test_a_skill_of_more_than_64_kib_is_found_and_read_in_pieces() -> None
     assert (await read(files, offset=9000))[0].splitlines()[-1] == "line 8999"
 
 
+async def test_a_long_line_of_a_skill_is_whole() -> None:
+    paragraph = "word " * 3000
+    files = {"SKILL.md": HEAD + b"".join(f"{number} {paragraph}\n".encode() for number in range(3))}
+    lines = [(await read(files, offset=offset))[0] for offset in (1, 6, 7)]
+    assert [line.splitlines()[-1] for line in lines] == [f"{number} {paragraph}" for number in range(3)]
+
+
+async def test_at_most_20_000_characters_of_a_line_are_read() -> None:
+    lines = {"SKILL.md": HEAD, "at": b"x" * 20_000, "over": b"x" * 20_001}
+    assert await read(lines, path="at") == ["x" * 20_000]
+    assert (await read(lines, path="over"))[0].startswith("x" * 20_000 + "\u2026")
+
+
 NESTED = """---
 name: a
 hooks:
