@@ -106,6 +106,17 @@ fzf --preview 'rm x'
 [ 'a[$(rm x)]' -eq 0 ]
 test 'a[`rm x`]' -lt 1
 printf %d 'a[$(rm x)]'
+read 'a[$(rm x)]' <<< y
+a=x; unset 'a[$(rm x)]'
+declare 'a[$(rm x)]=1'
+typeset -i a='b[$(rm x)]'
+wait -n -p 'a[$(rm x)]'
+CC='rm x' make
+make CC='rm x'
+make CC=/bin/rm
+export CC='rm x'; make
+env RUSTC_WRAPPER=rm cargo build
+dd if=/bin/rm of=y; ./y x
 """.strip().splitlines()
 
 HARMLESS = """
@@ -152,6 +163,11 @@ mpirun -n 4 ./solver rm
 cmake -E make_directory build
 cmake --build build
 cross-env NODE_ENV=test jest rm
+NODE_ENV=test npm test
+X="$(date)" make CC=gcc
+declare x="$(date)"
+test "a[$(date)]" = b
+printf '[%s]' "$(date)"
 concurrently npm:lint
 cargo watch -x test
 pyenv exec python x.py
@@ -187,6 +203,10 @@ sed -n '1e touch x' f
 make --eval=all:;touch${IFS}x all
 tar -cf /dev/null --checkpoint=1 --checkpoint-action=exec='touch x' f
 git -c alias.t='!touch x' t
+bash -c "read 'a[\\$(touch x)]' < f"
+bash -c "declare 'a[\\$(touch x)]=1'"
+bash -c "declare -i 'a=b[\\$(touch x)]'"
+bash -c "test -v 'a[\\$(touch x)]'"
 mksh -c "[ 'a[\\$(touch x)]' -eq 0 ]"
 """.strip().splitlines()
 """Lines that run `touch x` in a folder with the file `f`, which has one line."""

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from agentrail.plugins.guards.call_facts import CallFacts
 from agentrail.plugins.shell.command_line import Commands
-from agentrail.plugins.shell.lexer_words import UNKNOWN, SimpleCommand, Unlexable, Word, trusted
+from agentrail.plugins.shell.lexer_words import UNKNOWN, SimpleCommand, Unlexable, Word, names, trusted
 from agentrail.plugins.shell.paths import HOME_PARENTS, PathPlace, fence, fold, meets, resolve
 from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, assigned, worst
 from agentrail.plugins.shell.rules import RULES
@@ -39,6 +39,8 @@ _NOWHERE: Final = "/dev/null"
 _RULE: Final = re.compile(r"([A-Za-z0-9_*?-]+)(?:\((.*)\))?", re.DOTALL)
 _SHELL: Final = re.compile(r"[;&|<>$`'\"\\(){}\[\]!#]")
 _ODD: Final = re.compile(r"[\0-\x1f\x7f\\]|%(?:00|25|2e|2f|5c|c0|c1|u[0-9a-f]{4})", re.IGNORECASE)
+_TAKES_VARIABLES: Final = names("declare export gmake local make readonly typeset")
+_BETWEEN: Final = re.compile(r"[\s;&|<>()`'\"$,:=]+")
 _LEAVES: Final = ("-", "/", "~")
 
 
@@ -169,9 +171,19 @@ def _covers_command(words: Sequence[str], command: SimpleCommand) -> Iterator[Ce
         name = wrapper.rpartition("/")[2]
         yield _covers_argv(words, name, (*command.around, *command.argv))
         yield min(MAYBE, _covers_argv(words[:1], name, ()))  # not all words of a wrapper are known here
-    for name in {trusted(word.text) for word in command.args if word.text.startswith("/")}:
+    for name in {trusted(text) for word in command.args for text in _sides(word.text) if text.startswith("/")}:
         if "/" not in name:  # a program that another one may run
             yield min(MAYBE, _covers_argv(words[:1], name, ()))
+    values = [assignment.assigned.text for assignment in command.assignments]
+    if command.program in _TAKES_VARIABLES:
+        values += [text.partition("=")[2] for text in (word.text for word in command.args)]
+    for name in {part.rpartition("/")[2] for value in values for part in _BETWEEN.split(value)}:
+        yield min(MAYBE, _covers_argv(words[:1], name, ()))  # the program may run what the variable says
+
+
+def _sides(text: str) -> tuple[str, str]:
+    """Return *text*, and what stands behind its first `=`."""
+    return text, text.partition("=")[2]
 
 
 def _covers_argv(words: Sequence[str], program: str, args: Sequence[Word]) -> Certainty:

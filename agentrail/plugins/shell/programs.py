@@ -45,7 +45,7 @@ def _pattern(pattern: str) -> Question:
     return lambda texts: any(fits.fullmatch(text) for text in texts)
 
 
-_SUBSCRIPT: Final = re.compile(r"\[.*(?:\$\(|`)", re.DOTALL)
+_SUBSCRIPT: Final = re.compile(r"\[.*(?:\$\((?!\))|`)", re.DOTALL)  # `$()` stands for what the shell has put there
 
 
 def _reads_input(texts: Sequence[str]) -> bool:
@@ -246,13 +246,14 @@ _TABLE: Final[Mapping[str, Question]] = MappingProxyType(
         "awk gawk mawk nawk original-awk": _awk,
         "c++ cc clang clang++ cpp g++ gcc": _COMPILER,
         "ack ag": _options("", "pager"),
-        "[ printf test": has_subscript,
+        "[ getopts printf read test unset wait": has_subscript,
         "apt apt-get aptitude": _pattern(r".*(?:invoke|dir::bin).*"),
         "ar ld": _pattern("@.*"),
         "aria2c": _pattern("--on-.*"),
         "borg": _options("", "remote-path", "rsh"),
         "cpio": _options("opF", "create", "pass-through", "rsh-command"),
         "curl": _options("K", "config"),
+        "declare export local readonly typeset": _pattern(r".*(?:\$\((?!\))|`).*"),
         "dc": _any(_pattern(".*!.*"), _reads_input),
         "dpkg": _options("", "post-invoke", "pre-invoke", "status-logger"),
         "ed ex red": _always,
