@@ -117,6 +117,18 @@ make CC=/bin/rm
 export CC='rm x'; make
 env RUSTC_WRAPPER=rm cargo build
 dd if=/bin/rm of=y; ./y x
+powershell rm x
+powershell.exe -Command rm x
+pwsh -NoProfile -Command 'rm x'
+luajit -e 'os.execute("rm x")'
+git merge-index rm -a
+git clone --config core.sshCommand='rm x' r
+cargo --config 'build.rustc-wrapper="rm"' build
+go env -w CC=rm
+just --command rm x
+mvn exec:exec -Dexec.executable=rm
+launchctl submit -l x -- rm x
+mongosh --eval 'x'
 """.strip().splitlines()
 
 HARMLESS = """
@@ -170,6 +182,10 @@ test "a[$(date)]" = b
 printf '[%s]' "$(date)"
 concurrently npm:lint
 cargo watch -x test
+cargo build --release
+git clone --depth 1 r
+just test
+mvn -q test
 pyenv exec python x.py
 """.strip().splitlines()
 

@@ -56,7 +56,7 @@ _TABLE: Final[Mapping[str, Launcher]] = {
     "cgexec, chpst, cpulimit, dzdo, gsudo, numactl, pfexec, prlimit, run0, softlimit, timelimit": Launcher(),
     "i386, linux32, linux64, uname26, x86_64, arch, caffeinate, catchsegv, coreutils, winpty": Launcher(),
     "envuidgid, ip netns exec, ip vrf exec, s6-setuidgid, setuidgid, sg": _ONE,
-    "sandbox-exec, systemd-cat, systemd-inhibit, systemd-nspawn, schroot, xinit, dbus-launch": _ONE,
+    "launchctl submit, sandbox-exec, systemd-cat, systemd-inhibit, systemd-nspawn, schroot, xinit, dbus-launch": _ONE,
     # what watches, measures and traces
     "bear, eatmydata, heaptrack, ifne, nocache, perf c2c, perf ftrace, perf kmem, perf kvm, perf lock": Launcher(),
     "perf mem, perf record, perf sched, perf stat, perf timechart, perf trace, rlwrap, scan-build": Launcher(),
@@ -65,6 +65,8 @@ _TABLE: Final[Mapping[str, Launcher]] = {
     "bpftrace": _after("c"),
     "fd, fdfind": _after("x X exec exec-batch"),
     "tcpdump": _after("z postrotate-command"),
+    "just": _after("c command"),
+    "mvn, mvnw": _after("Dexec.executable"),
     "cargo watch, concurrently, hyperfine, mispipe, nodemon, pee, reflex, watchexec": _EVERY,
     # containers and virtual machines
     "apptainer exec, buildah run, crictl exec, crun exec, distrobox enter, distrobox-enter, flatpak enter": _ONE,

@@ -39,7 +39,7 @@ _NOWHERE: Final = "/dev/null"
 _RULE: Final = re.compile(r"([A-Za-z0-9_*?-]+)(?:\((.*)\))?", re.DOTALL)
 _SHELL: Final = re.compile(r"[;&|<>$`'\"\\(){}\[\]!#]")
 _ODD: Final = re.compile(r"[\0-\x1f\x7f\\]|%(?:00|25|2e|2f|5c|c0|c1|u[0-9a-f]{4})", re.IGNORECASE)
-_TAKES_VARIABLES: Final = names("declare export gmake local make readonly typeset")
+_TAKES_VARIABLES: Final = names("declare export go gmake local make readonly typeset")
 _BETWEEN: Final = re.compile(r"[\s;&|<>()`'\"$,:=]+")
 _LEAVES: Final = ("-", "/", "~")
 

@@ -205,10 +205,14 @@ def _git(texts: Sequence[str]) -> bool:
     verb = texts[place] if place < len(texts) else ""
     if verb in {"bisect", "submodule"} and rest[:1] in (["run"], ["foreach"]):
         return True
-    if verb in {"filter-branch", "send-email", "instaweb"} or any(text.startswith("ext::") for text in rest):
+    if verb in {"filter-branch", "instaweb", "merge-index", "send-email"} or any(
+        text.startswith("ext::") for text in rest
+    ):
         return True
     if verb == "difftool" and not rest:
         return False
+    if verb == "clone" and _options("", "config")(rest):
+        return True
     return _options(_GIT_LETTERS.get(verb, ""), *_GIT_PROGRAMS)(
         [text for text in rest if text not in {"--exclude", "--template=", "--stat", "--text", "--tags"}]
     )
@@ -251,6 +255,7 @@ _TABLE: Final[Mapping[str, Question]] = MappingProxyType(
         "ar ld": _pattern("@.*"),
         "aria2c": _pattern("--on-.*"),
         "borg": _options("", "remote-path", "rsh"),
+        "cargo": _options("", "config"),
         "cpio": _options("opF", "create", "pass-through", "rsh-command"),
         "curl": _options("K", "config"),
         "declare export local readonly typeset": _pattern(r".*(?:\$\((?!\))|`).*"),
@@ -267,6 +272,7 @@ _TABLE: Final[Mapping[str, Question]] = MappingProxyType(
         "hg": _options("", "config"),
         "less man more": _any(_pattern(r"\+.*"), _options("PH", "pager", "html")),
         "m4": _any(_pattern(".*syscmd.*"), _reads_input),
+        "mongo mongosh": _options("", "eval"),
         "nc ncat netcat": _options("ce", "exec", "lua-exec", "sh-exec"),
         "npm npx pnpm yarn": _any(_words("-c"), _options("", "call")),
         "psql": _pattern(r".*(?:\\!|\\i|\\o|\bprogram\b|pg_read_|lo_import).*"),
@@ -305,7 +311,7 @@ _CODE: Final = (
         ),
     ),
     (re.compile(r"php[0-9.]*"), re.compile(r"-[rRBEFad].*|--(?:run|process-).*", re.DOTALL)),
-    (re.compile(r"lua[0-9.]*"), re.compile(r"-[eli].*", re.DOTALL)),
+    (re.compile(r"lua(?:jit)?[0-9.]*"), re.compile(r"-[eli].*", re.DOTALL)),
     (re.compile(r"osascript"), re.compile(r"-e.*", re.DOTALL)),
     (re.compile(r"gnuplot|groovy|r|racket|raku|rscript|scala"), re.compile(r"-e")),
     (re.compile(r"julia|ts-node|tsx"), re.compile(r"-[eEpL].*|--(?:eval|print|load|require).*", re.DOTALL)),

@@ -16,6 +16,8 @@ SHELLS: Final = frozenset({"ash", "bash", "dash", "ksh", "mksh", "rbash", "sh", 
 OTHER_SHELLS: Final = names(
     "bosh csh elvish es fish ion lksh murex nu oksh osh pdksh posh powershell pwsh rc tcsh xonsh yash ysh"
 )
+_POWER_SHELLS: Final = frozenset({"powershell", "powershell.exe", "pwsh", "pwsh.exe"})
+"""Shells that run their arguments, also without an option."""
 
 OPAQUE: Final = names(
     "alias at batch bind bwrap capsh chroot chrt cmd cmd.exe compgen complete crontab dbus-run-session enable entr"
@@ -144,6 +146,8 @@ def inside(name: str, argv: Sequence[Word]) -> Inside | None:
         return None
     if name in SHELLS:
         return _shell(name, args)
+    if name in _POWER_SHELLS and args:
+        stop(f"a script or file for `{name}`, which is no POSIX shell")
     if name in OTHER_SHELLS and any("c" in word.text for word in args if word.text.startswith("-")):
         stop(f"a script for `{name}`, which is no POSIX shell")
     if name == "eval":
