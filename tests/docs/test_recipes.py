@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import shutil
+import time
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +16,7 @@ import trio.testing
 
 from agentrail.adapters.python_file import load
 from agentrail.errors import FileFailed
+from agentrail.plugins import HumanApproval
 from agentrail.sandboxes import MemorySandbox, Sandbox
 from agentrail.testing import SandboxConformance
 from tests.docs.as_user import OUTPUT, TROUBLE, run_programs
@@ -44,6 +47,25 @@ def test_the_recipes_print_what_they_say(tmp_path: Path) -> None:
 def test_the_page_lists_them_all() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert [recipe.name for recipe in RECIPES if f"(../examples/recipes/{recipe.name})" not in page] == []
+
+
+def test_an_answer_in_a_terminal_that_comes_too_late_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = load(ROOT / "docs" / "examples" / "recipes" / "terminal_approval.py")
+    monkeypatch.setattr(recipe, "HumanApproval", partial(HumanApproval, timeout=0.05))
+    monkeypatch.setattr(recipe, "answer", late)
+    capsys.readouterr()
+    trio.run(recipe.main)
+    late_word, *results = capsys.readouterr().out.splitlines()
+    assert late_word == "that came too late: the call has not run"
+    assert [result for result in results if result.startswith("deleted")] == []
+
+
+def late(question: str) -> str:  # noqa: ARG001 - the question does not matter
+    """Answer after the call has stopped waiting."""
+    time.sleep(0.5)
+    return "y"
 
 
 PIPE: Final = ROOT / "docs" / "examples" / "recipes" / "pipe_sandbox.py"

@@ -18,6 +18,7 @@ from functools import partial
 import trio
 
 from agentrail import HeldCall, SessionHandle, SessionSpec, open_supervisor, tool
+from agentrail.errors import UnknownApproval
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 
@@ -46,10 +47,13 @@ async def decide(session: SessionHandle, held: HeldCall) -> None:
     """Ask about a call that waits, without blocking the program."""
     question = f"{held.tool} {' '.join(f'{name}={value!r}' for name, value in held.args.items())}? "
     said = await trio.to_thread.run_sync(partial(answer, question), abandon_on_cancel=True)
-    if said in {"y", "a"}:
-        await session.approve(held.id, always=said == "a")
-    else:
-        await session.reject(held.id, said, auto_resume=True)
+    try:
+        if said in {"y", "a"}:
+            await session.approve(held.id, always=said == "a")
+        else:
+            await session.reject(held.id, said, auto_resume=True)
+    except UnknownApproval:  # `HumanApproval` waits for two minutes, unless you say otherwise
+        print("that came too late: the call has not run")
 
 
 async def main() -> None:
