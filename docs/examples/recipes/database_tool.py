@@ -1,11 +1,13 @@
 """A tool that queries a database for the tenant of its session, whatever the model writes.
 
 The tenant comes from `user_data`, which the program gives to the session and no model can change. The SQL runs on a
-copy of the tenant's rows, and may only read, so nothing that it says can reach another's. Where a copy is too large,
-give each tenant a file of its own.
+copy of the tenant's rows, and may only read, so nothing that it says can reach another's. A query of too many steps is
+ended: its thread would go on after the time limit of the call. Where a copy is too large, give each tenant a file of
+its own.
 
     tea
     no such table: main.item
+    interrupted
     acme: tea; zoo: fish
 """
 
@@ -23,6 +25,8 @@ from agentrail.tools import Tool, ToolContext, ToolError
 
 ROWS = [("acme", "tea"), ("zoo", "fish")]
 MOST = 50
+STEPS = 10_000_000
+ENDLESS = "SELECT 1 FROM items" + ", (SELECT 1 UNION ALL SELECT 2)" * 40 + " ORDER BY 1"
 
 
 def query_tool(path: Path) -> Tool:
@@ -40,6 +44,7 @@ def query_tool(path: Path) -> Tool:
             whole.close()
             connection.executemany("INSERT INTO items VALUES (?)", names)
             connection.set_authorizer(_reading_only)
+            connection.set_progress_handler(lambda: 1, STEPS)
             rows = connection.execute(sql).fetchmany(MOST)
         except sqlite3.Error as error:
             raise ToolError(str(error)) from error
@@ -66,14 +71,17 @@ async def main() -> None:
         found: dict[str, str] = {}
         async with open_supervisor() as supervisor:
             for tenant in ("acme", "zoo"):
-                asks = [call("query", {"sql": sql}) for sql in ("SELECT name FROM items", "SELECT * FROM main.item")]
+                asks = [
+                    call("query", {"sql": sql})
+                    for sql in ("SELECT name FROM items", "SELECT * FROM main.item", ENDLESS)
+                ]
                 model = ScriptedModel([say(calls=asks), "Done."])
                 spec = SessionSpec(model=model, tools=[query_tool(path)], user_data={"tenant": tenant})
                 session = await supervisor.spawn(spec)
                 await session.ask("What is in the shop?")
-                found[tenant], refused = (message.text for message in session.messages()[2:4])
+                found[tenant], *refused = (message.text for message in session.messages()[2:5])
                 if tenant == "acme":
-                    print(found[tenant], refused, sep="\n")
+                    print(found[tenant], *refused, sep="\n")
     print("; ".join(f"{tenant}: {rows}" for tenant, rows in found.items()))
 
 
