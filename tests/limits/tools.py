@@ -583,6 +583,20 @@ def commands_that_others_may_run(count: int) -> bool:
     return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
 
 
+@scene("plugins.guards.launchers.MOST_WORDS")
+def words_that_others_may_run(count: int) -> bool:
+    policy = PermissionPolicy(deny=["shell(rm *)"])
+    hook = BeforeTool("shell", {"command": f"valgrind {'a ' * count}"}, "c")
+    return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
+
+
+@scene("plugins.guards.runners.MOST_RUN")
+def commands_that_runners_run(count: int) -> bool:
+    policy = PermissionPolicy(deny=["shell(rm *)"])
+    hook = BeforeTool("shell", {"command": f"{'docker exec c ' * count} ls"}, "c")
+    return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
+
+
 @scene("plugins.guards.permission_rules.rules_of(maxsize)", 64)
 def lists_of_rules_that_are_kept(count: int) -> bool:
     return kept(rules_of, lambda number: ((f"tool{number}",),), count)

@@ -242,6 +242,13 @@ def test_a_launcher_in_a_launcher_is_read_in_bounded_time() -> None:
     assert verdict(DENIED, "npx -a " * 500 + "ls") == "held"
 
 
+@pytest.mark.parametrize(
+    "line", ["hyperfine " + "a " * 3_000, "npx " + "-a b " * 1_500, "hyperfine " + "'a b' " * 1_000]
+)
+def test_a_line_with_more_than_can_be_read_is_held(line: str) -> None:
+    assert verdict(DENIED, line) == "held"
+
+
 @pytest.mark.parametrize("line", ["npx rm x", "valgrind --tool=none rm x"])
 def test_a_rule_that_allows_a_launcher_allows_what_it_runs(line: str) -> None:
     assert verdict(STRICT, line) == "passed"

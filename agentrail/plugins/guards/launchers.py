@@ -17,6 +17,8 @@ from agentrail.values.value import Value
 
 MOST_FOUND: Final = 64
 """The most commands that launchers of one call may run; if there are more, it is unclear what they run."""
+MOST_WORDS: Final = 4_000
+"""The most words of all those commands."""
 
 
 class Launcher(Value):
@@ -101,15 +103,16 @@ _ABOUT: Final = frozenset({"--help", "--version"})
 def may_run(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexable]:
     """Yield what the launchers among *lines* may run, at any depth."""
     todo = list(lines)
-    number = 0
+    number = words = 0
     while todo:
         line = todo.pop()
         for command in line if isinstance(line, Commands) else ():
             for found in _found(command):
-                if number == MOST_FOUND:
-                    yield Unlexable(f"more than {MOST_FOUND} commands that other programs may run", 0)
-                    return
                 number += 1
+                words += sum(len(each.argv) for each in found) if isinstance(found, Commands) else 0
+                if number > MOST_FOUND or words > MOST_WORDS:
+                    yield Unlexable("too many commands that other programs may run", 0)
+                    return
                 yield found
                 todo.append(found)
                 inner = [run_by(each) for each in found] if isinstance(found, Commands) else []

@@ -5,6 +5,7 @@ Rules that deny or ask look for what a runner runs. For all else, the runner is 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -12,6 +13,9 @@ from agentrail.plugins.shell.command_line import Commands, lex, lex_words
 from agentrail.plugins.shell.lexer_words import SimpleCommand, StuckError, Unlexable, Word, stop
 from agentrail.plugins.shell.wrappers import Wrapper, read_options
 from agentrail.values.value import Value
+
+MOST_RUN: Final = 64
+"""The most commands that runners of one call run; if there are more, it is unclear what they run."""
 
 
 class Runner(Value):
@@ -281,10 +285,18 @@ def _may_run(args: Sequence[Word]) -> bool:
 
 
 def within(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexable]:
-    """Yield what the runners among *lines* run, at any depth."""
-    for line in lines:
+    """Yield what the runners among *lines* run, at any depth; after `MOST_RUN` of them, that the rest is unclear."""
+    todo = deque(lines)
+    number = 0
+    while todo:
+        line = todo.popleft()
         for command in line if isinstance(line, Commands) else ():
             found = run_by(command)
-            if found is not None:
-                yield found
-                yield from within((found,))
+            if found is None:
+                continue
+            number += 1
+            if number > MOST_RUN:
+                yield Unlexable(f"more than {MOST_RUN} commands that other programs run", 0)
+                return
+            yield found
+            todo.append(found)

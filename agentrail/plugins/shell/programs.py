@@ -320,6 +320,7 @@ _CODE: Final = (
     (re.compile(r"octave|sbcl"), re.compile(r"--(?:eval|load).*", re.DOTALL)),
 )
 """For each interpreter, the options that contain its program, or name code that it loads first."""
+_SHELL_CODE: Final = re.compile(r"-[a-z]*c[a-z]*")
 _MODULES: Final = names("cProfile code http.server pdb profile runpy tarfile timeit trace zipapp zipfile")
 """Modules of Python that, run by `-m`, run their argument as code, or read a whole folder."""
 
@@ -341,12 +342,11 @@ def holds_program(command: SimpleCommand) -> bool:
 
 def _nested(args: Sequence[Word]) -> bool:
     """Whether *args* contain the name of a shell or an interpreter, followed by code for it."""
-    for place, word in enumerate(args):
-        name = word.text.rpartition("/")[2].lower()
-        texts = [word.text for word in args[place + 1 :]]
-        if name in SHELLS and any(re.fullmatch(r"-[a-z]*c[a-z]*", text) for text in texts):
-            return True
-        if is_interpreter(name) and _is_code(name, texts):
+    texts = [word.text for word in args]
+    last = max((place for place, text in enumerate(texts) if _SHELL_CODE.fullmatch(text)), default=-1)
+    for place, text in enumerate(texts):
+        name = text.rpartition("/")[2].lower()
+        if (name in SHELLS and place < last) or (is_interpreter(name) and _is_code(name, texts[place + 1 :])):
             return True
     return False
 
