@@ -27,6 +27,7 @@ from agentrail.core.vocabulary.inputs import (
     TimerFired,
     ToolRaised,
     ToolReturned,
+    ToolStopped,
 )
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Answered, RunTool
@@ -55,6 +56,13 @@ def _an_answer_ends_a_turn_in_which_other_calls_run(tally: Tally, *, compact: bo
         world.apply(CompactSent())
     (question,) = (call.question for call in world.state.waiting_calls if call.question is not None)
     world.apply(RespondSent(question.ref, "that one"))
+
+
+def _a_call_that_stops_ends_a_turn_in_which_a_plugin_waits(tally: Tally) -> None:
+    world = session(Scripted({"after_tool": ("abort",)}), Asker("on_tool_error"), tally=tally)
+    asked(world, call("talk"), call("write"), call("fix"))
+    world.apply(ToolRaised("c5", 1, "Oops"))
+    world.apply(ToolStopped("c3", 1))
 
 
 def _a_plugin_aborts_beside_a_suspended_call(tally: Tally, *, began: bool) -> None:
@@ -133,11 +141,12 @@ def _a_plugin_asks_about_what_a_probe_found(tally: Tally) -> None:
     world.apply(CallProbed("c3", 1, ok("done")))
 
 
-def _what_a_plugin_had_run_is_not_run_again(tally: Tally, *others: Plugin[int]) -> None:
+def _what_a_plugin_had_run_is_not_run_again(tally: Tally, *others: Plugin[int], began: bool) -> None:
     asking = RunTool("write", FrozenObject({"path": "a"}))
     world = session(Asker("after_response", asking), *others, tally=tally)
     world.apply(hello())
-    begin(world)
+    if began:
+        begin(world)
     answer(world, call("read"), call("fix"))
     world.apply(back(world))
 
@@ -255,6 +264,7 @@ def narrow_paths(tally: Tally) -> None:
     _a_sub_agent_rests_with_its_turn(tally)
     _sub_agents_in_odd_moments(tally)
     _the_time_to_sleep_comes_too_late(tally)
+    _a_call_that_stops_ends_a_turn_in_which_a_plugin_waits(tally)
     for either in (False, True):
         _an_answer_ends_a_turn_in_which_other_calls_run(tally, compact=either)
         _a_plugin_aborts_beside_a_suspended_call(tally, began=either)
@@ -283,7 +293,9 @@ def narrow_paths(tally: Tally) -> None:
     _a_plugin_aborts_for_what_a_probe_found_beside_a_call_that_runs(tally)
     _a_plugin_asks_about_what_a_probe_found(tally)
     _nobody_decides_in_time_about_what_has_paused(tally)
-    _what_a_plugin_had_run_is_not_run_again(tally)
-    _what_a_plugin_had_run_is_not_run_again(tally, Scripted({"before_tool": ("continue", "ask", "abort")}))
+    for began in (False, True):
+        _what_a_plugin_had_run_is_not_run_again(tally, began=began)
+        asks_and_aborts = Scripted({"before_tool": ("continue", "ask", "abort")})
+        _what_a_plugin_had_run_is_not_run_again(tally, asks_and_aborts, began=began)
     for decide in (None, _resume, _approve, _reject, _respond, _expire, back):
         _a_plugin_aborts_what_was_just_taken_up_again(tally, decide)

@@ -319,6 +319,16 @@ def test_an_unsafe_tool_that_a_plugin_had_run_is_not_run_again() -> None:
     assert "RequestStart" in names(step)
 
 
+def test_calls_of_a_response_without_chunks_run_if_what_a_plugin_had_run_first_is_not_run_again() -> None:
+    world = session(Asker("after_response", RunTool("write", FrozenObject({"path": "a"}))))
+    world.apply(hello())
+    answer(world, call("read"))
+    before = world.state.phase
+    step = world.apply(back(world))
+    assert [effect.name for effect in step.effects if isinstance(effect, StartCall)] == ["read"]
+    assert (before, world.state.phase) == (Phase.RUNNING, Phase.EXECUTING_TOOLS)
+
+
 def test_a_safe_tool_that_a_plugin_had_run_is_run_again() -> None:
     world = session(Asker("before_request", RunTool("read", FrozenObject({"path": "a"}))))
     world.apply(hello())

@@ -232,7 +232,11 @@ _RUNNING: Rows = {
         may=(CloseSession, ClearTimer),
         why="an event reports the end; a stopping session ends when its last sub-agent has",
     ),
-    SessionReturned: goes(*(IDLE, RUNNING, ENDED), may=(ReportStart, ResumeSubagents, CloseSession, *ON), why=BACK),
+    SessionReturned: goes(
+        *(IDLE, RUNNING, EXECUTING, ENDED),
+        may=(ReportStart, ResumeSubagents, StartCall, CancelAsk, CloseSession, *ON),
+        why=BACK,
+    ),
     StreamBegan: goes(STREAMING, RUNNING, may=(OpenStream,), why="the first chunk came: the deltas are published"),
     StreamEnded: goes(
         *(IDLE, RUNNING, EXECUTING),
