@@ -177,9 +177,9 @@ CHANGES: Final = (
     Change(
         "refused_steering_is_shown",
         "the model gets steering that was refused",
-        ContentPolicy.before_request,
-        "or not hidden:",
-        "or hidden:",
+        ContentPolicy._shown,
+        " if at not in hidden",
+        "",
         "policy",
     ),
 )
