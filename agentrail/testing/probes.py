@@ -58,6 +58,11 @@ class Recorder(Plugin[tuple[str, ...]]):
 
     priority = -1
 
+    @property
+    def counts_work(self) -> bool:
+        """Each simulated session counts how long it works, so that this is checked in all of them."""
+        return True
+
     def init(self, ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - the signature of the hook
         """Return the first state: no turn has ended."""
         return ()

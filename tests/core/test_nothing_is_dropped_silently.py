@@ -65,6 +65,7 @@ def test_a_session_that_does_not_start_drops_what_was_said_to_it() -> None:
         suspended=(),
         timers=(),
         stopping=str(error),
+        working_since=None,
     )
 
 

@@ -85,13 +85,6 @@ def test_the_time_in_which_all_calls_wait_for_a_person_does_not_count() -> None:
     assert counted(world.state) == (300, world.now)
 
 
-def test_without_a_plugin_that_counts_it_nothing_is_written() -> None:
-    world = session()
-    world.apply(hello())
-    answer(after(world, 5_000), call("read"))
-    assert counted(world.state) == (0, None)
-
-
 def test_a_sub_agent_counts_until_it_waits_for_a_person_and_its_own_do_too() -> None:
     world = parent()
     began = world.now - 500

@@ -123,7 +123,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     _audit(state.phase, type(given), w.s.phase, w.effects)
     if w.events and w.s.seats and judge.learns(w.s.seats):
         _learn(w)
-    if w.s.seats:
+    if w.s.seats and type(given) is not StreamBegan:  # that has no record of its own, and its time is not kept
         _count_work(w)
     return Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
 
@@ -146,7 +146,7 @@ def _count_work(w: StepDraft) -> None:
     s = w.s
     works = any(seat.counts_work for seat in s.seats) and s.works
     since = s.working_since
-    if since is not None and (not works or w.at - since >= COUNTED_EVERY):
+    if since is not None and (not works or (w.at - since >= COUNTED_EVERY and (w.events or w.effects))):
         s.worked_ms = s.worked(w.at)
         s.working_since = w.at if works else None
     elif works and since is None:

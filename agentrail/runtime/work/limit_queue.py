@@ -117,6 +117,11 @@ class LimitQueue:
         if self._looks is waiter:
             self._call()
 
+    def waits(self, session_id: str) -> bool:
+        """Whether a request of a session is in the queue."""
+        groups = (*self._due.values(), *self._full.values())
+        return any(waiter.line[-1] == session_id for group in groups for waiter in group)
+
     def look_again(self) -> None:
         """Have all look again: what is used, or may be used, has changed."""
         if self._due or self._full:

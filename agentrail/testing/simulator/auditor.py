@@ -35,6 +35,7 @@ from agentrail.core.vocabulary.inputs import (
     CallsEnded,
     SessionReturned,
     StreamBegan,
+    SubagentReported,
     SubagentStarted,
     TimerFired,
 )
@@ -221,7 +222,7 @@ class Auditor:
             demand(envelope.seq == book.seq, "numbers", "event {} comes as number {}", envelope.seq, book.seq)
         self._said(book, given, done)
         self._quiet(book, given)
-        self._spent(book, before, done.state)
+        self._spent(book, before, done.state, given)
         if record.command is not None:
             demand(record.command not in book.commands, "commands", "`{}` is carried out twice", record.command)
             book.commands[record.command] = (given, record.answer)
@@ -297,10 +298,13 @@ class Auditor:
             case _:
                 pass
 
-    def _spent(self, book: Book, before: State, after: State) -> None:
-        """Check the session's usage against its budget, which it may exceed by its largest response."""
-        book.biggest = max(book.biggest, after.usage.total_tokens - before.usage.total_tokens)
-        book.dearest = max(book.dearest, (after.usage.cost_usd or 0.0) - (before.usage.cost_usd or 0.0))
+    def _spent(self, book: Book, before: State, after: State, given: AnyInput) -> None:
+        """Check usage against the budget, which a session and its sub-agents may exceed by their largest response."""
+        if not isinstance(given, SubagentReported):
+            path = after.setup.path
+            lead = self.book(path[0]) if path else book
+            lead.biggest = max(lead.biggest, after.usage.total_tokens - before.usage.total_tokens)
+            lead.dearest = max(lead.dearest, (after.usage.cost_usd or 0.0) - (before.usage.cost_usd or 0.0))
         budget = book.budget
         if budget is None:
             return

@@ -47,8 +47,9 @@ def fitted(spec: ToolSpec) -> ToolSpec:
 
 
 def draw_budget(choose: Choose) -> BudgetGuard | None:
-    """Draw a budget of tokens or dollars, or none."""
-    return choose.pick((None, None, None, BudgetGuard(max_tokens=1000), BudgetGuard(max_usd=0.004)))
+    """Draw a budget of tokens or dollars, or none; some have a limit of seconds too."""
+    budgets = (None, None, None, BudgetGuard(max_tokens=1000), BudgetGuard(max_usd=0.004, max_seconds=20.0))
+    return choose.pick(budgets)
 
 
 def draw_figures(choose: Choose) -> Options:
@@ -111,7 +112,6 @@ def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> t
     budget = draw_budget(choose)
     options = draw_figures(choose).but(hibernate_after=stage.choice("sleep", session_id).pick(stage.temper.sleeps))
     agents = draw_agents(stage, session_id)
-    budget = None if agents else budget  # a request that waits near a limit they share is not out, as rules want it
     names = NAMES[: choose.pick((1, 1, 2))]
     tools = [SimulatedWorker(stage, session_id, fitted(spec)) for spec in TOOLS]
     deferred = DEFERRED if stage.choice("deferred", session_id).percent(30) else ()

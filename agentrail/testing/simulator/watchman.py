@@ -18,6 +18,7 @@ from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.ports.handles.session_values import ChildView
 from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.work.spending import Purse
 from agentrail.testing.simulator.auditor import Book
 from agentrail.testing.simulator.players import TASK_TOOL
 from agentrail.testing.simulator.stage import Stage
@@ -76,7 +77,7 @@ class Watchman:
             self._demand(not reads, "`{}` does nothing, and letters wait: {}", name, view.mailbox)
             return
         self._timers(name, state)
-        self._work(name, book)
+        self._work(session, book)
 
     def _timers(self, name: str, state: State) -> None:
         """Check that each timer in *state* is really set, and not overdue."""
@@ -90,9 +91,9 @@ class Watchman:
                 due > now - ROUNDED, "`{}` waits for the timer `{}`, due {:.0f} ms ago", name, timer, now - due
             )
 
-    def _work(self, name: str, book: Book) -> None:
+    def _work(self, session: Session, book: Book) -> None:
         """Check that the calls and requests that run are those that the records call running."""
-        stage, out = self._stage, book.out
+        name, stage, out = session.session_id, self._stage, book.out
         begins = f"{name}/"
         runs = {key.removeprefix(begins) for key, count in stage.running.items() if count and key.startswith(begins)}
         self._demand(
@@ -101,7 +102,13 @@ class Watchman:
         calls = {call_id for call_id in out.live_calls if _is_seen(out.calls[call_id].start)}
         self._demand(calls <= runs, "of `{}` {} are said to run, and do not", name, sorted(calls - runs))
         requests = {request_id for request_id in out.live_requests if not stage.asking[name, request_id]}
-        self._demand(not requests, "of `{}` the requests {} are said to be out, and are not", name, sorted(requests))
+        purse = _purse_of(session)
+        if requests and purse is not None and purse.queue.waits(name):
+            runs_beside = any(not one.ended for one in purse.pending)
+            self._demand(runs_beside, "a request of `{}` waits near a limit, and no other is under way", name)
+        else:
+            told = sorted(requests)
+            self._demand(not requests, "of `{}` the requests {} are said to be out, and are not", name, told)
 
     def _going_on(self, book: Book, views: dict[str, ChildView]) -> set[str]:
         """Return the sub-agents that run though they were stopped; one that did so at the last look breaks a rule."""
@@ -123,6 +130,13 @@ class Watchman:
 def _is_seen(start: object) -> bool:
     """Return whether *start* starts a simulated tool, which notes when it runs; the task tool does not."""
     return isinstance(start, StartCall) and start.name != TASK_TOOL
+
+
+def _purse_of(session: Session) -> Purse | None:
+    """Return the purse of a session's family; `None` if it has neither a parent nor sub-agents."""
+    above = session.ties.above
+    family = session.ties.subagents if above is None or above.beside is None else above.beside
+    return None if family is None else family.purse
 
 
 def _flat(view: ChildView) -> Iterator[ChildView]:

@@ -82,6 +82,7 @@ class Ledger:
         _starts_all(after)
         _subagents(after, out)
         _clock(after)
+        _work(after, out)
         self._new_calls(before, arrival, after)
         self._calls(after)
         self._turns(after)
@@ -261,6 +262,22 @@ def _clock(after: State) -> None:
         return
     ticks = any(name == TURN_TIMER for name, _ in after.timers)
     demand(ticks != after.waits, "the time of the turn {}, waits: {}", "runs" if ticks else "stands still", after.waits)
+
+
+def _work(after: State, out: Outstanding) -> None:
+    """Check that the time is counted while anything is out that ends without a person, if a plugin counts it."""
+    if after.phase in (Phase.NEW, Phase.ENDED) or not any(seat.counts_work for seat in after.seats):
+        demand(after.working_since is None or after.phase is Phase.NEW, "{} counts its work", after.phase)
+        return
+    stand = {one.call_id for one in after.subagents if not (one.works or one.background)}
+    busy = any(one.works and not one.rests for one in after.subagents)
+    if after.phase is not Phase.IDLE:
+        busy = busy or bool(out.live_requests or out.live_asks or out.live_compactions or {*out.live_calls} - stand)
+        busy = busy or (after.stopping is not None and bool(after.subagents))  # it waits until they have ended
+        waiting = () if after.batch is None else after.batch.calls
+        busy = busy or any(call.status is CallStatus.READY for call in waiting)  # until another one has ended
+        busy = busy or any(name in ("retry", "grace") for name, _ in after.timers)
+    demand((after.working_since is not None) == busy, "it works: {}, and counts: {}", busy, after.working_since)
 
 
 def _starts_all(after: State) -> None:

@@ -219,7 +219,7 @@ def _reported(child: str, agent: AgentOut, choose: Choose) -> AnyInput:
     events = choose.pick(((), (ToolCalls(1),), (AgentStart("p1"), held), (held,)))
     used = agent.used if choose.percent(50) else agent.used.plus(draw_usage(choose))
     waits = choose.percent(40)
-    works = not waits or choose.percent(30)
+    works = not waits or bool(events)
     return SubagentReported(child, events, agent.heard + len(events), used, waits, works=works)
 
 
