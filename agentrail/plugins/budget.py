@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar, cast
 
 import attrs
 from attrs import evolve, frozen
@@ -20,7 +20,7 @@ from agentrail.hooks.moments import (
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.plugins.options import is_flag
 from agentrail.values.foreign import number
-from agentrail.values.json import freeze
+from agentrail.values.json import EMPTY, Json, freeze
 from agentrail.values.messages import Message, total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.usage import Usage
@@ -46,6 +46,9 @@ class Spent:
     """Names of the limits whose warning was emitted; those of a turn are removed after it, all if options change."""
     turn_calls_before: int = 0
     """Number of calls of the open turn before the last request; 0 between turns."""
+
+    earlier_ms: int = 0
+    """Milliseconds of requests and calls that version 1 of this state has counted."""
 
     @property
     def calls_of_turn(self) -> int:
@@ -113,6 +116,7 @@ class BudgetGuard(Plugin[Spent]):
 
     priority = Priority.CORE + 20
     critical = True
+    version = 2
 
     def __attrs_post_init__(self) -> None:
         """Raise `BadOptions` for a limit that is not a number from 0 on."""
@@ -153,6 +157,16 @@ class BudgetGuard(Plugin[Spent]):
             return f"max_turn_tokens={self.max_turn_tokens}"
         return f"max_usd={self.max_usd}" if self._is_spent(whole) else self._is_over_time(used)
 
+    def upgrade(self, old: Json) -> Spent:
+        """Return the state that version 1 has left: it had counted seconds by itself."""
+        found = old if isinstance(old, Mapping) else EMPTY
+        return Spent(
+            **{name: _count(found.get(name)) for name in ("rounds", "turn_rounds", "calls", "turn_calls_before")},
+            turn_calls=_texts(found.get("turn_calls")),
+            warned=_texts(found.get("warned")),
+            earlier_ms=_count(found.get("worked_ms")),
+        )
+
     def on_options(self, new: object, state: Spent) -> Spent:
         """Keep the counts after a change of options, but forget which warnings were emitted, so they may come again."""
         return evolve(state, warned=frozenset())
@@ -160,7 +174,7 @@ class BudgetGuard(Plugin[Spent]):
     def inherited(self, state: Spent, ctx: Context) -> AnyPlugin:
         """Return the plugin for a sub-agent, with the rest of each limit; `max_usd` stays if the cost is unknown."""
         used, turn = self._used(ctx)
-        (_, _, worked), (_, _, turn_worked) = self._times(ctx)
+        (_, _, worked), (_, _, turn_worked) = self._times(ctx, state.earlier_ms)
         money = None if self.money_limit is None else self.money_limit.left(ctx.usage, ctx.elsewhere)
         return evolve(
             self,
@@ -199,7 +213,7 @@ class BudgetGuard(Plugin[Spent]):
             return Abort(problem)
         used, _ = self._used(ctx)
         new = self._requested(state)
-        times = self._times(ctx)
+        times = self._times(ctx, state.earlier_ms)
         uses = [
             *self._tokens_with(hook.messages, ctx),
             ("max_rounds", self.max_rounds, new.rounds),
@@ -224,23 +238,23 @@ class BudgetGuard(Plugin[Spent]):
             state = evolve(state, turn_calls=frozenset(), turn_calls_before=state.calls_of_turn)
         return state
 
-    def _times(self, used: Context | Used) -> list[tuple[str, float | None, float]]:
+    def _times(self, used: Context | Used, earlier_ms: int = 0) -> list[tuple[str, float | None, float]]:
         """Return the limits of seconds, and the seconds that are used of them."""
         elsewhere = used.worked_elsewhere_ms if self.shared else 0
         return [
-            ("max_seconds", self.max_seconds, (used.worked_ms + elsewhere) / 1000),
+            ("max_seconds", self.max_seconds, (earlier_ms + used.worked_ms + elsewhere) / 1000),
             ("max_turn_seconds", self.max_turn_seconds, (used.turn_worked_ms + elsewhere) / 1000),
         ]
 
-    def _is_over_time(self, used: Context | Used) -> str | None:
+    def _is_over_time(self, used: Context | Used, earlier_ms: int = 0) -> str | None:
         """Return the name and value of a limit of seconds that is used up; `None` if none is."""
-        over = (f"{name}={limit}" for name, limit, spent in self._times(used) if limit is not None and spent >= limit)
-        return next(over, None) if self.counts_work else None
+        times = self._times(used, earlier_ms) if self.counts_work else ()
+        return next((f"{name}={limit}" for name, limit, spent in times if limit is not None and spent >= limit), None)
 
     def before_compact(self, hook: BeforeCompaction, state: Spent, ctx: Context) -> Continue[Spent] | Skip[Spent]:
         """Skip a compaction if the request for its summary would exceed a limit; it is no round."""
         is_over = any(limit is not None and would > limit for _, limit, would in self._tokens_with(hook.messages, ctx))
-        is_over = is_over or self._is_spent(self._used(ctx)[0]) or self._is_over_time(ctx) is not None
+        is_over = is_over or self._is_spent(self._used(ctx)[0]) or self._is_over_time(ctx, state.earlier_ms) is not None
         return Skip() if is_over or self._unpriced(ctx) is not None else Continue(state)
 
     def _is_spent(self, used: Usage) -> bool:
@@ -260,7 +274,7 @@ class BudgetGuard(Plugin[Spent]):
 
     def before_tool(self, hook: BeforeTool, state: Spent, ctx: Context) -> Continue[Spent] | BlockTool[Spent]:
         """Count the call, only once if this hook runs again for it; block it if it exceeds a limit."""
-        over = self._is_over_time(ctx)
+        over = self._is_over_time(ctx, state.earlier_ms)
         if over is not None:
             return BlockTool(f"{over} is used up")
         is_counted = self.max_calls is not None or self.max_turn_calls is not None
@@ -305,3 +319,12 @@ Number = TypeVar("Number", int, float)
 def _left(limit: Number | None, used: Number) -> Number | None:
     """Return the rest of a limit, at least 0; `None` if there is no limit."""
     return None if limit is None else max(0, limit - used)
+
+
+def _count(found: Json) -> int:
+    return found if type(found) is int and found > 0 else 0
+
+
+def _texts(found: Json) -> frozenset[str]:
+    items = cast("Sequence[Json]", found) if isinstance(found, (list, tuple)) else ()
+    return frozenset(item for item in items if isinstance(item, str))

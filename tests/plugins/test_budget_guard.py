@@ -18,7 +18,7 @@ from agentrail.testing import check_plugin
 from agentrail.testing.scripted import Element, call, fail, say
 from agentrail.values.events.plugins import PluginEvent
 from agentrail.values.events.tools import ToolBlocked
-from agentrail.values.json import JsonObject, freeze
+from agentrail.values.json import Json, JsonObject, freeze
 from agentrail.values.tools import ToolResult, ok
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import Fake, fake
@@ -183,3 +183,20 @@ def test_the_state_stays_small_over_a_turn_of_many_calls() -> None:
 
 def test_it_obeys_the_laws() -> None:
     check_plugin(BudgetGuard(max_seconds=2, max_turn_seconds=1, max_turn_calls=3), examples=3)
+
+
+def test_a_state_of_version_1_keeps_its_counts_and_the_seconds_that_it_had_counted() -> None:
+    old: Json = {"rounds": 3, "calls": 2, "turn_calls": ("c1",), "warned": ("max_rounds",), "worked_ms": 4_000}
+    guard = BudgetGuard(max_seconds=9)
+    state = guard.upgrade(old)
+    assert state == Spent(3, 0, 2, frozenset({"c1"}), frozenset({"max_rounds"}), earlier_ms=4_000)
+    child = guard.inherited(state, Context(worked_ms=1_000))
+    assert isinstance(child, BudgetGuard)
+    assert child.max_seconds == 4.0
+    over = guard.before_tool(BeforeTool("a", {}, "c1"), state, Context(worked_ms=5_000))
+    assert over == BlockTool("max_seconds=9 is used up")
+
+
+@pytest.mark.parametrize("old", [None, 7, "no", [1], {"rounds": "x", "calls": -1, "warned": 5, "turn_calls": [3]}])
+def test_a_state_of_version_1_that_is_none_begins_anew(old: Json) -> None:
+    assert BudgetGuard(max_seconds=9).upgrade(old) == Spent()

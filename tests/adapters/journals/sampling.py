@@ -17,7 +17,16 @@ from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.plugins import BudgetGuard, HumanApproval
+from agentrail.plugins import (
+    BudgetGuard,
+    ContentPolicy,
+    EpisodicMemory,
+    HumanApproval,
+    LargeResultOffload,
+    MemoryFlush,
+    Planning,
+    Reflection,
+)
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events.tools import ToolExecutionEnd
@@ -33,6 +42,7 @@ READ = [folder for number in range(4, FORMAT + 1) if (folder := SAMPLES / f"v{nu
 SESSION = "session.jsonl"
 JOURNAL = "journal.db"
 ASKING = "asking.db"
+EQUIPPED = "equipped.db"
 LONG = "word " * 14_000
 
 
@@ -79,6 +89,30 @@ async def make_asking(folder: Path) -> None:
     await journal.close()
 
 
+def equipped() -> SessionSpec:
+    """Return the specification of a session with built-in plugins that have a state."""
+    plugins = (
+        BudgetGuard(max_rounds=90, max_calls=9, max_seconds=1000.0),
+        ContentPolicy(prohibited_keywords=("zeta",)),
+        EpisodicMemory(min_calls=0),
+        LargeResultOffload(),
+        MemoryFlush(),
+        Planning(),
+        Reflection(),
+    )
+    script: list[Element] = [say(calls=[call("note", {"text": "one"})]), "done"]
+    return SessionSpec(model=ScriptedModel(script, repeat_last=True), tools=[note], plugins=plugins, name="equipped")
+
+
+async def make_equipped(folder: Path) -> None:
+    """Leave a session whose plugins have seen a turn with a call."""
+    journal = SqliteJournal(folder / EQUIPPED)
+    async with open_supervisor(journal=journal, seed=1) as supervisor:
+        session = await supervisor.spawn(equipped(), "sample")
+        await session.ask("1. Note one. 2. Say done.")
+    await journal.close()
+
+
 async def make(folder: Path) -> None:
     """Record a session with a call that was approved, an abort and a long text; and one that is stopped at once."""
     journal = SqliteJournal(folder / JOURNAL)
@@ -106,6 +140,8 @@ def main() -> None:
         newest.mkdir()
         trio.run(make, newest)
         trio.run(make_asking, newest)
+    if not (newest / EQUIPPED).exists():
+        trio.run(make_equipped, newest)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from attrs import evolve
 
 from agentrail import open_supervisor
 from agentrail.adapters.journals.archive import import_session
@@ -15,17 +16,32 @@ from agentrail.adapters.journals.packing import Packed, UnpackError, unpack, unp
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import SCHEMA
 from agentrail.codec.misfit import MisfitError
+from agentrail.codec.states import Stored
 from agentrail.codec.text import from_text, to_text
 from agentrail.codec.upcasting import FORMAT, UPCASTERS, upcast
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BadArchive, JournalUnusable
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.ruling import Verdict
+from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.values.events.life import AgentAbort, AgentEnd
 from agentrail.values.json import Json
 from agentrail.values.messages import AssistantMessage, ToolMessage
 from agentrail.version import __version__
-from tests.adapters.journals.sampling import ASKING, JOURNAL, LONG, OLDER, READ, SESSION, curious, make, make_asking
+from tests.adapters.journals.sampling import (
+    ASKING,
+    EQUIPPED,
+    JOURNAL,
+    LONG,
+    OLDER,
+    READ,
+    SESSION,
+    curious,
+    equipped,
+    make,
+    make_asking,
+    make_equipped,
+)
 from tests.runtime.world import rebuilt
 
 USE = "use the agentrail that has written it"
@@ -39,6 +55,7 @@ async def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param is None:
         await make(tmp_path)
         await make_asking(tmp_path)
+        await make_equipped(tmp_path)
         return tmp_path
     return Path(shutil.copytree(request.param, tmp_path / "copy"))
 
@@ -99,6 +116,26 @@ async def test_a_session_that_was_left_while_a_plugin_asked_goes_on(folder: Path
         assert results == [f"noted: number {number}" for number in range(4)]
     for record in await journal.read("sample"):
         assert None not in [ruling.pause for ruling in record.rulings if ruling.verdict is Verdict.ASK]
+    await journal.close()
+
+
+async def test_a_session_with_plugins_of_older_versions_goes_on_with_what_they_have_counted(folder: Path) -> None:
+    if not (folder / EQUIPPED).exists():
+        pytest.skip(f"the sample of {folder.name} has none: it was made when format 5 was the newest")
+    journal = SqliteJournal(folder / EQUIPPED)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("sample", equipped())
+        spent = session.inspect().plugin_state(BudgetGuard)
+        assert isinstance(spent, Spent)
+        assert (spent.rounds, spent.calls) == (5, 1)
+        assert session.inspect().worked(0) + spent.earlier_ms > 0
+        assert (await session.ask("and now?")).text == "done"
+        state = session.inspect()
+        assert not any(isinstance(one, Stored) for one in state.plugin_states)
+        now = state.plugin_state(BudgetGuard)
+        assert isinstance(now, Spent)
+        assert now.rounds > spent.rounds
+        assert now == evolve(spent, rounds=now.rounds, calls=2)
     await journal.close()
 
 
