@@ -31,7 +31,7 @@ from agentrail.runtime.work.file_finding import find_files
 from agentrail.testing import ScriptedModel, stall
 from agentrail.testing.conformance.journal_samples import opened, prompted, run_of
 from agentrail.tools.builtin.editing import nearest
-from agentrail.tools.builtin.file_lines import lines_of
+from agentrail.tools.builtin.file_lines import MAX_LINE, lines_of
 from agentrail.values.content import ToolCall
 from agentrail.values.events.life import AgentEnd
 from agentrail.values.json import EMPTY
@@ -115,7 +115,7 @@ async def lines_of_a_file(size: int, _: Path) -> bool:
     sandbox = MemorySandbox()
     text = "é" * size + "\n" + "a" * size
     await sandbox.write("f", text.encode())
-    found = await lines_of(sandbox, "f", 1, 10)
+    found = await lines_of(sandbox, "f", 1, 10, MAX_LINE)
     return [*found.lines] == text.split("\n")
 
 

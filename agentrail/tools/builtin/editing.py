@@ -11,7 +11,7 @@ from agentrail.errors import BadEdit
 from agentrail.ports.sandbox import MAX_FILE, Sandbox
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.bounds import Length
-from agentrail.tools.builtin.file_lines import lines_of, numbered
+from agentrail.tools.builtin.file_lines import MAX_LINE, lines_of, numbered
 from agentrail.tools.builtin.workspace import counted, refuse, sandbox_of, told
 from agentrail.tools.function import tool
 from agentrail.values.tools import Ok, ok
@@ -54,7 +54,7 @@ async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
             break
     if not at:
         return ""
-    return (await lines_of(sandbox, path, max(at - place, 1), min(len(lines), MAX_SHOWN))).text
+    return (await lines_of(sandbox, path, max(at - place, 1), min(len(lines), MAX_SHOWN), MAX_LINE)).text
 
 
 def likeness(one: frozenset[str], other: frozenset[str]) -> float:

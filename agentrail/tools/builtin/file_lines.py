@@ -93,7 +93,7 @@ class _Window:
         self.passed += 1
 
 
-async def lines_of(sandbox: Sandbox, path: str, first: int, most: int, widest: int = MAX_LINE) -> Lines:
+async def lines_of(sandbox: Sandbox, path: str, first: int, most: int, widest: int) -> Lines:
     """Return up to *most* lines from line *first* on, fewer if they are long; raise `ToolError` if it is no text.
 
     A line of more than *widest* characters is cut.

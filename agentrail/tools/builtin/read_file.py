@@ -6,7 +6,7 @@ from typing import Annotated
 
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.bounds import Length, Range
-from agentrail.tools.builtin.file_lines import Lines, lines_of
+from agentrail.tools.builtin.file_lines import MAX_LINE, Lines, lines_of
 from agentrail.tools.builtin.workspace import counted, refuse, sandbox_of, told
 from agentrail.tools.function import tool
 from agentrail.values.tools import Ok, ok
@@ -27,7 +27,7 @@ async def read_file(  # noqa: D417 - the model does not see `ctx`
         limit: How many lines to read at most.
     """
     with told():
-        found = await lines_of(sandbox_of(ctx), path, offset, limit)
+        found = await lines_of(sandbox_of(ctx), path, offset, limit, MAX_LINE)
     if not found.lines and found.is_whole:
         if found.known == 0:
             return ok(f"[`{path}` is empty]", {"first": 0, "last": 0, "is_whole": True})
