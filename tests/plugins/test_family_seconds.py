@@ -15,16 +15,17 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail import tool as as_tool
 from agentrail.core.machine.step import COUNTED_EVERY
 from agentrail.errors import TransientModelError, TurnAborted, UnknownApproval
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
-from agentrail.testing import call
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text
 from agentrail.values.json import JsonObject
-from agentrail.values.messages import AssistantMessage, StopReason
+from agentrail.values.messages import AssistantMessage, StopReason, ToolMessage
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import ToolResult, ok
 from agentrail.values.usage import Usage
@@ -264,3 +265,43 @@ def test_a_sub_agent_that_waited_for_a_person_does_not_go_on_when_the_others_hav
     watch = Watch()
     run_in_virtual_time(lambda: two(watch))
     assert sorted(round(span.end - span.begin, 3) for span in watch.spans) == [0.1, 0.1, 0.1, 20.0]
+
+
+@as_tool(parallel=False)
+async def solo(seconds: float) -> str:
+    """Work alone."""
+    await trio.sleep(seconds)
+    return "done"
+
+
+def test_calls_that_wait_for_their_place_do_not_begin_when_the_seconds_are_used_up() -> None:
+    calls = [call("solo", {"seconds": 4.0 + number / 10}) for number in range(6)]
+
+    async def play() -> None:
+        spec = SessionSpec(
+            model=ScriptedModel([say(calls=calls), "never"]), tools=[solo], plugins=[BudgetGuard(max_seconds=5)]
+        )
+        async with open_supervisor() as supervisor:
+            session = await supervisor.spawn(spec)
+            with pytest.raises(TurnAborted, match=r"max_seconds=5 is used up: 8.1 s have been worked"):
+                await session.ask("go")
+            results = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
+            refused = "it did not run: BudgetGuard: max_seconds=5 is used up"
+            assert results == ["done", "done", *[refused] * 4]
+
+    run_in_virtual_time(play)
+
+
+def test_a_limit_that_is_lowered_holds_for_the_calls_of_sub_agents_that_run() -> None:
+    async def lower(watch: Watch) -> None:
+        child = Member((Round(5.0, 40.0),), background=True)
+        spec = spec_of(Member((Round(0.1),), (child,)), watch, "m", BudgetGuard(max_seconds=100))
+        async with open_supervisor() as supervisor:
+            session = await supervisor.spawn(spec)
+            await session.ask("go")
+            await session.update_plugin(BudgetGuard, max_seconds=3)
+            await over(session)
+
+    watch = Watch()
+    run_in_virtual_time(lambda: lower(watch))
+    assert [span for span in watch.spans if span.is_call] == []

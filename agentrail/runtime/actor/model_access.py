@@ -7,7 +7,8 @@ from functools import partial
 from typing import Final
 
 from agentrail.core.machine.tool_results import call_timer
-from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed, ToolReturned
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import LimitReached
 from agentrail.hooks.context import Used
@@ -20,6 +21,7 @@ from agentrail.runtime.work.limit_queue import Limits
 from agentrail.runtime.work.model_stream import UsageMeter, formed
 from agentrail.runtime.work.spending import Pending, Purse, Reached, most_of
 from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.tools import err
 from agentrail.values.usage import NOTHING_USED, Usage
 
 CALL_TIMER: Final = call_timer("")
@@ -68,6 +70,23 @@ def reached(
         if limit is not None:
             is_of_turn = of_turn and plugin.limit_reached(session) is None
             return Reached((state.session_id, is_of_turn), f"{seat.key}: {limit}")
+    return None
+
+
+def time_used_up(state: State, code: SessionCode, ties: Ties, at: int, *, of_turn: bool = True) -> str | None:
+    """Return a limit of seconds, of a session or of one above whose limits it shares, that is used up at *at*."""
+    above = ties.above
+    if above is not None and above.beside is not None and state.setup.shares:
+        found = above.beside.time_used_up(at)
+        if found is not None:
+            return found
+    worked, turn = state.worked(at), state.turn if of_turn else None
+    in_turn = 0 if turn is None else max(0, worked - turn.worked_ms)
+    used = Used(worked_ms=worked, turn_worked_ms=in_turn, worked_elsewhere_ms=state.worked_elsewhere)
+    for seat in state.seats:
+        limit = code.judge.plugin(seat).limit_reached(used) if seat.counts_work else None
+        if limit is not None:
+            return f"{seat.key}: {limit}"
     return None
 
 
@@ -217,6 +236,19 @@ class ModelAccess:
         if self.spending is None:
             self.spending = Spending(self.state, code, self._ties, self._shared.clock)
         return Metered(name, self.spending, limits, code.prices, used)
+
+    def _too_late(self, start: StartCall) -> ToolReturned | None:
+        """Return the result of a call that has waited for its place until a limit of seconds was used up.
+
+        One that a person has approved runs, and one that goes on to wait for its sub-agent.
+        """
+        state, call_id = self.state, start.call_id
+        call = None if state.batch is None else state.batch.calls.find(call_id)
+        if (call is not None and call.approved is not None) or any(one.call_id == call_id for one in state.subagents):
+            return None
+        limit = time_used_up(state, self._code, self._ties, self._shared.clock.now_ms())
+        problem = f"it did not run: {limit} is used up"
+        return None if limit is None else ToolReturned(call_id, start.attempt, err(problem))
 
     def later(self, timer: str, due: float) -> float:
         """Return when a timer that was set for *due* fires: later, if it is that of a call that runs a sub-agent.

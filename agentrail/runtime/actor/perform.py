@@ -210,15 +210,15 @@ class Performer(ModelAccess):
     # Tools
 
     def start_call(self, effect: effects.StartCall | effects.ProbeCall) -> None:
-        """Run a tool, or probe it for an interrupted call, in a task of its own.
-
-        A call whose tool has no code yet waits for the sources of tools, if they are starting; else it fails.
-        """
+        """Run a tool, or probe it, in a task; without code, wait for the sources of tools if they start, or fail."""
         tool = self._code.tools.get((effect.name, effect.revision))
         if tool is None:
             if not self.late.takes(effect):
                 why = "was redefined before the call ran" if effect.name in self.state.tools else "has no code here"
                 self._mailbox.post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
+            return
+        if isinstance(effect, effects.StartCall) and (refused := self._too_late(effect)) is not None:
+            self._mailbox.post(refused)
             return
         call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended, self._screens())
         if self._calls is None:

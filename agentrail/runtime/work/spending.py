@@ -144,6 +144,10 @@ class FamilyUsage(Protocol):
         """Note that a sub-agent has come back, so that it is known what it has used, and what it knows of others."""
         ...
 
+    def time_used_up(self, at: int) -> str | None:
+        """Return a limit of seconds of the session, or of one above whose limits it shares, that is used up at *at*."""
+        ...
+
     def reached_above(self, at: int, *, at_most: bool) -> Reached | None:
         """Return a limit of the session, or of one above whose limits it shares, that is reached; see `reached`."""
         ...

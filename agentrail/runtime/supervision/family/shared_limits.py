@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.core.vocabulary.state import State
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.actor.model_access import reached, used_beside
+from agentrail.runtime.actor.model_access import reached, time_used_up, used_beside
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.supervision.family.subagent_run import Run
 from agentrail.runtime.supervision.family.task_runs import TaskRuns
@@ -96,6 +96,13 @@ class SharedLimits(TaskRuns):
         """Return a limit of the parent, or of a session above whose limits it shares, that is reached."""
         parent = self._parent
         return reached(parent.state, parent.code, parent.ties, self.purse, at, at_most=at_most, of_turn=False)
+
+    def time_used_up(self, at: int) -> str | None:
+        """Return a limit of seconds of the parent, or of one above whose limits it shares, that is used up at *at*."""
+        parent = self._of
+        if parent is None:
+            return None
+        return time_used_up(parent.state, parent.code, parent.ties, at, of_turn=False)
 
     # After a restart
 
