@@ -11,12 +11,13 @@ import trio
 
 from agentrail import open_supervisor
 from agentrail.core.machine import prompts, subagents
+from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import TurnAborted
 from agentrail.hooks.actions import Abort, Answered, Ask, Continue, ReplaceMessages, ReplaceResponse
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterResponse, BeforePrompt, BeforeRequest
-from agentrail.plugins.budget import BudgetGuard
+from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.plugins.guards import output_filter, pii_patterns
 from agentrail.plugins.guards.content_policy import ContentPolicy, Judged, _digest
 from agentrail.plugins.guards.output_filter import OutputFilter
@@ -27,7 +28,9 @@ from agentrail.testing.world.choose import Choose
 from agentrail.values.content import Text
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
+from agentrail.values.usage import NOTHING_USED
 from property_tests.planted.change import Change
+from tests.core.driving import session as opened_session
 from tests.plugins.pii_lines import LINES
 from tests.plugins.test_family_seconds import (
     Member,
@@ -200,7 +203,17 @@ def broken_seconds(number: int) -> str | None:
         return "too late"
     if abs(counted / 1000 - watch.worked(math.inf)) > SAME:
         return "miscounted"
-    return run_in_virtual_time(_two_turns)
+    return _told_wrong(BudgetGuard(max_seconds=limit)) or run_in_virtual_time(_two_turns)
+
+
+def _told_wrong(guard: BudgetGuard) -> str | None:
+    """Check what a sub-agent is told: the rest of the seconds, and for how long others have worked while it waited."""
+    child = guard.inherited(Spent(), Context(worked_ms=500))
+    if not isinstance(child, BudgetGuard) or child.max_seconds != (guard.max_seconds or 0) - 0.5:
+        return "inherited"
+    world = opened_session()
+    world.apply(ElsewhereUsed(NOTHING_USED, 700))
+    return None if world.state.worked_elsewhere == 700 else "untold"
 
 
 async def _two_turns() -> str | None:
