@@ -282,7 +282,7 @@ class StepDraft:
         """Return the view of the session that plugins get."""
         s = self.s
         setup, turn, sections, path = s.setup, s.turn, s.sections, s.setup.path
-        worked = s.worked(self.at)
+        worked = s.worked_ms if s.working_since is None else s.worked(self.at)
         model, options, spares = (
             (s.model, s.model_options, s.spares) if turn is None else (turn.model, turn.options, turn.spares)
         )
@@ -298,7 +298,7 @@ class StepDraft:
             NOTHING_USED if turn is None else s.usage.minus(turn.used),
             s.elsewhere,
             worked,
-            0 if turn is None else max(0, worked - turn.worked_ms),
+            max(0, worked - turn.worked_ms) if worked and turn is not None else 0,
             s.worked_elsewhere,
             model in s.priced and (not spares or all(spare.model in s.priced for spare in spares)),
             self._budget_left(),

@@ -144,8 +144,11 @@ def _count_work(w: StepDraft) -> None:
     A long one is counted on the way too, as what was not counted when the process ends is lost.
     """
     s = w.s
-    works = any(seat.counts_work for seat in s.seats) and s.works
-    since = s.working_since
+    since, works = s.working_since, False
+    for seat in s.seats:  # a plain loop, as this is asked at each step, and few plugins count it
+        if seat.counts_work:
+            works = s.works
+            break
     if since is not None and (not works or (w.at - since >= COUNTED_EVERY and (w.events or w.effects))):
         s.worked_ms = s.worked(w.at)
         s.working_since = w.at if works else None

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from agentrail.core.machine.tool_results import call_timer
-from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed, ToolReturned
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import LimitReached
@@ -237,12 +237,14 @@ class ModelAccess:
             self.spending = Spending(self.state, code, self._ties, self._shared.clock)
         return Metered(name, self.spending, limits, code.prices, used)
 
-    def _too_late(self, start: StartCall) -> ToolReturned | None:
+    def _too_late(self, start: StartCall | ProbeCall) -> ToolReturned | None:
         """Return the result of a call that has waited for its place until a limit of seconds was used up.
 
         One that a person has approved runs, and one that goes on to wait for its sub-agent.
         """
         state, call_id = self.state, start.call_id
+        if isinstance(start, ProbeCall) or not any(seat.counts_work for seat in state.seats):
+            return None
         call = None if state.batch is None else state.batch.calls.find(call_id)
         if (call is not None and call.approved is not None) or any(one.call_id == call_id for one in state.subagents):
             return None

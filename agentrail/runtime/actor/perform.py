@@ -217,7 +217,7 @@ class Performer(ModelAccess):
                 why = "was redefined before the call ran" if effect.name in self.state.tools else "has no code here"
                 self._mailbox.post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
             return
-        if isinstance(effect, effects.StartCall) and (refused := self._too_late(effect)) is not None:
+        if self.state.seats and (refused := self._too_late(effect)) is not None:
             self._mailbox.post(refused)
             return
         call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended, self._screens())
