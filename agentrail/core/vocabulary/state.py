@@ -346,6 +346,10 @@ class State(Draftable):
         """
         return self.worked_ms if self.working_since is None else self.worked_ms + max(0, at - self.working_since)
 
+    def worked_in_turn(self, at: int) -> int:
+        """Return the milliseconds of them since the open turn began; 0 if none is open."""
+        return 0 if self.turn is None else max(0, self.worked(at) - self.turn.worked_ms)
+
     @property
     def waits(self) -> bool:
         """Whether the open turn, its sub-agents included, can do nothing until a person decides something."""

@@ -57,13 +57,10 @@ def reached(
     own, others = purse.sums(set_by, state.session_id, at_most=at_most)
     below = NOTHING_USED if ties.subagents is None else ties.subagents.untold()
     usage, elsewhere = state.usage.plus(below).plus(own), elsewhere.plus(others)
-    session = Used(usage, elsewhere=elsewhere, worked_ms=state.worked(at), worked_elsewhere_ms=state.worked_elsewhere)
-    turn = state.turn if of_turn else None
-    used = (
-        session
-        if turn is None
-        else session.but(turn_usage=usage.minus(turn.used), turn_worked_ms=max(0, session.worked_ms - turn.worked_ms))
-    )
+    session = _time_used(state, at).but(usage=usage, elsewhere=elsewhere)
+    used = session
+    if of_turn and state.turn is not None:
+        used = session.but(turn_usage=usage.minus(state.turn.used), turn_worked_ms=state.worked_in_turn(at))
     for seat in state.seats:
         plugin = code.judge.plugin(seat)
         limit = plugin.limit_reached(used)
@@ -73,6 +70,11 @@ def reached(
     return None
 
 
+def _time_used(state: State, at: int) -> Used:
+    """Return the time that a session has used, without that of its turn."""
+    return Used(worked_ms=state.worked(at), worked_elsewhere_ms=state.worked_elsewhere)
+
+
 def time_used_up(state: State, code: SessionCode, ties: Ties, at: int, *, of_turn: bool = True) -> str | None:
     """Return a limit of seconds, of a session or of one above whose limits it shares, that is used up at *at*."""
     above = ties.above
@@ -80,9 +82,9 @@ def time_used_up(state: State, code: SessionCode, ties: Ties, at: int, *, of_tur
         found = above.beside.time_used_up(at)
         if found is not None:
             return found
-    worked, turn = state.worked(at), state.turn if of_turn else None
-    in_turn = 0 if turn is None else max(0, worked - turn.worked_ms)
-    used = Used(worked_ms=worked, turn_worked_ms=in_turn, worked_elsewhere_ms=state.worked_elsewhere)
+    used = _time_used(state, at)
+    if of_turn:
+        used = used.but(turn_worked_ms=state.worked_in_turn(at))
     for seat in state.seats:
         limit = code.judge.plugin(seat).limit_reached(used) if seat.counts_work else None
         if limit is not None:
@@ -106,10 +108,9 @@ class Spending:
 
     @property
     def _purse(self) -> Purse:
-        above, below = self._ties.above, self._ties.subagents
-        family = below if above is None or above.beside is None else above.beside
-        if family is not None:
-            return family.purse
+        shared = self._ties.purse
+        if shared is not None:
+            return shared
         self._own = self._own or Purse()
         return self._own
 

@@ -17,7 +17,7 @@ from agentrail.ports.handles.session_values import HeldCall
 from agentrail.runtime.inbox.replies import Outcome, told
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.work.spending import FamilyUsage
+from agentrail.runtime.work.spending import FamilyUsage, Purse
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -247,6 +247,13 @@ class Ties:
     def is_blank(self) -> bool:
         """Whether there is neither a parent nor a link to sub-agents."""
         return self.above is None and self.subagents is None
+
+    @property
+    def purse(self) -> Purse | None:
+        """The purse of the session's family; `None` if there is neither a parent nor sub-agents."""
+        above = self.above
+        family = self.subagents if above is None or above.beside is None else above.beside
+        return None if family is None else family.purse
 
     def held(self) -> tuple[HeldCall, ...]:
         """Return the held calls and questions of the session's sub-agents."""

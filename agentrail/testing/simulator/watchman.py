@@ -18,7 +18,6 @@ from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.ports.handles.session_values import ChildView
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.work.spending import Purse
 from agentrail.testing.simulator.auditor import Book
 from agentrail.testing.simulator.players import TASK_TOOL
 from agentrail.testing.simulator.stage import Stage
@@ -102,7 +101,7 @@ class Watchman:
         calls = {call_id for call_id in out.live_calls if _is_seen(out.calls[call_id].start)}
         self._demand(calls <= runs, "of `{}` {} are said to run, and do not", name, sorted(calls - runs))
         requests = {request_id for request_id in out.live_requests if not stage.asking[name, request_id]}
-        purse = _purse_of(session)
+        purse = session.ties.purse
         if requests and purse is not None and purse.queue.waits(name):
             runs_beside = any(not one.ended for one in purse.pending)
             self._demand(runs_beside, "a request of `{}` waits near a limit, and no other is under way", name)
@@ -130,13 +129,6 @@ class Watchman:
 def _is_seen(start: object) -> bool:
     """Return whether *start* starts a simulated tool, which notes when it runs; the task tool does not."""
     return isinstance(start, StartCall) and start.name != TASK_TOOL
-
-
-def _purse_of(session: Session) -> Purse | None:
-    """Return the purse of a session's family; `None` if it has neither a parent nor sub-agents."""
-    above = session.ties.above
-    family = session.ties.subagents if above is None or above.beside is None else above.beside
-    return None if family is None else family.purse
 
 
 def _flat(view: ChildView) -> Iterator[ChildView]:
