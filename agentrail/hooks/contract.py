@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from functools import partial, partialmethod
-from types import MappingProxyType
+from functools import lru_cache, partial, partialmethod
+from types import FunctionType, MappingProxyType
 from typing import Final, cast
+from weakref import WeakKeyDictionary
 
 from agentrail.errors import BadPlugin
 from agentrail.errors.branches import nearest
@@ -136,12 +137,17 @@ def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
                 _check_name(cls, name, member, methods, is_field=name in annotated)
 
 
+@lru_cache(maxsize=1024)
+def _nearest(name: str, known: tuple[str, ...]) -> str | None:
+    return nearest(name, known, LIKE)
+
+
 def _check_name(cls: type, name: str, member: object, methods: Mapping[str, object], *, is_field: bool) -> None:
     if name.startswith(HOOK_LIKE) and not is_field:
         hooks = sorted(hook for hook in methods if hook.startswith(HOOK_LIKE))
         raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(hooks)}")
-    known = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else ATTRIBUTES
-    near = None if is_field else nearest(name, known, LIKE)
+    known = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else (*ATTRIBUTES,)
+    near = None if is_field else _nearest(name, known)
     if near is not None:
         problem = f"it has no `{name}`; if you mean `{near}`, write that, else begin the name with `_`"
         raise BadPlugin(cls.__name__, problem)
@@ -176,8 +182,14 @@ def check_attributes(plugin: object) -> None:
         _check_value(whose, name, found)
 
 
+_FITTING: Final = WeakKeyDictionary[FunctionType, tuple[str, ...]]()
+"""The arguments that functions take, as found: each spawn asks for them again, and to look takes 70 µs a method."""
+
+
 def check_method(cls: type, name: str, member: object, wanted: tuple[str, ...], *, may_be_async: bool = False) -> None:
     """Raise `BadPlugin` if *member* cannot be the method *name*, which is called with the arguments *wanted*."""
+    if type(member) is FunctionType and _FITTING.get(member) == wanted:
+        return
     bound: tuple[object, ...] = wanted
     named = type(member).__name__
     function: object = member
@@ -198,6 +210,8 @@ def check_method(cls: type, name: str, member: object, wanted: tuple[str, ...], 
         told = "it must answer by `return`" if may_be_async else AT_ONCE
         raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; {told}")
     _check_arguments(cls, name, function, bound, wanted)
+    if type(member) is FunctionType and not may_be_async:
+        _FITTING[member] = wanted
 
 
 def _check_arguments(
