@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from agentrail.errors import BadValue
 from agentrail.ports.journal import Record, Snapshot
+from agentrail.ports.snapshots import OF_A_MESSAGE
 
 if TYPE_CHECKING:
     from agentrail.adapters.journals.packing import Packed
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 T = TypeVar("T", Record, Snapshot)
 
 PAGE: Final = 16 * 1024
-"""Bytes of JSON with which a page is full; one that is not is opened again for the records that come next."""
+"""Bytes of JSON with which a page is full."""
+
+HALF: Final = PAGE // 2
+"""Bytes of JSON from which a page stays closed; a shorter one is opened again for the records that come next."""
 
 LONG: Final = 64 * 1024
 """Bytes of JSON from which a record stays as it is: nearly all of them are one text or image."""
@@ -72,17 +76,20 @@ class Pages:
             texts = _texts(last)
             pages.pop()
             ends.pop()
+        size = sum(map(len, texts))
         for record in taken:
             text = _put_away(record)
-            if text is None or sum(map(len, texts)) >= PAGE:
+            if text is None or size >= PAGE:
                 _close(pages, ends, texts, number)
+                size = 0
             if text is None:
                 pages.append(record)
                 ends.append(number + 1)
             else:
                 texts.append(text)
+                size += len(text)
             number += 1
-        self._has_room = bool(texts) and sum(map(len, texts)) < PAGE
+        self._has_room = 0 < size < HALF
         _close(pages, ends, texts, number)
         self._pages, self._ends = tuple(pages), ends
         return len(taken)
@@ -140,6 +147,9 @@ def _read(wanted: type[T], text: bytes) -> T:
 
 def put_away(snapshot: Snapshot) -> Snapshot | bytes:
     """Return *snapshot* compressed, or as it is if it is long or cannot be written as JSON."""
+    history = snapshot.state.history
+    if history.size + OF_A_MESSAGE * len(history) >= LONG:  # as its JSON is then, which takes long to write
+        return snapshot
     text = _written(snapshot)
     return snapshot if text is None else zlib.compress(text, LEVEL)
 
