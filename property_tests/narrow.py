@@ -7,10 +7,12 @@ from collections.abc import Callable
 from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
+    ChangeToolsSent,
     CompactSent,
     RejectSent,
     RespondSent,
     ResumeSent,
+    SteerSent,
     StopSent,
 )
 from agentrail.core.vocabulary.inputs import (
@@ -252,6 +254,27 @@ def _sub_agents_in_odd_moments(tally: Tally) -> None:
     world.apply(SubagentEnded("child", ok("done")))
 
 
+def _what_a_person_approves_is_gone(tally: Tally) -> None:
+    world = session(Holder(frozenset({"write"})), tally=tally)
+    asked(world, call("write"))
+    world.apply(ChangeToolsSent(detach=("write",)))
+    world.apply(ApproveSent(_held(world)))
+
+
+def _a_plugin_aborts_the_request_for_a_steering_text(tally: Tally) -> None:
+    script = Scripted({"before_request": ("continue", "abort")})
+    world = session(script, options=Options(max_turn_seconds=100.0), tally=tally)
+    world.apply(hello())
+    begin(world)
+    world.apply(SteerSent("not that", when="now"))
+
+
+def _an_abort_stops_a_sub_agent_while_a_response_streams(tally: Tally) -> None:
+    world = _something_goes_on_while_the_next_response_streams(tally)
+    world.apply(SubagentStarted("child.c3.1", "c3", "helper", "help", background=True))
+    world.apply(AbortSent(kill_tools="all"))
+
+
 def _the_time_to_sleep_comes_too_late(tally: Tally) -> None:
     world = session(tally=tally)
     world.apply(StopSent())
@@ -264,6 +287,9 @@ def narrow_paths(tally: Tally) -> None:
     _a_sub_agent_rests_with_its_turn(tally)
     _sub_agents_in_odd_moments(tally)
     _the_time_to_sleep_comes_too_late(tally)
+    _what_a_person_approves_is_gone(tally)
+    _a_plugin_aborts_the_request_for_a_steering_text(tally)
+    _an_abort_stops_a_sub_agent_while_a_response_streams(tally)
     _a_call_that_stops_ends_a_turn_in_which_a_plugin_waits(tally)
     for either in (False, True):
         _an_answer_ends_a_turn_in_which_other_calls_run(tally, compact=either)
@@ -279,7 +305,9 @@ def narrow_paths(tally: Tally) -> None:
         _a_compaction_that_nobody_waits_for(tally)
         _a_branch_of_what_rests(tally)
         streaming = _something_goes_on_while_the_next_response_streams
-        streaming(tally).apply(CallsEnded((ToolReturned("c3", 1, ok("late")),)))
+        for late in (ToolReturned("c3", 1, ok("late")), ToolRaised("c3", 1, "Oops")):
+            streaming(tally).apply(late)
+            streaming(tally).apply(CallsEnded((late,)))
         parent = streaming(tally)
         for given in (
             SubagentStarted("child.c3.1", "c3", "helper", "help", background=True),

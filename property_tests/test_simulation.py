@@ -9,7 +9,7 @@ from agentrail.testing.simulator.fault_kinds import FAULTS
 from agentrail.testing.simulator.run import MODES, Simulator
 from property_tests.volume import profile
 
-SEEDS = {"ci": 150, "campaign": 5_000}
+SEEDS = {"ci": 100, "campaign": 5_000}
 
 
 @pytest.mark.long

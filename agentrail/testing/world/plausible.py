@@ -70,15 +70,15 @@ class Tally:
             for kind, rule in rules.items()
             if rule.to
         }
-        self._phases: dict[type[Value], list[Row]] = {}
-        for row in self.unseen:
-            self._phases.setdefault(row[1], []).append(row)
+        self._wanting = Counter(kind for _, kind in self.unseen)  # rows that were seldom reached, by kind of input
 
     def note(self, before: State, given: type[Value], step: Step) -> None:
         """Count one step, which was made in the state *before* with an input of the class *given*."""
         row = (before.phase, given)
         self.steps += 1
         self.rows[row] += 1
+        if self.rows[row] == SELDOM:
+            self._wanting[row[1]] -= 1
         left = self.unseen[row]
         if not left or any(ruling.hook == "on_event" and ruling.critical for ruling in step.rulings):
             return  # a critical `on_event` may have aborted: its effects belong to the row of an abort
@@ -94,10 +94,7 @@ class Tally:
         unseen = len(self.unseen.get(row, ())) if apt else 0
         weight = 1 + RARE // (1 + self.rows[row]) + UNSEEN * unseen
         is_done = self.rows[row] >= SELDOM and not unseen
-        return weight if is_done and self._is_wanted_elsewhere(kind) else weight * HELD_BACK
-
-    def _is_wanted_elsewhere(self, kind: type[Value]) -> bool:
-        return any(self.rows[row] < SELDOM for row in self._phases.get(kind, ()))
+        return weight if is_done and self._wanting[kind] else weight * HELD_BACK
 
     def seldom(self, least: int = SELDOM) -> dict[str, int]:
         """Return the rows that were reached less than *least* times, each with how often, without illegal ones."""
