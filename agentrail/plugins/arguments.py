@@ -26,6 +26,9 @@ DIRECTORY_ARGS: Final = names("cwd folder workdir workingdir workingdirectory")
 INERT_ARGS: Final = names("background description maxoutput reason timeout timeoutms timeouts timeoutseconds")
 """Names of arguments that do not change what a command does."""
 
+NO_TEXT: Final = Unlexable("a command that is no text", 0)
+"""What a command is read as that is no text, nor a list of texts."""
+
 _MORE_ARGS: Final = names("args arguments argv")
 _INVISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -56,19 +59,24 @@ def command_lines(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Com
 
     A list is one command with its arguments, or several commands if its name is in the plural. If the same object also
     has a list of arguments, such as `args`, that belongs to the command. Arguments in one text are read as a shell
-    would read them behind the command, and as one word.
+    would read them behind the command, and as one word. An object in which nothing has such a name is a command that is
+    no text.
     """
     for name, found, beside in named(args, wanted):
         listed = texts(found)
         others = [item for key, item in beside.items() if plain(key) in _MORE_ARGS]
         more = [text for item in others for text in texts(item)]
-        if isinstance(found, Mapping) or not isinstance(found, Sequence):
+        if isinstance(found, Mapping):
+            if found and not any(named(found, wanted)):  # else the commands in it are found by their own names
+                yield json.dumps(found, ensure_ascii=False), NO_TEXT
+            continue
+        if not isinstance(found, Sequence):
             continue
         if listed and any(isinstance(item, str) for item in others):
             joined = " ".join((*listed, *more))
             yield joined, lex(joined)
         if not listed or len(listed) != (1 if isinstance(found, str) else len(found)):
-            yield json.dumps(found, ensure_ascii=False), Unlexable("a command that is no text", 0)
+            yield json.dumps(found, ensure_ascii=False), NO_TEXT
         elif isinstance(found, str) and not more:
             yield found, lex(found)
         elif isinstance(found, str):
