@@ -22,12 +22,14 @@ class Subcommand(NamedTuple):
     """The module whose `main` takes the arguments after the subcommand's name, and returns the exit code."""
     purpose: str
     """Purpose of the subcommand, as the help prints it."""
+    lasts: bool
+    """Whether it runs for long, so that it is worth to keep what it imports out of the sight of collections."""
 
 
 SUBCOMMANDS: Final = (
-    Subcommand("chat", "agentrail.cli.chat", "talk to an agent in the terminal"),
-    Subcommand("check", "agentrail.cli.check", "check the plugins of a file"),
-    Subcommand("serve", "agentrail.host.serve_command", "serve agents over HTTP"),
+    Subcommand("chat", "agentrail.cli.chat", "talk to an agent in the terminal", lasts=True),
+    Subcommand("check", "agentrail.cli.check", "check the plugins of a file", lasts=False),  # Hypothesis looks there
+    Subcommand("serve", "agentrail.host.serve_command", "serve agents over HTTP", lasts=True),
 )
 """The subcommands by name; the first is run if no name is given."""
 
@@ -70,11 +72,11 @@ def overview() -> str:
 
 
 def _call(row: Subcommand, words: Sequence[str]) -> int:
-    return cast("Main", _imported(row.module).main)(words)
+    return cast("Main", _imported(row.module, freeze=row.lasts).main)(words)
 
 
-def _imported(name: str) -> ModuleType:
-    """Import a module without collections of garbage, and keep what it has brought out of the sight of later ones.
+def _imported(name: str, *, freeze: bool) -> ModuleType:
+    """Import a module without collections of garbage; with *freeze*, later ones do not see what it has brought.
 
     Modules, classes and functions are no garbage, and to look at them took a seventh of the time in which `serve`
     begins to listen: clients of a process that is deployed wait for that.
@@ -86,7 +88,8 @@ def _imported(name: str) -> ModuleType:
     try:
         return import_module(name)
     finally:
-        gc.freeze()
+        if freeze:
+            gc.freeze()
         if was_on:
             gc.enable()
 

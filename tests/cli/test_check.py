@@ -1,5 +1,7 @@
 import io
 import re
+import subprocess
+import sys
 from inspect import signature
 from pathlib import Path
 
@@ -79,7 +81,7 @@ def test_a_clean_file_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "\x1b" not in captured.err, "no progress bar where nobody sees it"
 
 
-def test_a_pipe_is_told_at_the_start_how_long_it_takes_at_most_and_each_phase(
+def test_a_pipe_is_told_at_the_start_how_long_it_is_tried_and_each_phase(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert check(tmp_path, "told_plugins", ORDERED, "--time", "0") == 0
@@ -87,12 +89,21 @@ def test_a_pipe_is_told_at_the_start_how_long_it_takes_at_most_and_each_phase(
     first, *phases = captured.err.splitlines()
     assert first == (
         "Checking 2 plugins: the laws of each, 10,000 examples of them together, 1 pair in either order; "
-        "it takes at most 0 seconds (--time)."
+        "after 0 seconds (--time) nothing but the laws is tried."
     )
     assert [line.partition("%  ")[2] for line in phases] == [
         *("laws: RiskCheck", "laws: Redirect", "together", "order"),
     ]
     assert "matters for no two plugins, in 0 of 1 pairs that were tried" in captured.out
+
+
+def test_the_program_says_nothing_but_what_it_does(tmp_path: Path) -> None:
+    """As a process of its own: whoever calls `main` has Hypothesis imported already."""
+    file = tmp_path / "clean_plugins.py"
+    file.write_text(CLEAN)
+    words = [sys.executable, "-I", "-m", "agentrail", "check", str(file), "--time", "0"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603 - our own program
+    assert [line[:5] for line in ran.stderr.splitlines()] == ["Check", "  0% ", " 10% ", " 90% "]
 
 
 def test_a_pipe_is_told_of_a_long_phase_every_ten_seconds() -> None:

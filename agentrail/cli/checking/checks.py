@@ -185,12 +185,12 @@ class Checks:
         return results
 
     def _plan(self) -> str:
-        """Return the line that says what is checked, and how long it takes at most."""
+        """Return the line that says what is checked, and for how long."""
         several, orders = len(self.found.plugins), len(self.pairs)
         return (
             f"Checking {several} plugin{'s' * (several != 1)}: the laws of each, {self.options.examples:,} examples of "
             f"them together, {orders} pair{'s' * (orders != 1)} in either order; "
-            f"it takes at most {self.options.seconds:.0f} seconds (--time)."
+            f"after {self.options.seconds:.0f} seconds (--time) nothing but the laws is tried."
         )
 
     @property
