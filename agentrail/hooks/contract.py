@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache, partial, partialmethod
+from functools import partial, partialmethod
 from types import FunctionType, MappingProxyType
 from typing import Final, cast
 from weakref import WeakKeyDictionary
@@ -137,17 +137,12 @@ def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
                 _check_name(cls, name, member, methods, is_field=name in annotated)
 
 
-@lru_cache(maxsize=1024)
-def _nearest(name: str, known: tuple[str, ...]) -> str | None:
-    return nearest(name, known, LIKE)
-
-
 def _check_name(cls: type, name: str, member: object, methods: Mapping[str, object], *, is_field: bool) -> None:
     if name.startswith(HOOK_LIKE) and not is_field:
         hooks = sorted(hook for hook in methods if hook.startswith(HOOK_LIKE))
         raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(hooks)}")
-    known = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else (*ATTRIBUTES,)
-    near = None if is_field else _nearest(name, known)
+    known = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else ATTRIBUTES
+    near = None if is_field else nearest(name, known, LIKE)
     if near is not None:
         problem = f"it has no `{name}`; if you mean `{near}`, write that, else begin the name with `_`"
         raise BadPlugin(cls.__name__, problem)
