@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", Record, Snapshot)
 
 PAGE: Final = 16 * 1024
-"""Bytes of JSON with which a page is full."""
-
-HALF: Final = PAGE // 2
-"""Bytes of JSON from which a page stays closed; a shorter one is opened again for the records that come next."""
+"""Bytes of JSON with which a page is full; one with half of them or less is opened again for the next records."""
 
 LONG: Final = 64 * 1024
 """Bytes of JSON from which a record stays as it is: nearly all of them are one text or image."""
@@ -89,7 +86,7 @@ class Pages:
                 texts.append(text)
                 size += len(text)
             number += 1
-        self._has_room = 0 < size < HALF
+        self._has_room = 0 < size <= PAGE // 2
         _close(pages, ends, texts, number)
         self._pages, self._ends = tuple(pages), ends
         return len(taken)
