@@ -30,6 +30,7 @@ from tests.cells.bench import Bench, call, plug
 from tests.cells.moments import MOMENTS
 from tests.cells.scenes import path, said
 from tests.cells.test_matrix import fired
+from tests.profiles import CAMPAIGN
 
 SAID: Final[Mapping[str, PluginAnswer]] = {
     "intervene": PluginAnswer("P", "intervene", "note"),
@@ -197,7 +198,7 @@ def is_plain(action: object) -> bool:
 @pytest.mark.long
 def test_random_sessions_keep_what_each_plugin_answered() -> None:
     answers = erased = 0
-    for seed in range(1000):
+    for seed in range(2_000 if CAMPAIGN else 400):
         choose = Choose(random.Random(seed).randrange)
         world = Watched(draw_scene(choose))
         done: Step | None = world.open()
