@@ -183,7 +183,8 @@ _FITTING: Final = WeakKeyDictionary[FunctionType, tuple[str, ...]]()
 
 def check_method(cls: type, name: str, member: object, wanted: tuple[str, ...], *, may_be_async: bool = False) -> None:
     """Raise `BadPlugin` if *member* cannot be the method *name*, which is called with the arguments *wanted*."""
-    if type(member) is FunctionType and _FITTING.get(member) == wanted:
+    own = member if isinstance(member, FunctionType) else None
+    if own is not None and _FITTING.get(own) == wanted:
         return
     bound: tuple[object, ...] = wanted
     named = type(member).__name__
@@ -205,8 +206,8 @@ def check_method(cls: type, name: str, member: object, wanted: tuple[str, ...], 
         told = "it must answer by `return`" if may_be_async else AT_ONCE
         raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; {told}")
     _check_arguments(cls, name, function, bound, wanted)
-    if type(member) is FunctionType and not may_be_async:
-        _FITTING[member] = wanted
+    if own is not None and not may_be_async:
+        _FITTING[own] = wanted
 
 
 def _check_arguments(
