@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
 import pytest
@@ -63,6 +64,31 @@ async def test_a_file_comes_in_pieces(sandbox: Sandbox) -> None:
     assert (found.data, found.size) == (b"one" + LARGE, written.size)
     assert await receiver(sandbox).receive("in/empty", pieces()) == Written(0, created=True)
     assert await all_of(sandbox) == ["in/a/b.bin", "in/empty"]
+
+
+async def test_a_file_that_gets_its_name_at_this_moment_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has two names then, as one that leads to what is outside."""
+    (tmp_path / "unnamed").write_bytes(b"x")
+    os.link(tmp_path / "unnamed", tmp_path / "a")
+    real, looks = os.fstat, list[int]()
+
+    def fstat(fd: int) -> os.stat_result:
+        found = real(fd)
+        if S_ISREG(found.st_mode):
+            looks.append(found.st_nlink)
+            (tmp_path / "unnamed").unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr("agentrail.adapters.sandboxes.confined_open.os.fstat", fstat)
+    sandbox = LocalSandbox(tmp_path)
+    assert (await sandbox.read("a")).data == b"x"
+    monkeypatch.undo()
+    assert looks[:2] == [2, 1]
+    os.link(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(PathRefused, match="more than one name"):
+        await sandbox.read("a")
 
 
 async def test_a_file_that_is_there_is_not_replaced(sandbox: Sandbox) -> None:

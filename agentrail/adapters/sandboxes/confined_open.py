@@ -209,18 +209,24 @@ def check_file(path: str, found: os.stat_result, *, hard_links: bool) -> None:
 def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
     """Open a regular file for reading and return a descriptor.
 
-    It is checked before it is opened for reading, because opening a device or a pipe may have effects.
+    It is checked before it is opened for reading, because opening a device or a pipe may have effects. One with two
+    names is looked at again: a file that was just created may have a second one for a moment.
     """
     path = path_of(parts)
+    why = Why.MOVING
     for _ in range(_TRIES):
         seen = root.open(parts, O_PATH)
         try:
             found = os.fstat(seen)
+            if stat.S_ISREG(found.st_mode) and found.st_nlink > 1 and not hard_links:
+                why = Why.HARD_LINK
+                continue
             check_file(path, found, hard_links=hard_links)
             fd = root.open(parts, os.O_RDONLY | PLAIN)
             if os.path.samestat(os.fstat(fd), found):
                 return fd
+            why = Why.MOVING
             os.close(fd)  # another file was put there between the two opens
         finally:
             os.close(seen)
-    raise PathRefused(path, Why.MOVING)
+    raise PathRefused(path, why)
