@@ -39,8 +39,13 @@ def snapshot_of(state: State, number: int, stem: Stem) -> Snapshot:
     return Snapshot(state.session_id, number, state.but(history=history.first(stem.length)), stem.number)
 
 
+def length_of(history: History) -> int:
+    """Return about how many characters *history* takes when it is written; images and files count by their cost."""
+    return history.size + OF_A_MESSAGE * len(history)
+
+
 def _is_small(history: History) -> bool:
-    size = history.size + OF_A_MESSAGE * len(history)
+    size = length_of(history)
     if size <= MOST_KEPT:  # of images and files, `size` counts what they cost the model
         size += sum([len(part.data) for each in history for part in each.parts if isinstance(part, Image | File)])
     return size <= MOST_KEPT

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from agentrail.errors import BadValue
 from agentrail.ports.journal import Record, Snapshot
-from agentrail.ports.snapshots import OF_A_MESSAGE
+from agentrail.ports.snapshots import length_of
 
 if TYPE_CHECKING:
     from agentrail.adapters.journals.packing import Packed
@@ -144,8 +144,7 @@ def _read(wanted: type[T], text: bytes) -> T:
 
 def put_away(snapshot: Snapshot) -> Snapshot | bytes:
     """Return *snapshot* compressed, or as it is if it is long or cannot be written as JSON."""
-    history = snapshot.state.history
-    if history.size + OF_A_MESSAGE * len(history) >= LONG:  # as its JSON is then, which takes long to write
+    if length_of(snapshot.state.history) >= LONG:  # as its JSON is then, which takes long to write
         return snapshot
     text = _written(snapshot)
     return snapshot if text is None else zlib.compress(text, LEVEL)

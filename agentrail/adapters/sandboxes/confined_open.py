@@ -202,15 +202,20 @@ def check_file(path: str, found: os.stat_result, *, hard_links: bool) -> None:
         raise PathRefused(path, Why.THROUGH_LINK)
     if not stat.S_ISREG(found.st_mode):
         raise PathRefused(path, Why.NO_FILE)
-    if found.st_nlink > 1 and not hard_links:
+    if _has_too_many_names(found, hard_links=hard_links):
         raise PathRefused(path, Why.HARD_LINK)
+
+
+def _has_too_many_names(found: os.stat_result, *, hard_links: bool) -> bool:
+    """Whether a regular file has several names, and may not; a file that was just created may, for a moment."""
+    return stat.S_ISREG(found.st_mode) and found.st_nlink > 1 and not hard_links
 
 
 def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
     """Open a regular file for reading and return a descriptor.
 
-    It is checked before it is opened for reading, because opening a device or a pipe may have effects. One with two
-    names is looked at again: a file that was just created may have a second one for a moment.
+    It is checked before it is opened for reading, because opening a device or a pipe may have effects. One with
+    several names is looked at again.
     """
     path = path_of(parts)
     why = Why.MOVING
@@ -218,7 +223,7 @@ def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
         seen = root.open(parts, O_PATH)
         try:
             found = os.fstat(seen)
-            if stat.S_ISREG(found.st_mode) and found.st_nlink > 1 and not hard_links:
+            if _has_too_many_names(found, hard_links=hard_links):
                 why = Why.HARD_LINK
                 continue
             check_file(path, found, hard_links=hard_links)
