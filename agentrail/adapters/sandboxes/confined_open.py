@@ -202,36 +202,25 @@ def check_file(path: str, found: os.stat_result, *, hard_links: bool) -> None:
         raise PathRefused(path, Why.THROUGH_LINK)
     if not stat.S_ISREG(found.st_mode):
         raise PathRefused(path, Why.NO_FILE)
-    if _has_too_many_names(found, hard_links=hard_links):
+    if found.st_nlink > 1 and not hard_links:
         raise PathRefused(path, Why.HARD_LINK)
-
-
-def _has_too_many_names(found: os.stat_result, *, hard_links: bool) -> bool:
-    """Whether a regular file has several names, and may not; a file that was just created may, for a moment."""
-    return stat.S_ISREG(found.st_mode) and found.st_nlink > 1 and not hard_links
 
 
 def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
     """Open a regular file for reading and return a descriptor.
 
-    It is checked before it is opened for reading, because opening a device or a pipe may have effects. One with
-    several names is looked at again.
+    It is checked before it is opened for reading, because opening a device or a pipe may have effects.
     """
     path = path_of(parts)
-    why = Why.MOVING
     for _ in range(_TRIES):
         seen = root.open(parts, O_PATH)
         try:
             found = os.fstat(seen)
-            if _has_too_many_names(found, hard_links=hard_links):
-                why = Why.HARD_LINK
-                continue
             check_file(path, found, hard_links=hard_links)
             fd = root.open(parts, os.O_RDONLY | PLAIN)
             if os.path.samestat(os.fstat(fd), found):
                 return fd
-            why = Why.MOVING
             os.close(fd)  # another file was put there between the two opens
         finally:
             os.close(seen)
-    raise PathRefused(path, why)
+    raise PathRefused(path, Why.MOVING)

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import stat
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.sandboxes.confined_open import O_PATH, Root
@@ -15,6 +16,9 @@ from agentrail.adapters.sandboxes.files import DiskFiles, make_folders, translat
 from agentrail.adapters.sandboxes.paths import check_writable, parts_of
 
 NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+NAMELESS: Final = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC if hasattr(os, "O_TMPFILE") else 0
+"""The flags of a file without a name; 0 on systems that know none."""
 
 
 class IncomingFile:
@@ -27,18 +31,21 @@ class IncomingFile:
         self._path = path
         self._parts = parts_of(path)
         self._folder = self._fd = -1
-        self._unnamed = f".agentrail-{secrets.token_hex(8)}.tmp"
+        self._unnamed = ""
         self.size = 0
 
     def begin(self) -> None:
-        """Create the file under another name, in its folder; raise `FileFailed` if its own name is taken."""
+        """Create the file without a name, or under another, in its folder; raise `FileFailed` if its name is taken."""
         check_writable(self._path, self._parts, self._files.protected)
         with translated("write", self._path), Root(self._files.made_root()) as root:
             self._folder = make_folders(root, self._parts[:-1])
             with suppress(FileNotFoundError):
                 os.stat(self._parts[-1], dir_fd=self._folder, follow_symlinks=False)
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-            self._fd = os.open(self._unnamed, NEW_FILE, 0o666, dir_fd=self._folder)
+            self._fd = _nameless(self._folder)
+            if self._fd < 0:
+                self._unnamed = f".agentrail-{secrets.token_hex(8)}.tmp"
+                self._fd = os.open(self._unnamed, NEW_FILE, 0o666, dir_fd=self._folder)
 
     def write(self, piece: bytes) -> None:
         """Add a piece."""
@@ -51,8 +58,10 @@ class IncomingFile:
     def keep(self) -> None:
         """Give the file its name; raise `FileFailed` if that was taken meanwhile."""
         with translated("write", self._path):
-            # A rename would replace a file that has the name; a link does not.
-            os.link(self._unnamed, self._parts[-1], src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            # A rename would replace a file that has the name; a link does not. If the file has another name, it has two
+            # for a moment, and whoever reads it then is refused: so it has none, where the system can do that.
+            there = self._unnamed or _open_as(self._fd)
+            os.link(there, self._parts[-1], src_dir_fd=self._folder, dst_dir_fd=self._folder)
         self.drop()
 
     def drop(self) -> None:
@@ -61,10 +70,30 @@ class IncomingFile:
             with suppress(OSError):  # an error of the disk that a write has told of
                 os.close(self._fd)
             with suppress(FileNotFoundError):
-                os.unlink(self._unnamed, dir_fd=self._folder)
+                if self._unnamed:
+                    os.unlink(self._unnamed, dir_fd=self._folder)
         if self._folder >= 0:
             os.close(self._folder)
         self._folder = self._fd = -1
+
+
+def _nameless(folder: int) -> int:
+    """Return a descriptor of a new file in *folder* that has no name yet; -1 if the system cannot give it one later."""
+    if not NAMELESS:
+        return -1
+    try:
+        fd = os.open(".", NAMELESS, 0o666, dir_fd=folder)
+    except OSError:  # not every file system has them; what else is wrong, a file with a name will show
+        return -1
+    if Path(_open_as(fd)).exists():
+        return fd
+    os.close(fd)
+    return -1
+
+
+def _open_as(fd: int) -> str:
+    """Return the path under which Linux shows an open file."""
+    return f"/proc/self/fd/{fd}"
 
 
 def removed(files: DiskFiles, path: str) -> None:
