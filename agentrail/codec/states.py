@@ -185,8 +185,12 @@ def _encode_fields(found: object, kind: type, depth: int, room: list[int]) -> Js
     try:
         for name in names:
             item: object = getattr(found, name)
-            if item is None or item is True or item is False:  # without a call, as in most fields of most states
-                room[0] -= 5  # as in `_encode`
+            # Without a call, as in most fields of most states, and as in `_encode`.
+            if item is None or item is True or item is False or (type(item) is int and INT_MIN <= item <= INT_MAX):
+                room[0] -= 5
+                made[name] = item
+            elif type(item) is str and len(item) + 3 <= room[0] and item.isascii():
+                room[0] -= len(item) + 3
                 made[name] = item
             else:
                 made[name] = _encode(item, depth + 1, room)

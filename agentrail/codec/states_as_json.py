@@ -80,7 +80,7 @@ def _each_as_json(kind: type[object], items: tuple[object, ...], known: Known) -
                 seat, state = cast("tuple[int, object]", item)
                 made.append((seat, _kept(state, known)))
             else:
-                made.append(with_states_as_json(item, known) if isinstance(item, Ruling) else item)
+                made.append(with_states_as_json(item, known) if type(item) is Ruling and item.states else item)
     except MisfitError as misfit:
         misfit.under(f"[{len(made)}][1]" if kind in (Ruling, ChangedStates) else f"[{len(made)}]")
         raise

@@ -100,7 +100,8 @@ def frozen(data: object, depth: int = MAX_DEPTH) -> Json:
 def refrozen(found: object, depth: int = 1) -> Json:
     """Return *found*, decoded from the text of frozen JSON, as frozen JSON again: only its levels are counted.
 
-    Raises `RecursionError` for more than `MAX_DEPTH` levels. `frozen` checks each key, text and number as well.
+    Raises `RecursionError` for more than `MAX_DEPTH` levels. `frozen` checks each key, text and number as well. The
+    lists and objects in *found* are used up.
     """
     kind = type(found)
     if kind is not dict and kind is not list:
@@ -109,11 +110,14 @@ def refrozen(found: object, depth: int = 1) -> Json:
         raise RecursionError
     if kind is list:
         items = cast("list[Json]", found)
-        return tuple([refrozen(item, depth + 1) if type(item) in _NESTED else item for item in items])
+        for place, item in enumerate(items):
+            if type(item) in _NESTED:
+                items[place] = refrozen(item, depth + 1)
+        return tuple(items)
     whole = cast("dict[str, Json]", found)
-    for item in whole.values():
+    for key, item in whole.items():
         if type(item) in _NESTED:
-            return FrozenObject({key: refrozen(item, depth + 1) for key, item in whole.items()})
+            whole[key] = refrozen(item, depth + 1)
     return FrozenObject(whole)
 
 

@@ -66,6 +66,8 @@ def _read(text: str) -> object:
 
 def _unfenced(text: str) -> str:
     """Return *text* without the Markdown code fence around it, if there is one."""
+    if not text.lstrip().startswith(_FENCE):
+        return text
     first, _, rest = text.strip().partition("\n")
     inside, _, last = rest.rpartition("\n")
     return inside if first.rstrip() in {_FENCE, f"{_FENCE}json"} and last.strip() == _FENCE else text

@@ -113,6 +113,7 @@ class Live:
     """Runs plugins and validators. It holds only their code, by key and revision; the session holds their states."""
 
     __slots__ = (
+        "_amends",
         "_checks",
         "_data",
         "_for",
@@ -147,7 +148,7 @@ class Live:
         self._row = _NO_ROW
         self._screening: tuple[PluginEntry, ...] = ()
         self._lines: tuple[EventLines, ...] = ()
-        self._limits = False
+        self._limits = self._amends = False
         self.askers: Askers | None = None
         self.complain: Complain = nobody_listens
 
@@ -184,11 +185,15 @@ class Live:
             plugins = [self._plugins[seat.key, seat.revision] for seat in seats]
             self._lines = tuple([lines for plugin in plugins if (lines := plugin.event_lines) is not None])
             self._limits = any(_limits(plugin) for plugin in plugins)
+            self._amends = bool(self._screening) or any(seat.critical and ON_EVENT in seat.hooks for seat in seats)
         return self._row
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
         """Return the ruling on the hook of this name if none of the plugins has it, else `None`."""
-        return None if seats and hook in self._entries(seats) else UNRULED[hook]
+        if not seats:
+            return UNRULED[hook]
+        row = self._row if seats is self._for else self._entries(seats)
+        return None if hook in row else UNRULED[hook]
 
     def rule(
         self,
@@ -200,7 +205,8 @@ class Live:
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
         """Run *hook* of the plugins of *row*, from *place* on, and return their combined ruling."""
-        entries = self._entries(row.seats).get(hook.moment)
+        seats = row.seats
+        entries = (self._row if seats is self._for else self._entries(seats)).get(hook.moment)
         if entries is None:
             return UNRULED[hook.moment]
         if row.among is not None:
@@ -218,6 +224,12 @@ class Live:
         if seats is not self._for:
             self._entries(seats)
         return self._screening
+
+    def amends(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+        """Whether any of the plugins screens texts, or may abort a turn when it is shown an event."""
+        if seats is not self._for:
+            self._entries(seats)
+        return self._amends
 
     def event_lines(self, seats: tuple[AttachedPlugin, ...]) -> tuple[EventLines, ...]:
         """Return how plugins want durable events to be written to the log."""

@@ -39,8 +39,8 @@ READ: Final = (
         "first_review_is_the_last",
         "reviews count through the whole session, not through a turn",
         Reflection.before_finish,
-        "now = state if state.turn == ctx.turn else Reviewing(turn=ctx.turn, task=state.task)",
-        "now = state",
+        "is_first = state.turn != ctx.turn",
+        "is_first = False",
         QUALITY,
     ),
     Change(

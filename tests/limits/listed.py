@@ -1086,6 +1086,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.journals.sharing.range(256)",
         "adapters.journals.packing.digest_of.blake2b(digest_size=32)",
         "core.prompt_prefix._digest.blake2s(digest_size=8)",
+        "plugins.quality.reflection._digest.blake2b(digest_size=16)",
         "adapters.journals.sqlite.file_type._problem.number_at(40)",
         "adapters.journals.sqlite.file_type._problem.number_at(60)",
         "adapters.journals.sqlite.file_type._problem.number_at(68)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cache
 from typing import Final, TypeVar
 
 import attrs
@@ -118,7 +119,7 @@ class Reviewing:
     steered: bool = False
     """Whether a steering text came while the model was reviewing its answer."""
     settled: str = ""
-    """SHA-256 of the last answer that needs no further review; empty if there is none in the turn."""
+    """Digest of the last answer that needs no further review; empty if there is none in the turn."""
     task: str = ""
     """The last prompt, with steering after it, cut; empty if no reviewer model will get it."""
 
@@ -221,17 +222,19 @@ class Reflection(Plugin[Reviewing]):
     ) -> Continue[Reviewing] | Intervene[Reviewing] | Ask[Reviewing]:
         """Have the answer reviewed, unless it needs no review, or the turn goes on anyway."""
         answer = ctx.last_assistant_reply or ""
-        now = state if state.turn == ctx.turn else Reviewing(turn=ctx.turn, task=state.task)
-        if not answer.strip() or (now.settled and now.settled == _digest(answer)):
+        is_first = state.turn != ctx.turn
+        if not answer.strip() or (not is_first and state.settled and state.settled == _digest(answer)):
             return Continue(evolve(state, sent_back=False) if state.sent_back else state)
+        is_looked_at = hook.answer is None and not hook.texts and (is_first or state.reviews < self.max_reviews)
+        if is_looked_at and self.reviewer == MODEL:
+            return Ask(self._request(state.task, answer, ctx), deadline=self.deadline)
+        now = Reviewing(turn=ctx.turn, task=state.task) if is_first else state
         if hook.texts:
             return Continue(state if state.sent_back else evolve(now, sent_back=True))
         if hook.answer is not None:
             return self._judged(hook.answer, now, answer)
         if now.reviews >= self.max_reviews:
             return self._given_up(now, answer, ())
-        if self.reviewer == MODEL:
-            return Ask(self._request(state.task, answer, ctx), deadline=self.deadline)
         new = evolve(now, reviews=now.reviews + 1)
         if len(canonical(answer).encode("utf-8", "surrogatepass")) > MOST_KEPT:
             return _skipped(new, answer, f"the answer is longer than {MOST_KEPT} bytes")
@@ -241,8 +244,7 @@ class Reflection(Plugin[Reviewing]):
     def _request(self, task: str, answer: str, ctx: Context) -> CallModel:
         said = _said((_text(_cut(answer, MOST_SHOWN)),), model=ctx.model)
         messages = (_asked((_text(task or UNKNOWN_TASK),)), said)
-        system = REVIEW.format(criteria=_listed(self.criteria))
-        return CallModel(VERDICT_WANTED, self.model, system, messages, VERDICT)
+        return CallModel(VERDICT_WANTED, self.model, _system(self.criteria), messages, VERDICT)
 
     def _judged(self, given: AskAnswer, state: Reviewing, answer: str) -> Continue[Reviewing] | Intervene[Reviewing]:
         """Return what follows from the answer of a reviewer model about *answer*."""
@@ -313,18 +315,24 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: half - 1]}…{text[-half:]}"
 
 
+@cache
+def _system(criteria: tuple[str, ...]) -> str:
+    return REVIEW.format(criteria=_listed(criteria))
+
+
 def _listed(lines: Sequence[str]) -> str:
     return "- " + "\n- ".join(lines)
 
 
 def _digest(answer: str) -> str:
-    return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.blake2b(answer.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _steered(messages: Sequence[Message], task: str) -> Sequence[str]:
     """Return the steering texts at the end of *messages* that *task* does not have at its end yet."""
     found: list[str] = []
-    for message in reversed(messages):
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
         if not isinstance(message, UserMessage) or message.origin is not Origin.STEERING:
             break
         if task.endswith(f"\n\n{message.text}"):

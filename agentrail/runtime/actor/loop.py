@@ -195,7 +195,7 @@ class Session(Parts):
         began = time.perf_counter()
         crumb = shared.watchdog.begin(self.session_id, type(given).__name__, began)
         try:
-            if self.state.seats:
+            if self.state.seats and judge.amends(self.state.seats):
                 arrival = screened(with_partial(arrival, self.state, performer), self.state, judge)
             outcome = step(self.state, arrival, judge)
         finally:
