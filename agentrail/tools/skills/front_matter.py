@@ -2,7 +2,8 @@
 
 A value is a text on one line (plain or in quotes), a plain text that goes on in indented lines, a text after `|` or
 `>`, a list of texts, or one level of `key: text`. All scalars are texts, also `1.0` and `true`. Whatever this reads
-means the same in YAML: `yaml.BaseLoader` returns equal values.
+means the same in YAML: `yaml.BaseLoader` returns equal values. One thing more is read, because many public skills have
+it: a plain text after a key may hold `: `, which YAML refuses.
 """
 
 from __future__ import annotations
@@ -139,7 +140,10 @@ class _Fields:
             return ""
         if _KEY.fullmatch(line):
             return self._mapping(indent)
-        return self._value(line.rstrip(" "))
+        text = line.rstrip(" ")
+        if text[0] not in "[|>'\"":
+            self._without_colon(self._checked(text), text)
+        return self._value(text)
 
     def _list(self, indent: int) -> tuple[str, ...]:
         items: list[str] = []
@@ -154,7 +158,7 @@ class _Fields:
             item = line[1:].strip(" ")
             if _KEY.fullmatch(item):
                 self._refuse("a key in a list", "only lists of texts are read; put the text in quotes")
-            items.append(self._scalar(item))
+            items.append(self._without_colon(self._scalar(item), item))
             self._at += 1
         return tuple(items)
 
@@ -177,7 +181,7 @@ class _Fields:
         items = [item.strip(" ") for item in found[1].split(",")] if found[1].strip(" ") else []
         if not all(items):
             self._refuse("a list with an empty item", "write a text between commas")
-        made = tuple(map(self._scalar, items))
+        made = tuple([self._without_colon(self._scalar(item), item) for item in items])
         self._at += 1
         return made
 
@@ -210,8 +214,12 @@ class _Fields:
         text = re.split(" #", text, maxsplit=1)[0].rstrip(" ") if text[:1] != "#" else ""
         if text and (text[0] in _INDICATORS or (text[0] in "-:" and text[1:2] in {"", " "})):
             self._refuse(f"a value that begins with `{text[0]}`", "put the text in quotes")
-        if ": " in text or text.endswith(":"):
-            self._refuse("a `:` in a text without quotes", "put the text in quotes")
+        return text
+
+    def _without_colon(self, text: str, given: str) -> str:
+        """Return *text*, read from *given*; refuse one that YAML would read as a key and its value."""
+        if text and given[0] not in "'\"" and (": " in text or text.endswith(":")):
+            self._refuse("a `:` where it ends a key, in a text without quotes", "put the text in quotes")
         return text
 
     def _plain(self, rest: str) -> str:
@@ -229,19 +237,12 @@ class _Fields:
             elif line:
                 if not is_open:
                     self._refuse("text after a comment", "end the text before it, or put it in quotes")
-                said = self._continued(line)
+                said = line.split(" #", 1)[0].rstrip(" ")  # any first character but `#` is allowed
                 is_open = said == line
                 parts += ["\n" * breaks or " ", said]
             breaks = 0 if line else breaks + 1
             self._at += 1
         return "".join(parts)
-
-    def _continued(self, line: str) -> str:
-        """Return a further line of a plain text, in which any first character but `#` is allowed."""
-        said = line.split(" #", 1)[0].rstrip(" ")
-        if ": " in said or said.endswith(":"):
-            self._refuse("a `:` in a text without quotes", "put the text in quotes")
-        return said
 
     def _block(self, *, folds: bool, chomp: str) -> str:
         """Return the text after `|` or `>`: the lines that are indented at least as far as its first one."""

@@ -47,6 +47,10 @@ READ: dict[str, tuple[tuple[str, ...], Mapping[str, Field]]] = {
         ("metadata:", "  author: me", '  version: "1.0"', "", "a: b"),
         {"metadata": {"author": "me", "version": "1.0"}, "a": "b"},
     ),
+    "colons, which YAML refuses": (
+        ("a: use when: asked # b", "c: use", "  when: asked", "d:", "  e: f: g", "h: for:"),
+        {"a": "use when: asked", "c": "use when: asked", "d": {"e": "f: g"}, "h": "for:"},
+    ),
     "ends of lines of another system": (("a: b\r", "c: d\r"), {"a": "b", "c": "d"}),
 }
 
@@ -74,8 +78,9 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "a list in brackets": (("a: [[b]]",), "line 2 of its front matter has a list in brackets that is not read"),
     "an open list": (("a: [b,",), "line 2 of its front matter has a list in brackets that is not read"),
     "an empty item": (("a: [b,,c]",), "line 2 of its front matter has a list with an empty item"),
-    "a colon": (("a: use when: asked",), "line 2 of its front matter has a `:` in a text without quotes"),
-    "a colon further down": (("a: use", "  when: asked"), "line 3 of its front matter has a `:` in a text without"),
+    "a colon in a list": (("a:", "- use when: asked"), "line 3 of its front matter has a `:` where it ends a key"),
+    "a colon below a key": (("a:", "  use when: asked"), "line 3 of its front matter has a `:` where it ends a key"),
+    "a colon in brackets": (("a: [use when: asked]",), "line 2 of its front matter has a `:` where it ends a key"),
     "an open quote": (('a: "b',), "line 2 of its front matter has a quote without its end"),
     "text after a quote": (("a: 'b' c",), "line 2 of its front matter has a quote without its end"),
     "an escape": ((r'a: "\x00"',), r"line 2 of its front matter has the escape `\\x`"),
