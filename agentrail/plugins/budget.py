@@ -243,7 +243,7 @@ class BudgetGuard(Plugin[Spent]):
         elsewhere = used.worked_elsewhere_ms if self.shared else 0
         return [
             ("max_seconds", self.max_seconds, (earlier_ms + used.worked_ms + elsewhere) / 1000),
-            ("max_turn_seconds", self.max_turn_seconds, used.turn_worked_ms / 1000),
+            ("max_turn_seconds", self.max_turn_seconds, (used.turn_worked_ms + elsewhere) / 1000),
         ]
 
     def _is_over_time(self, used: Context | Used, earlier_ms: int = 0) -> str | None:

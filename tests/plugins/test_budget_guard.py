@@ -148,7 +148,7 @@ def test_a_sub_agent_gets_the_rest_of_the_seconds(shared: bool) -> None:
     guard = BudgetGuard(max_seconds=9, max_turn_seconds=5, shared=shared)
     child = guard.inherited(Spent(), Context(worked_ms=4_000, turn_worked_ms=3_000, worked_elsewhere_ms=1_000))
     assert isinstance(child, BudgetGuard)
-    left = (4.0, 2.0) if shared else (5.0, 2.0)
+    left = (4.0, 1.0) if shared else (5.0, 2.0)
     assert (child.max_seconds, child.max_turn_seconds, child.shared) == (*left, True)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 import trio
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from agentrail import SessionSpec, open_supervisor
@@ -201,6 +201,26 @@ def test_nothing_begins_when_the_seconds_of_the_family_are_used_up(seed: int) ->
     assert counted / 1000 >= watch.worked(1e9) - 0.01
 
 
+@settings(max_examples=400 if CAMPAIGN else 40)
+@given(st.integers(0, 1_000_000))
+@example(73)
+def test_nothing_begins_when_the_seconds_of_the_turn_are_used_up(seed: int) -> None:
+    """The sub-agents are those of one turn: what ends in the background begins another one.
+
+    In the example, one below another has waited for a person, and goes on before anybody has told it of the others.
+    """
+    chance, watch = Random(seed), Watch()
+    member, limit = in_the_turn(member_of(chance, 2, fewest=1)), chance.choice((2.0, 5.0, 9.0, 15.0))
+    run_in_virtual_time(lambda: lived(member, watch, BudgetGuard(max_turn_seconds=limit)))
+    event(f"used up: {watch.worked(1e9) >= limit}, held: {any(span.is_held for span in watch.spans)}")
+    assert too_late(watch, limit) == []
+
+
+def in_the_turn(member: Member) -> Member:
+    """Return *member* with no sub-agent in the background."""
+    return Member(member.rounds, tuple(map(in_the_turn, member.below)))
+
+
 @settings(max_examples=200 if CAMPAIGN else 20)
 @given(st.integers(0, 1_000_000))
 def test_what_a_family_counts_is_the_time_in_which_anything_of_it_ran(seed: int) -> None:
@@ -250,13 +270,16 @@ def test_sub_agents_in_the_background_one_after_the_other_share_the_seconds() ->
     assert too_late(watch, 10) == []
 
 
-def test_a_sub_agent_that_waited_for_a_person_does_not_go_on_when_the_others_have_used_up_the_seconds() -> None:
+@pytest.mark.parametrize("guard", [BudgetGuard(max_seconds=10), BudgetGuard(max_turn_seconds=10)])
+def test_a_sub_agent_that_waited_for_a_person_does_not_go_on_when_the_others_have_used_up_the_seconds(
+    guard: BudgetGuard,
+) -> None:
     async def two(watch: Watch) -> None:
         waits = Member((Round(0.1, 0.1, is_held=True), Round(5.0)), background=True)
-        spec = spec_of(Member((Round(0.1),), (waits, Member((Round(20.0),)))), watch, "m", BudgetGuard(max_seconds=10))
+        spec = spec_of(Member((Round(0.1),), (waits, Member((Round(20.0),)))), watch, "m", guard)
         async with open_supervisor() as supervisor:
             session = await supervisor.spawn(spec, "p")
-            with pytest.raises(TurnAborted, match="max_seconds=10 is used up"):
+            with pytest.raises(TurnAborted, match=r"max_\w*seconds=10 is used up"):
                 await session.ask("go")
             (held,) = session.status().held
             await session.approve(held.id)

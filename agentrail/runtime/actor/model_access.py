@@ -57,7 +57,7 @@ def reached(
     own, others = purse.sums(set_by, state.session_id, at_most=at_most)
     below = NOTHING_USED if ties.subagents is None else ties.subagents.untold()
     usage, elsewhere = state.usage.plus(below).plus(own), elsewhere.plus(others)
-    session = _time_used(state, at).but(usage=usage, elsewhere=elsewhere)
+    session = time_used(state, ties, at).but(usage=usage, elsewhere=elsewhere)
     used = session
     if of_turn and state.turn is not None:
         used = session.but(turn_usage=usage.minus(state.turn.used), turn_worked_ms=state.worked_in_turn(at))
@@ -70,9 +70,12 @@ def reached(
     return None
 
 
-def _time_used(state: State, at: int) -> Used:
-    """Return the time that a session has used, without that of its turn."""
-    return Used(worked_ms=state.worked(at), worked_elsewhere_ms=state.worked_elsewhere)
+def time_used(state: State, ties: Ties, at: int) -> Used:
+    """Return the time that a session has used, without that of its turn; what it was not told of others yet counts."""
+    worked, elsewhere, above = state.worked(at), state.worked_elsewhere, ties.above
+    if above is not None and above.beside is not None and state.setup.shares:
+        elsewhere = max(elsewhere, above.beside.worked_since(above.task.child, at) - worked)
+    return Used(worked_ms=worked, worked_elsewhere_ms=elsewhere)
 
 
 def time_used_up(state: State, code: SessionCode, ties: Ties, at: int, *, of_turn: bool = True) -> str | None:
@@ -82,7 +85,7 @@ def time_used_up(state: State, code: SessionCode, ties: Ties, at: int, *, of_tur
         found = above.beside.time_used_up(at)
         if found is not None:
             return found
-    used = _time_used(state, at)
+    used = time_used(state, ties, at)
     if of_turn:
         used = used.but(turn_worked_ms=state.worked_in_turn(at))
     for seat in state.seats:

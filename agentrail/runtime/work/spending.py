@@ -144,6 +144,10 @@ class FamilyUsage(Protocol):
         """Note that a sub-agent has come back, so that it is known what it has used, and what it knows of others."""
         ...
 
+    def worked_since(self, child: str, at: int) -> int:
+        """Return for how many milliseconds the family has worked, up to *at*, since *child* began; 0 if all end."""
+        ...
+
     def time_used_up(self, at: int) -> str | None:
         """Return a limit of seconds of the session, or of one above whose limits it shares, that is used up at *at*."""
         ...

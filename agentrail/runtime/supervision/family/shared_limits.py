@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.core.vocabulary.state import State
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.actor.model_access import reached, time_used_up, used_beside
+from agentrail.runtime.actor.model_access import reached, time_used, time_used_up, used_beside
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.supervision.family.subagent_run import Run
 from agentrail.runtime.supervision.family.task_runs import TaskRuns
@@ -61,9 +61,7 @@ class SharedLimits(TaskRuns):
             worked = link.elsewhere.worked_ms
             if told_of_time or child in go_on:
                 at = self._shared.clock.now_ms()
-                worked = max(
-                    worked, state.worked(at) + state.worked_elsewhere - link.base_ms - session.state.worked(at)
-                )
+                worked = max(worked, self.worked_since(child, at) - session.state.worked(at))
             if link.used_elsewhere(ElsewhereUsed(others, worked)):
                 session.mailbox.post(ElsewhereUsed(others, worked))
 
@@ -91,6 +89,14 @@ class SharedLimits(TaskRuns):
         set_by, elsewhere = used_beside(parent.state, parent.ties)
         total = parent.state.usage.plus(self.untold()).plus(elsewhere)
         return set_by, total.plus(link.elsewhere_before).minus(link.base).minus(self._used_by(link))
+
+    def worked_since(self, child: str, at: int) -> int:
+        """Return for how many milliseconds the family has worked, up to *at*, since a sub-agent began; 0 if all end."""
+        parent, link = self._of, self._links.get(child)
+        if parent is None or link is None:
+            return 0
+        used = time_used(parent.state, parent.ties, at)
+        return used.worked_ms + used.worked_elsewhere_ms - link.base_ms
 
     def reached_above(self, at: int, *, at_most: bool) -> Reached | None:
         """Return a limit of the parent, or of a session above whose limits it shares, that is reached."""
