@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import cache
 from typing import Final, TypeVar
 
 import attrs
@@ -244,7 +243,8 @@ class Reflection(Plugin[Reviewing]):
     def _request(self, task: str, answer: str, ctx: Context) -> CallModel:
         said = _said((_text(_cut(answer, MOST_SHOWN)),), model=ctx.model)
         messages = (_asked((_text(task or UNKNOWN_TASK),)), said)
-        return CallModel(VERDICT_WANTED, self.model, _system(self.criteria), messages, VERDICT)
+        system = REVIEW.format(criteria=_listed(self.criteria))
+        return CallModel(VERDICT_WANTED, self.model, system, messages, VERDICT)
 
     def _judged(self, given: AskAnswer, state: Reviewing, answer: str) -> Continue[Reviewing] | Intervene[Reviewing]:
         """Return what follows from the answer of a reviewer model about *answer*."""
@@ -313,11 +313,6 @@ def _cut(text: str, most: int) -> str:
     """Return *text*, with its middle left out if it is longer than *most* characters."""
     half = most // 2
     return text if len(text) <= most else f"{text[: half - 1]}…{text[-half:]}"
-
-
-@cache
-def _system(criteria: tuple[str, ...]) -> str:
-    return REVIEW.format(criteria=_listed(criteria))
 
 
 def _listed(lines: Sequence[str]) -> str:
