@@ -72,8 +72,8 @@ async def test_a_file_never_has_two_names(tmp_path: Path, monkeypatch: pytest.Mo
     counts = list[int]()
     real = os.link
 
-    def link(there: str, name: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
-        real(there, name, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+    def link(there: str, name: str, *, src_dir_fd: int, dst_dir_fd: int, follow_symlinks: bool) -> None:
+        real(there, name, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks)
         counts.append((tmp_path / "a").stat().st_nlink)
 
     monkeypatch.setattr("agentrail.adapters.sandboxes.receiving.os.link", link)
@@ -96,6 +96,27 @@ async def test_a_file_comes_also_where_there_are_none_without_a_name(
     with pytest.raises(GoneError):
         await sandbox.receive("b", gone)
     assert (names(tmp_path), (tmp_path / "a").read_bytes()) == (["a"], b"onetwo")
+
+
+async def test_a_link_in_place_of_a_file_that_comes_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command in the sandbox may put one there, to a file that it cannot reach."""
+    monkeypatch.setattr("agentrail.adapters.sandboxes.receiving.NAMELESS", 0)
+    inside, outside = tmp_path / "in", tmp_path / "key"
+    inside.mkdir()
+    outside.write_bytes(b"secret")
+
+    async def replaced() -> bytes:
+        (name,) = names(inside)
+        (inside / name).unlink()
+        (inside / name).symlink_to(outside)
+        return b""
+
+    await LocalSandbox(inside).receive("a", replaced)
+    assert outside.stat().st_nlink == 1
+    with pytest.raises(PathRefused):
+        await LocalSandbox(inside).read("a")
 
 
 async def test_a_file_that_is_there_is_not_replaced(sandbox: Sandbox) -> None:

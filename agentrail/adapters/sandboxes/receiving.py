@@ -61,7 +61,13 @@ class IncomingFile:
             # A rename would replace a file that has the name; a link does not. If the file has another name, it has two
             # for a moment, and whoever reads it then is refused: so it has none, where the system can do that.
             there = self._unnamed or _open_as(self._fd)
-            os.link(there, self._parts[-1], src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            os.link(
+                there,
+                self._parts[-1],
+                src_dir_fd=self._folder,
+                dst_dir_fd=self._folder,
+                follow_symlinks=not self._unnamed,  # a command may have put a link in its place, to what is outside
+            )
         self.drop()
 
     def drop(self) -> None:
@@ -85,7 +91,8 @@ def _nameless(folder: int) -> int:
         fd = os.open(".", NAMELESS, 0o666, dir_fd=folder)
     except OSError:  # not every file system has them; what else is wrong, a file with a name will show
         return -1
-    if Path(_open_as(fd)).exists():
+    with suppress(OSError):
+        Path(_open_as(fd)).stat()
         return fd
     os.close(fd)
     return -1
