@@ -238,6 +238,8 @@ class _Fields:
                 if not is_open:
                     self._refuse("text after a comment", "end the text before it, or put it in quotes")
                 said = line.split(" #", 1)[0].rstrip(" ")  # any first character but `#` is allowed
+                if _KEY.fullmatch(said):
+                    self._refuse("a key that is indented below a text", "begin it in the first column, or quote it")
                 is_open = said == line
                 parts += ["\n" * breaks or " ", said]
             breaks = 0 if line else breaks + 1

@@ -48,8 +48,8 @@ READ: dict[str, tuple[tuple[str, ...], Mapping[str, Field]]] = {
         {"metadata": {"author": "me", "version": "1.0"}, "a": "b"},
     ),
     "colons, which YAML refuses": (
-        ("a: use when: asked # b", "c: use", "  when: asked", "d:", "  e: f: g", "h: for:"),
-        {"a": "use when: asked", "c": "use when: asked", "d": {"e": "f: g"}, "h": "for:"},
+        ("a: use when: asked # b", "c: use", "  this when: asked", "d:", "  e: f: g", "h: for:"),
+        {"a": "use when: asked", "c": "use this when: asked", "d": {"e": "f: g"}, "h": "for:"},
     ),
     "ends of lines of another system": (("a: b\r", "c: d\r"), {"a": "b", "c": "d"}),
 }
@@ -78,6 +78,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "a list in brackets": (("a: [[b]]",), "line 2 of its front matter has a list in brackets that is not read"),
     "an open list": (("a: [b,",), "line 2 of its front matter has a list in brackets that is not read"),
     "an empty item": (("a: [b,,c]",), "line 2 of its front matter has a list with an empty item"),
+    "a key below a text": (("a: use", "  when: asked"), "line 3 of its front matter has a key that is indented below"),
     "a colon in a list": (("a:", "- use when: asked"), "line 3 of its front matter has a `:` where it ends a key"),
     "a colon below a key": (("a:", "  use when: asked"), "line 3 of its front matter has a `:` where it ends a key"),
     "a colon in brackets": (("a: [use when: asked]",), "line 2 of its front matter has a `:` where it ends a key"),
