@@ -110,7 +110,7 @@ class BudgetGuard(Plugin[Spent]):
     With 1.1 there is no warning.
     """
     shared: bool = attrs.field(default=False, validator=is_flag)
-    """Whether tokens and costs of other sessions under the same parent's limits count too; set for sub-agents."""
+    """Whether tokens, money and seconds that others use under the same limits count too; set for sub-agents."""
     unknown_price: str = attrs.field(default="refuse", validator=_is_choice)
     """With `max_usd` and a model of unknown price: `refuse` the request, or `allow` it and count no cost."""
 

@@ -236,13 +236,15 @@ def without_failures(member: Member) -> Member:
     return Member(rounds, tuple(map(without_failures, member.below)), member.background)
 
 
-@settings(max_examples=200 if CAMPAIGN else 20)
-@given(st.integers(0, 1_000_000))
-def test_over_a_restart_no_more_is_lost_than_what_the_end_of_the_process_has_cut(seed: int) -> None:
+@settings(max_examples=400 if CAMPAIGN else 40)
+@given(st.integers(0, 1_000_000), st.booleans())
+def test_over_a_restart_no_more_is_lost_than_what_the_end_of_the_process_has_cut(seed: int, of_turn: bool) -> None:
     """The clock of the second process is even set back here, by the time that the first one took."""
     chance, watch = Random(seed), Watch()
     member, limit = member_of(chance, 2, fewest=1), chance.choice((5.0, 9.0, 15.0))
     guard, restart_at = BudgetGuard(max_seconds=limit), chance.uniform(0.1, 8.0)
+    if of_turn:
+        member, guard = in_the_turn(member), BudgetGuard(max_turn_seconds=limit)
     run_in_virtual_time(lambda: lived(member, watch, guard, restart_at))
     cut = [span.end - span.begin for span in watch.spans if span.end == restart_at]
     assert too_late(watch, limit + max(cut, default=0.0) + COUNTED_EVERY / 1000) == []
@@ -284,6 +286,25 @@ def test_a_sub_agent_that_waited_for_a_person_does_not_go_on_when_the_others_hav
             (held,) = session.status().held
             await session.approve(held.id)
             await over(session)
+
+    watch = Watch()
+    run_in_virtual_time(lambda: two(watch))
+    assert sorted(round(span.end - span.begin, 3) for span in watch.spans) == [0.1, 0.1, 0.1, 20.0]
+
+
+def test_a_sub_agent_that_waited_for_a_person_over_a_restart_does_not_go_on_either() -> None:
+    """What others worked meanwhile it was not told of, and the process that knew it is gone."""
+
+    async def two(watch: Watch) -> None:
+        waits, works = Member((Round(0.1, 0.1, is_held=True), Round(5.0))), Member((Round(20.0),))
+        spec = spec_of(Member((Round(0.1),), (waits, works)), watch, "m", BudgetGuard(max_turn_seconds=10))
+        journal = TestJournal()
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.spawn(spec, "p")
+            await session.prompt("go")
+            await trio.sleep(30.0)
+        async with open_supervisor(journal=journal) as supervisor:
+            await over(await supervisor.resume("p", spec))
 
     watch = Watch()
     run_in_virtual_time(lambda: two(watch))

@@ -14,14 +14,15 @@ from agentrail.errors import (
     UnknownSession,
     WrongType,
 )
-from agentrail.plugins import HumanApproval
+from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events.life import AgentEnd, SessionForked
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.tools import Ok, ok
-from tests.runtime.families import agent, task
+from agentrail.values.usage import NOTHING_USED, Usage
+from tests.runtime.families import agent, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison
 from tests.runtime.test_resuming import NewerTurns, Turns
@@ -286,7 +287,7 @@ async def test_what_cannot_be_forked_is_refused_and_leaves_nothing(world: World)
 
 
 async def test_a_fork_of_a_sub_agent_is_nobody_s_sub_agent(world: World) -> None:
-    finder = agent([say("found", delay=30.0), "mine"])
+    finder = agent([say("found", delay=30.0), "mine"], model_options={"max_tokens": 10})
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
     await session.prompt("go")
     await until(lambda: len(world.supervisor.sessions()) == 2)
@@ -295,3 +296,18 @@ async def test_a_fork_of_a_sub_agent_is_nobody_s_sub_agent(world: World) -> None
     assert fork.inspect().setup.path == ()
     await until(lambda: not session.status().turn_open)
     assert world.supervisor.sessions() == (session, fork)
+
+
+async def test_what_others_have_used_of_shared_limits_is_nothing_to_a_fork_of_a_sub_agent(world: World) -> None:
+    agents = {
+        "reader": agent([say("read", usage=Usage(49_000, 50_000))], model_options={"max_tokens": 10}),
+        "finder": agent([say("found", delay=30.0), "mine"], model_options={"max_tokens": 10}),
+    }
+    guard = BudgetGuard(max_turn_tokens=100_000)
+    session = await world.spawn([tasks(*agents), "fine"], "p", agents=agents, plugins=[guard])
+    await session.prompt("go")
+    await until(lambda: any(child.inspect().elsewhere.total_tokens for child in world.supervisor.sessions()))
+    (child,) = [one for one in world.supervisor.sessions() if one.inspect().elsewhere.total_tokens]
+    fork = await child.fork(id="t")
+    assert (fork.inspect().elsewhere, fork.inspect().worked_elsewhere) == (NOTHING_USED, 0)
+    assert (await fork.ask("x" * 10_000)).text == "mine"

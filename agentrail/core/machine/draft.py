@@ -295,7 +295,7 @@ class StepDraft:
             s.turns if turn is not None else 0,
             s.round,
             s.usage,
-            NOTHING_USED if turn is None or turn.used is s.usage else s.usage.minus(turn.used),
+            NOTHING_USED if turn is None else s.usage.minus(turn.used),
             s.elsewhere,
             worked,
             max(0, worked - turn.worked_ms) if worked and turn is not None else 0,

@@ -14,6 +14,7 @@ from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, Call, CallStatus
 from agentrail.values.events.life import AgentStart, SessionForked
 from agentrail.values.events.people import ApprovalRequired, AskUser
+from agentrail.values.usage import NOTHING_USED
 
 
 def branch(origin: State, session_id: str) -> State:
@@ -47,6 +48,8 @@ def branch(origin: State, session_id: str) -> State:
         stopping=None,
         crashed=None,
         working_since=None,
+        elsewhere=NOTHING_USED,  # by others, with whom it shares no limits any more
+        worked_elsewhere=0,
     )
 
 

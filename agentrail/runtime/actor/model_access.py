@@ -82,7 +82,7 @@ def time_used_up(state: State, code: SessionCode, ties: Ties, at: int, *, of_tur
     """Return a limit of seconds, of a session or of one above whose limits it shares, that is used up at *at*."""
     above = ties.above
     if above is not None and above.beside is not None and state.setup.shares:
-        found = above.beside.time_used_up(at)
+        found = above.beside.time_used_up(at, of_turn=not above.task.background)
         if found is not None:
             return found
     used = time_used(state, ties, at)
@@ -150,6 +150,9 @@ class Spending:
         limit = reached(self.state, self._code, self._ties, purse, at, at_most=False)
         if limit is not None:
             raise LimitReached(limit.name)
+        late = time_used_up(self.state, self._code, self._ties, at)
+        if late is not None:
+            raise LimitReached(late)
         if all(one.ended for one in purse.pending):
             return None
         return reached(self.state, self._code, self._ties, purse, at, at_most=True)

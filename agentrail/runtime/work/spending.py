@@ -148,8 +148,11 @@ class FamilyUsage(Protocol):
         """Return for how many milliseconds the family has worked, up to *at*, since *child* began; 0 if all end."""
         ...
 
-    def time_used_up(self, at: int) -> str | None:
-        """Return a limit of seconds of the session, or of one above whose limits it shares, that is used up at *at*."""
+    def time_used_up(self, at: int, *, of_turn: bool) -> str | None:
+        """Return a limit of seconds of the session, or of one above whose limits it shares, that is used up at *at*.
+
+        With *of_turn*, that of its turn too: a sub-agent that is not in the background is of the turn that is open.
+        """
         ...
 
     def reached_above(self, at: int, *, at_most: bool) -> Reached | None:

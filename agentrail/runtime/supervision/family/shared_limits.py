@@ -103,12 +103,12 @@ class SharedLimits(TaskRuns):
         parent = self._parent
         return reached(parent.state, parent.code, parent.ties, self.purse, at, at_most=at_most, of_turn=False)
 
-    def time_used_up(self, at: int) -> str | None:
+    def time_used_up(self, at: int, *, of_turn: bool) -> str | None:
         """Return a limit of seconds of the parent, or of one above whose limits it shares, that is used up at *at*."""
         parent = self._of
         if parent is None:
             return None
-        return time_used_up(parent.state, parent.code, parent.ties, at, of_turn=False)
+        return time_used_up(parent.state, parent.code, parent.ties, at, of_turn=of_turn)
 
     # After a restart
 
