@@ -287,7 +287,7 @@ async def test_what_cannot_be_forked_is_refused_and_leaves_nothing(world: World)
 
 
 async def test_a_fork_of_a_sub_agent_is_nobody_s_sub_agent(world: World) -> None:
-    finder = agent([say("found", delay=30.0), "mine"], model_options={"max_tokens": 10})
+    finder = agent([say("found", delay=30.0), "mine"])
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
     await session.prompt("go")
     await until(lambda: len(world.supervisor.sessions()) == 2)

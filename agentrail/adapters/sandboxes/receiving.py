@@ -24,14 +24,14 @@ NAMELESS: Final = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC if hasattr(os, "O_TM
 class IncomingFile:
     """A new file below a root folder. Each call may block; after the first one, `drop` or `keep` must be the last."""
 
-    __slots__ = ("_fd", "_files", "_folder", "_parts", "_path", "_unnamed", "size")
+    __slots__ = ("_fd", "_files", "_folder", "_other_name", "_parts", "_path", "size")
 
     def __init__(self, files: DiskFiles, path: str) -> None:
         self._files = files
         self._path = path
         self._parts = parts_of(path)
         self._folder = self._fd = -1
-        self._unnamed = ""
+        self._other_name = ""
         self.size = 0
 
     def begin(self) -> None:
@@ -44,8 +44,8 @@ class IncomingFile:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
             self._fd = _nameless(self._folder)
             if self._fd < 0:
-                self._unnamed = f".agentrail-{secrets.token_hex(8)}.tmp"
-                self._fd = os.open(self._unnamed, NEW_FILE, 0o666, dir_fd=self._folder)
+                self._other_name = f".agentrail-{secrets.token_hex(8)}.tmp"
+                self._fd = os.open(self._other_name, NEW_FILE, 0o666, dir_fd=self._folder)
 
     def write(self, piece: bytes) -> None:
         """Add a piece."""
@@ -60,13 +60,13 @@ class IncomingFile:
         with translated("write", self._path):
             # A rename would replace a file that has the name; a link does not. If the file has another name, it has two
             # for a moment, and whoever reads it then is refused: so it has none, where the system can do that.
-            there = self._unnamed or _open_as(self._fd)
+            there = self._other_name or _open_as(self._fd)
             os.link(
                 there,
                 self._parts[-1],
                 src_dir_fd=self._folder,
                 dst_dir_fd=self._folder,
-                follow_symlinks=not self._unnamed,  # a command may have put a link in its place, to what is outside
+                follow_symlinks=not self._other_name,  # a command may have put a link in its place, to what is outside
             )
         self.drop()
 
@@ -76,8 +76,8 @@ class IncomingFile:
             with suppress(OSError):  # an error of the disk that a write has told of
                 os.close(self._fd)
             with suppress(FileNotFoundError):
-                if self._unnamed:
-                    os.unlink(self._unnamed, dir_fd=self._folder)
+                if self._other_name:
+                    os.unlink(self._other_name, dir_fd=self._folder)
         if self._folder >= 0:
             os.close(self._folder)
         self._folder = self._fd = -1
