@@ -150,6 +150,7 @@ class Spending:
         limit = reached(self.state, self._code, self._ties, purse, at, at_most=False)
         if limit is not None:
             raise LimitReached(limit.name)
+        # Of a turn above, only seconds are looked at: for its tokens, requests would have to wait for one another.
         late = time_used_up(self.state, self._code, self._ties, at)
         if late is not None:
             raise LimitReached(late)
