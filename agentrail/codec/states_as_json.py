@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from operator import is_
+from operator import attrgetter
 from typing import Final, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
@@ -43,48 +43,81 @@ def _names_holder(hint: object) -> bool:
     return any(hint is cls for cls in _HOLDERS) or any(map(_names_holder, get_args(hint)))
 
 
-def with_states_as_json(value: V, known: Known | None = None) -> V:
+def with_states_as_json(value: V) -> V:
     """Return *value* with the JSON that stores them in place of plugin states, which may be of any class.
 
     They are in a state, a ruling or a change, or in these as fields of a record.
     """
-    kind, name = type(value), ""
-    known = {} if known is None else known
+    known: Known = {}
+    if type(value) in _HOLDERS:
+        return _holder_as_json(value, known)
     changes: dict[str, object] = {}
+    name = ""
     try:
-        for name in _holding(kind):
+        for name in _holding(type(value)):
             found: object = getattr(value, name)
-            if found is NO_CHANGE or not found:
-                continue
+            made = found
             if type(found) in _HOLDERS:
-                changes[name] = with_states_as_json(cast("Value", found), known)
+                made = _holder_as_json(cast("Value", found), known)
             elif type(found) is tuple:
-                changes[name] = _each_as_json(kind, cast("tuple[object, ...]", found), known)
+                made = _rulings_as_json(cast("tuple[object, ...]", found), known)
+            if made is not found:
+                changes[name] = made
     except MisfitError as misfit:
         misfit.under(f".{name}")
         raise
-    if not changes:
-        return value
-    changes = {name: made for name, made in changes.items() if made is not getattr(value, name)}
     return value.but(**changes) if changes else value
 
 
-def _each_as_json(kind: type[object], items: tuple[object, ...], known: Known) -> tuple[object, ...]:
-    """Return *items* of a value of class *kind* with the JSON that stores them in place of plugin states."""
+def _holder_as_json(value: V, known: Known) -> V:
+    """Return *value*, of a class in `_HOLDERS`, with the JSON of its states."""
+    name = _HOLDERS[type(value)]
+    found: object = getattr(value, name)
+    if not found or found is NO_CHANGE:
+        return value
+    try:
+        if type(found) is ChangedStates:
+            return value.but(**{name: _holder_as_json(found, known)})
+        if type(found) is tuple:
+            states = _states_as_json(cast("tuple[object, ...]", found), known, alone=isinstance(value, State))
+            return value.but(**{name: states})
+    except MisfitError as misfit:
+        misfit.under(f".{name}")
+        raise
+    return value
+
+
+def _states_as_json(found: tuple[object, ...], known: Known, *, alone: bool) -> tuple[object, ...]:
+    """Return the JSON of the states in *found*, which stand there *alone* or each behind the index of its plugin."""
     made: list[object] = []
     try:
-        for item in items:
-            if kind is State:
+        for item in found:
+            if alone:
                 made.append(_kept(item, known))
-            elif kind in _HOLDERS:
+            else:
                 seat, state = cast("tuple[int, object]", item)
                 made.append((seat, _kept(state, known)))
-            else:
-                made.append(with_states_as_json(item, known) if type(item) is Ruling and item.states else item)
     except MisfitError as misfit:
-        misfit.under(f"[{len(made)}][1]" if kind in (Ruling, ChangedStates) else f"[{len(made)}]")
+        misfit.under(f"[{len(made)}]" if alone else f"[{len(made)}][1]")
         raise
-    return items if all(map(is_, made, items)) else tuple(made)
+    return tuple(made)
+
+
+def _rulings_as_json(found: tuple[object, ...], known: Known) -> tuple[object, ...]:
+    """Return *found* with the JSON of the states of the rulings among it; itself if they have none, as mostly."""
+    if _RULINGS.issuperset(map(type, found)) and not any(map(_states, found)):
+        return found
+    made: list[object] = []
+    try:
+        made.extend(_holder_as_json(item, known) if type(item) is Ruling else item for item in found)
+    except MisfitError as misfit:
+        misfit.under(f"[{len(made)}]")
+        raise
+    return tuple(made)
+
+
+_RULINGS: Final = frozenset[type]({Ruling})
+_states: Final = attrgetter(_HOLDERS[Ruling])
 
 
 def _kept(state: object, known: Known) -> dict[str, Json]:

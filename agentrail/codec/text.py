@@ -7,7 +7,6 @@ into infinity, and accepts half a surrogate pair, which could not be written to 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from typing import Final, NoReturn, cast
 
 from agentrail.codec.misfit import MisfitError, shortened
 from agentrail.errors import BadText, NotJson
-from agentrail.values.json import MAX_DEPTH, TOO_DEEP, FrozenObject, Json, freeze
+from agentrail.values.json import MAX_DEPTH, TOO_DEEP, Json, freeze
 
 DOCUMENT_DEPTH: Final = 2 * MAX_DEPTH
 """The most levels of a text: those of one JSON value, and as many for the objects it is wrapped in."""
@@ -97,28 +96,27 @@ def frozen(data: object, depth: int = MAX_DEPTH) -> Json:
         raise MisfitError(at, f"is {what}, which JSON cannot hold") from None
 
 
-def refrozen(found: object, depth: int = 1) -> Json:
-    """Return *found*, decoded from the text of frozen JSON, as frozen JSON again: only its levels are counted.
+def with_tuples(found: object, depth: int = 1) -> Json:
+    """Return *found*, decoded from the text of frozen JSON, with tuples in place of lists: it equals the frozen JSON.
 
     Raises `RecursionError` for more than `MAX_DEPTH` levels. `frozen` checks each key, text and number as well. The
     lists and objects in *found* are used up.
     """
-    kind = type(found)
-    if kind is not dict and kind is not list:
+    if type(found) not in _NESTED:
         return cast("Json", found)
     if depth > MAX_DEPTH:
         raise RecursionError
-    if kind is list:
+    if type(found) is list:
         items = cast("list[Json]", found)
-        for place, item in enumerate(items):
-            if type(item) in _NESTED:
-                items[place] = refrozen(item, depth + 1)
-        return tuple(items)
+        if _NESTED.isdisjoint(map(type, items)):
+            return tuple(items)
+        return tuple([with_tuples(item, depth + 1) if type(item) in _NESTED else item for item in items])
     whole = cast("dict[str, Json]", found)
-    for key, item in whole.items():
-        if type(item) in _NESTED:
-            whole[key] = refrozen(item, depth + 1)
-    return FrozenObject(whole)
+    if not _NESTED.isdisjoint(map(type, whole.values())):
+        for key, item in whole.items():
+            if type(item) in _NESTED:
+                whole[key] = with_tuples(item, depth + 1)
+    return cast("Json", whole)
 
 
 _NESTED: Final = frozenset[object]({dict, list})
@@ -131,15 +129,20 @@ def check_levels(text: bytes) -> None:
     """
     if text.count(b"[") + text.count(b"{") <= DOCUMENT_DEPTH:
         return
-    level = 0
-    for bracket in _BRACKETS.findall(_STRINGS.sub(b"", text)):
-        level += 1 if bracket in b"[{" else -1
-        if level > DOCUMENT_DEPTH:
-            raise RecursionError
+    brackets = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_ALIKE, _OTHERS)
+    left = brackets.replace(b'""', b"")
+    if b'"' in left:  # there are brackets in a text
+        left = b"".join(brackets.split(b'"')[::2])
+    for _ in range(DOCUMENT_DEPTH + 1):
+        if not left:
+            return
+        left = left.replace(b"[]", b"")  # the innermost level
+    raise RecursionError
 
 
-_STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
-_BRACKETS: Final = re.compile(rb"[][{}]")
+_ALIKE: Final = bytes.maketrans(b"{}", b"[]")
+_OTHERS: Final = bytes({*_ALIKE} - {*b'[]"'})
+"""For `bytes.translate`: makes all brackets alike, and drops all else but quotes."""
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -6,6 +6,7 @@ that does not come back equal. A JSON object names its class, under `$`, if the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
@@ -17,7 +18,7 @@ import msgspec
 from agentrail.codec.misfit import MisfitError, blemish, described, misfit_of, one
 from agentrail.codec.states import FROZENSET, Stored
 from agentrail.codec.states_as_json import with_states_as_json
-from agentrail.codec.text import DOCUMENT_DEPTH, check_levels, from_own_text, frozen, refrozen
+from agentrail.codec.text import DOCUMENT_DEPTH, check_levels, from_own_text, frozen, with_tuples
 from agentrail.codec.unknown_events import with_unknown_event
 from agentrail.core.vocabulary.changes import ChangedStates, ChangedTools
 from agentrail.core.vocabulary.inputs import SubagentReported
@@ -91,7 +92,7 @@ def write(value: object) -> bytes:
         if back != given:
             check_same(given, back)
         shape = text.translate(_SHAPE)
-        if shape.find(_WIDE) >= 0:
+        if shape.find(_WIDE) >= 0 and _WHOLE.search(text):
             _check_leaves(given)
         if shape.count(b"[") > DOCUMENT_DEPTH:
             check_levels(text)
@@ -117,6 +118,9 @@ _SHAPE: Final = bytes.maketrans(b"123456789{", b"000000000[")
 
 _WIDE: Final = b"0" * 19
 """Stands in a text whose digits are all 0, if a whole number in it may need more than 64 bits: msgspec takes any."""
+
+_WHOLE: Final = re.compile(rb"(?<![.\d])\d{19}")
+"""Finds such a number, or a text that looks like one, and no fraction: one below 0.01 mostly has as many digits."""
 
 
 def _plain(found: object) -> object:
@@ -256,8 +260,10 @@ def _made_again(hint: object, found: object) -> object:
     """
     if hint is PluginState:
         return found
-    if hint is object or (hint is FrozenObject and type(found) in _OBJECTS):
-        return refrozen(found)
+    if hint is FrozenObject and type(found) in _OBJECTS:
+        return FrozenObject(cast("Mapping[str, Json]", with_tuples(found)))
+    if hint is object:
+        return with_tuples(found)
     return _container(hint, found, _made_again)
 
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail.codec import values
 from agentrail.codec.text import from_text, to_text
-from agentrail.codec.values import decode
+from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.commands import PromptSent, Refused
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.errors import BadData, BadValue
@@ -101,6 +102,9 @@ VALUES: list[tuple[object, str]] = [
     (ToolCalls("3"), "its `count` is text where a whole number is wanted"),  # type: ignore[arg-type]
     (ToolCalls(True), "its `count` is a boolean where a whole number is wanted"),
     (ToolCalls(2**64), "its `count` is a whole number that does not fit 64 bits"),
+    (ToolCalls(-(2**63) - 1), "its `count` is a whole number that does not fit 64 bits"),
+    (Data((0.5, 2**64)), "its `data[1]` is a whole number that does not fit 64 bits"),
+    (Data(cast("Json", {"0.5": 2**70})), "its `data['0.5']` is a whole number that does not fit 64 bits"),
     (Text(None), "its `text` is nothing where text is wanted"),  # type: ignore[arg-type]
     (Text("\ud800"), "its `text` is text with half a surrogate pair"),
     (Data(object()), "its `data` is an `object`, which JSON cannot hold"),  # type: ignore[arg-type]
@@ -199,3 +203,10 @@ class EndlessTuple(tuple[object, ...]):
 def test_what_never_ends_is_refused(odd: object) -> None:
     with pytest.raises(BadValue, match=r"its `parts\[0\].text"):
         encode(PromptSent((Text(cast("str", odd)),)))
+
+
+@pytest.mark.parametrize("random", [0.0012345678901234567, 1.2345678901234567e-05, 0.012345678901234567])
+def test_a_fraction_of_many_digits_is_no_wide_number(random: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrival = Arrival(PromptSent((Text("go on"),)), 1_795_474_115_880, random)
+    monkeypatch.setattr(values, "_check_leaves", lambda _: pytest.fail("each leaf was looked at"))
+    assert read(Arrival, write(arrival)) == arrival

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.codec.text import DOCUMENT_DEPTH, from_own_text, from_text, to_text
+from agentrail.codec import text as codec
+from agentrail.codec.text import DOCUMENT_DEPTH, check_levels, from_own_text, from_text, to_text
 from agentrail.errors import BadText, NotJson
 from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, Json, freeze, thaw
 from tests.codec.generators import jsons
@@ -154,3 +155,29 @@ def test_a_text_of_ours_that_is_none_is_refused_all_the_same(text: bytes) -> Non
 def test_a_text_of_ours_reads_as_any_other() -> None:
     text = to_text({"a": [1, 1.5, True, None, "é 🙂"], "b": {}})
     assert from_own_text(text.encode()) == from_text(text)
+
+
+def _levels(value: object) -> int:
+    if isinstance(value, dict):
+        value = [*cast("dict[str, object]", value).values()]
+    return 1 + max(map(_levels, cast("list[object]", value)), default=0) if isinstance(value, list) else 0
+
+
+_BRACKETED = st.recursive(
+    st.none() | st.text('[]{}"\\,:a', max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('[]{}"\\a', max_size=3), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+@given(value=_BRACKETED)
+def test_levels_are_counted_whatever_stands_in_texts(most: int, value: object) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "DOCUMENT_DEPTH", most)
+        text = json.dumps(value, separators=(",", ":")).encode()
+        if _levels(value) <= most:
+            check_levels(text)
+        else:
+            with pytest.raises(RecursionError):
+                check_levels(text)
