@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.app.model_registry import check_options
@@ -20,6 +20,7 @@ from agentrail.hooks.attachments import refuse_twins, refuse_unknown_tools, unke
 from agentrail.hooks.contract import ASYNC, indirect
 from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.lazy import LazyModule
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Tool, ToolSource
@@ -30,6 +31,13 @@ from agentrail.tools.builtin.delegating import task_tools
 from agentrail.values.foreign import named, seconds
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.meter import Meter
+
+if TYPE_CHECKING:
+    from agentrail.codec import states
+    from agentrail.tools import answers
+else:  # only needed if a plugin has a state, or the answer of a turn a form
+    states = LazyModule("agentrail.codec.states")
+    answers = LazyModule("agentrail.tools.answers")
 
 NONE_PRICED: Final = frozenset[str]()
 
@@ -245,23 +253,15 @@ class LateValidator:
 
 
 def _misfit(schema: JsonObject, found: JsonObject) -> str | None:
-    from agentrail.tools.answers import misfit  # noqa: PLC0415 - only needed if a turn's answer has a form
-
-    return misfit(schema, found)
+    return answers.misfit(schema, found)
 
 
 def _data(state: object) -> Json:
-    from agentrail.codec.states import data_of  # noqa: PLC0415 - only needed if a plugin's version has changed
-
-    return data_of(state)
+    return states.data_of(state)
 
 
 def _storable(state: object) -> str | None:
-    if state is None:
-        return None
-    from agentrail.codec.states import storable  # noqa: PLC0415 - only needed if a plugin has state
-
-    return storable(state)
+    return None if state is None else states.storable(state)
 
 
 # Functions that build specifications

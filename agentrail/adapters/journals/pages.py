@@ -10,16 +10,19 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
+from agentrail.adapters.journals.stored_pauses import with_pauses, without_pauses
 from agentrail.errors import BadValue
+from agentrail.lazy import LazyModule
 from agentrail.ports.journal import Record, Snapshot
 from agentrail.ports.snapshots import length_of
 
 if TYPE_CHECKING:
     from agentrail.adapters.journals.packing import Packed
-
-T = TypeVar("T", Record, Snapshot)
+    from agentrail.codec import values as codec
+else:  # costs 20 ms that most programs need not pay
+    codec = LazyModule("agentrail.codec.values")
 
 PAGE: Final = 16 * 1024
 """Bytes of JSON with which a page is full; one with half of them or less is opened again for the next records."""
@@ -111,35 +114,23 @@ def _texts(page: bytes) -> list[bytes]:
 
 def _put_away(record: Record) -> bytes | None:
     """Return *record* as JSON, without what its change says again; `None` if it is to stay as it is."""
-    from agentrail.adapters.journals.stored_pauses import without_pauses  # noqa: PLC0415 - see `_written`
-
     rulings = without_pauses(record.rulings, record.change)
     return _written(record if rulings is record.rulings else record.but(rulings=rulings))
 
 
 def _taken_out(text: bytes) -> Record:
-    from agentrail.adapters.journals.stored_pauses import with_pauses  # noqa: PLC0415 - see `_written`
-
-    record = _read(Record, text)
+    record = codec.read(Record, text)
     rulings = with_pauses(record.rulings, record.change)
     return record if rulings is record.rulings else record.but(rulings=rulings)
 
 
 def _written(value: Record | Snapshot) -> bytes | None:
     """Return *value* as JSON; `None` if it is to stay as it is."""
-    from agentrail.codec.values import write  # noqa: PLC0415 - costs 20 ms that most programs need not pay
-
     try:
-        text = write(value)
+        text = codec.write(value)
     except BadValue:
         return None
     return text if len(text) < LONG else None
-
-
-def _read(wanted: type[T], text: bytes) -> T:
-    from agentrail.codec.values import read  # noqa: PLC0415 - see `_written`
-
-    return read(wanted, text)
 
 
 def put_away(snapshot: Snapshot) -> Snapshot | bytes:
@@ -152,4 +143,4 @@ def put_away(snapshot: Snapshot) -> Snapshot | bytes:
 
 def taken_out(kept: bytes) -> Snapshot:
     """Return the snapshot that `put_away` has compressed."""
-    return _read(Snapshot, zlib.decompress(kept))
+    return codec.read(Snapshot, zlib.decompress(kept))
