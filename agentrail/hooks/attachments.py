@@ -75,11 +75,9 @@ def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
 
 
 def implemented(plugin: AnyPlugin) -> frozenset[str]:
-    """Return the names of the hooks (and `on_event` and `screen`) that *plugin* overrides."""
-    cls = type(plugin)
-    return frozenset(
-        name for name in (*HOOK_NAMES, ON_EVENT, SCREEN) if getattr(cls, name, None) is not getattr(Plugin, name)
-    )
+    """Return the names of the hooks (and `on_event` and `screen`) that *plugin* overrides, and that are not idle."""
+    cls, names = type(plugin), {*HOOK_NAMES, ON_EVENT, SCREEN} - {*plugin.idle_hooks}
+    return frozenset(name for name in names if getattr(cls, name, None) is not getattr(Plugin, name))
 
 
 def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:

@@ -13,6 +13,7 @@ from agentrail.errors import BadPlugin
 from agentrail.errors.branches import nearest
 from agentrail.hooks.context import EventLines, MoneyLimit
 from agentrail.hooks.frozen import FROZEN, can_set, is_own_setter, why_changeable
+from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.values.foreign import crash, money, names_of, number, shown
 from agentrail.values.spelling import refuse_unknown
 from agentrail.values.tools import ToolSpec
@@ -53,6 +54,10 @@ def _are_names(found: object) -> bool:
     )
 
 
+def _are_hooks(found: object) -> bool:
+    return _are_names(found) and HOOK_NAMES.issuperset(cast("Collection[str]", found))
+
+
 def _are_tools(found: object) -> bool:
     if type(found) not in (tuple, list):
         return False
@@ -84,6 +89,7 @@ PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
         "money_limit": (_is_limit, "a `MoneyLimit` of at least 0 US dollars, or None"),
         "counts_work": (lambda found: type(found) is bool, "True or False"),
         "event_lines": (_are_lines, "`EventLines` with a level, a frozenset of names and a number, or None"),
+        "idle_hooks": (_are_hooks, "a tuple of names of hooks"),
         "tools_named": (_are_names, "a tuple of names"),
         "models_named": (_are_names, "a tuple of names"),
         "tools_brought": (_are_tools, "a tuple of tools with different names, as `@tool` makes them"),

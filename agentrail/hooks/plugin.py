@@ -121,7 +121,10 @@ class AnyPlugin:
             """Raise `UnknownField` for an option that is not there, and `BadPlugin` if the first state is missing."""
             refuse_unknown_options(cls, given, named)
             if getattr(cls, "init", None) is Plugin.init and not takes_none(cls):
-                raise BadPlugin(cls.__name__, f"its state is {_shown_type(cls)}, and it has no `init`; {INIT_WANTED}")
+                state = state_type(cls)
+                problem = f"its state is `{state.__name__ if type(state) is type else state}`, and it has no `init`"
+                wanted = "write `def init(self, ctx)`, and return the first state there"
+                raise BadPlugin(cls.__name__, f"{problem}; {wanted}")
             return super().__new__(cls)
 
         __signature__ = SignatureOfInit()
@@ -148,6 +151,11 @@ class AnyPlugin:
     def limit_reached(self, used: Used) -> str | None:
         """Return the limit that is reached with what is *used*, with its value; `None` if none is."""
         return None
+
+    @property
+    def idle_hooks(self) -> tuple[str, ...]:
+        """The names of hooks that are not needed with the plugin's options: it is not called there."""
+        return ()
 
     @property
     def event_lines(self) -> EventLines | None:
@@ -363,9 +371,6 @@ def state_type(cls: type[AnyPlugin]) -> object:
     return UNKNOWN
 
 
-INIT_WANTED: Final = "write `def init(self, ctx)`, and return the first state there"
-
-
 def takes_none(cls: type[AnyPlugin]) -> bool:
     """Whether `None` may be the state of a plugin of class *cls*; also if that cannot be told from its annotation."""
     waiting = [state_type(cls)]
@@ -379,11 +384,6 @@ def takes_none(cls: type[AnyPlugin]) -> bool:
         elif found in (None, NoneType, object) or not isinstance(kind, type) or kind.__module__ == "typing":
             return True  # `Any` is a class too
     return False
-
-
-def _shown_type(cls: type[AnyPlugin]) -> str:
-    found = state_type(cls)
-    return f"`{found.__name__ if type(found) is type else found}`"
 
 
 @cache

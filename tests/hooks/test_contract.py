@@ -34,6 +34,12 @@ def test_a_plugin_implements_what_it_overrides() -> None:
     assert implemented(Plugin()) == frozenset()
 
 
+def test_a_hook_that_is_idle_with_the_options_is_not_among_them() -> None:
+    hooks = {"before_tool": lambda *_: Continue(), "after_turn": lambda *_: Continue()}
+    assert implemented(type("Idles", (Plugin,), {**hooks, "idle_hooks": ("after_turn",)})()) == {"before_tool"}
+    assert implemented(type("Idles", (Plugin,), {**hooks, "idle_hooks": ("session_end",)})()) == {*hooks}
+
+
 def test_every_hook_of_the_base_class_lets_things_go_on() -> None:
     for hook in HOOKS:
         answer = getattr(Plugin(), hook.moment)(None, 5, Context())

@@ -312,6 +312,7 @@ def test_an_attribute_that_is_written_as_a_method_is_refused_with_its_class(name
 NO_VALUES: dict[str, tuple[object, ...]] = {
     "key": (5, "", None, ("a",)),
     "money_limit": (5, "5", MoneyLimit(-1.0)),
+    "idle_hooks": ("after_turn", None, (5,), ("after_turns",), ("on_event",)),
     "tools_named": ("rm", None, (5,), 5),
     "longest_screened": ("long", None, True, 1.5, 0, -1, 2**32),
     "priority": ("first", None, True, 1.5, 2**32),

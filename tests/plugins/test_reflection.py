@@ -121,6 +121,31 @@ async def test_a_reviewer_model_gets_task_and_answer_and_its_problems_go_back() 
 
 
 @in_virtual_time
+@pytest.mark.parametrize("comes_back", [False, True])
+async def test_the_hooks_that_it_needs_are_those_of_its_options_now(comes_back: bool) -> None:
+    reviewer = ScriptedModel(['{"passed": true, "problems": []}'])
+    journal = MemoryJournal()
+    model = ScriptedModel(["The Rhine.", "APPROVED", "The Po.", "The Rhone.", "APPROVED"])
+    async with open_supervisor(journal=journal, models={"judge": lambda _name: reviewer}) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=model, plugins=[Reflection()]), "s1")
+        assert (await session.ask("Name a river.")).text == "The Rhine."
+        if not comes_back:
+            await session.update_plugin(Reflection, reviewer="model", model="judge:1")
+            assert (await session.ask("Name another one.")).text == "The Po."
+    if comes_back:
+        async with open_supervisor(journal=journal, models={"judge": lambda _name: reviewer}) as supervisor:
+            spec = SessionSpec(model=model, plugins=[Reflection(reviewer="model", model="judge:1")])
+            session = await supervisor.resume("s1", spec)
+            assert (await session.ask("Name another one.")).text == "The Po."
+    (request,) = reviewer.requests
+    assert [message.text for message in request.messages] == ["Name another one.", "The Po.", VERDICT_WANTED]
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s1", SessionSpec(model=model, plugins=[Reflection()]))
+        await session.update_plugin(Reflection, reviewer="conversation")
+        assert (await session.ask("Name a third one.")).text == "The Rhone."
+
+
+@in_virtual_time
 async def test_a_reviewer_model_gets_steering_that_came_before_a_retry() -> None:
     reviewer = ScriptedModel(['{"passed": true, "problems": []}'])
     plugin = Reflection(reviewer="model", model="judge:1")

@@ -88,6 +88,7 @@ Review this answer. Say whether it passes, and list each problem in one sentence
 
 UNKNOWN_TASK: Final = "(The task is not known.)"
 
+_call = quick(CallModel)
 _text = quick(Text)
 _asked = quick(UserMessage)
 _said = quick(AssistantMessage)
@@ -172,6 +173,11 @@ class Reflection(Plugin[Reviewing]):
         """The name of the reviewer model; the session refuses to start if there is no such model."""
         return () if self.model is None or self.reviewer != MODEL else (self.model,)
 
+    @property
+    def idle_hooks(self) -> tuple[str, ...]:
+        """The hooks that serve the other kind of reviewer."""
+        return ("after_response", "before_steering") if self.reviewer == MODEL else ("before_request",)
+
     def init(self, ctx: Context) -> Reviewing:
         """Return the first state: nothing was reviewed."""
         return Reviewing()
@@ -181,8 +187,8 @@ class Reflection(Plugin[Reviewing]):
         return Reviewing()
 
     def before_request(self, hook: BeforeRequest, state: Reviewing, ctx: Context) -> Continue[Reviewing]:
-        """Remember the prompt of the turn, and steering after it, if a reviewer model will get them."""
-        if self.reviewer != MODEL or not hook.messages:
+        """Remember the prompt of the turn, and steering after it, for a reviewer model."""
+        if not hook.messages:
             return Continue(state)
         if ctx.round <= 1 and hook.attempt == 1:
             return Continue(_with_task(state, _prompt_in(hook.messages)))
@@ -244,7 +250,7 @@ class Reflection(Plugin[Reviewing]):
         said = _said((_text(_cut(answer, MOST_SHOWN)),), model=ctx.model)
         messages = (_asked((_text(task or UNKNOWN_TASK),)), said)
         system = REVIEW.format(criteria=_listed(self.criteria))
-        return CallModel(VERDICT_WANTED, self.model, system, messages, VERDICT)
+        return _call(VERDICT_WANTED, self.model, system, messages, VERDICT)
 
     def _judged(self, given: AskAnswer, state: Reviewing, answer: str) -> Continue[Reviewing] | Intervene[Reviewing]:
         """Return what follows from the answer of a reviewer model about *answer*."""
