@@ -98,7 +98,7 @@ def without_answer_tool(response: Response, name: str) -> Response:
     Calls of the answer tool beside others are left out: the model answers again when it has their results.
     """
     response = response.but(by_tool=True)
-    answers = [call for call in response.calls if call.name == name]
+    answers = [call for call in response.calls if call.name == name] if response.calls else ()
     if not answers:
         return response
     others = tuple(call for call in response.calls if call.name != name)

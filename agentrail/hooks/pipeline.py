@@ -52,9 +52,9 @@ from agentrail.hooks.ruling import (
     Switch,
     Verdict,
 )
-from agentrail.hooks.wellformed import answer_of, is_reportable, why_malformed, with_user_data
+from agentrail.hooks.wellformed import answer_of, is_reportable, told, why_malformed
 from agentrail.values.events.envelope import Event
-from agentrail.values.events.plugins import PluginError, PluginEvent
+from agentrail.values.events.plugins import PluginError
 from agentrail.values.foreign import crash, named, shown, words
 from agentrail.values.json import EMPTY, is_same
 
@@ -119,7 +119,7 @@ class Pipeline:
             stopped = self._ask(entries, place) if spoken is None else self._hear(entries, spoken)
             if stopped is not None and stopped.verdict is not SKIP:
                 return stopped
-            if not self._must_ask_again(entries):
+            if self.gathered.replaced_at < 0 or not self._must_ask_again(entries):
                 return stopped or self._passed()
             place = START
         self.final = True
@@ -133,7 +133,7 @@ class Pipeline:
 
     def _must_ask_again(self, entries: tuple[PluginEntry, ...]) -> bool:
         behind = self.gathered.replaced_at
-        return behind >= 0 and any(entry.seat.critical and entry.place < behind for entry in entries)
+        return any(entry.seat.critical and entry.place < behind for entry in entries)
 
     def _ask(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling | None:
         first, hook = place.seat, self.hook
@@ -181,11 +181,11 @@ class Pipeline:
         return hook.but(asked=place.asked, answer=place.answer) if asked_again else hook
 
     def _take(self, entry: PluginEntry, answer: object) -> Ruling | None:
-        if type(answer) not in MATRIX[self.hook.moment]:
-            if inspect.iscoroutine(answer):
-                answer.close()
-            return self._broken(entry, f"it answered {_named(answer)}, which `{self.hook.moment}` does not accept")
-        return self._carry_out(entry, cast("Action[object]", answer))
+        if type(answer) in MATRIX[self.hook.moment]:
+            return self._carry_out(entry, cast("Action[object]", answer))
+        if inspect.iscoroutine(answer):
+            answer.close()
+        return self._broken(entry, f"it answered {_named(answer)}, which `{self.hook.moment}` does not accept")
 
     def _carry_out(self, entry: PluginEntry, answer: Action[object]) -> Ruling | None:
         try:
@@ -228,17 +228,14 @@ class Pipeline:
 
     def _emitted(self, entry: PluginEntry, answer: Action[object]) -> tuple[Event, ...]:
         given = answer.emissions if isinstance(answer, Emit) else answer.emits
-        made = tuple(
-            PluginEvent(entry.seat.key, emission.name, with_user_data(emission.payload, self.ctx.user_data))
-            if isinstance(emission, Emission)
-            else emission
-            for emission in given
-        )
-        for emission, event in zip(given, made, strict=True):
-            # Names in `Emit` are checked in the tuple: an iterable of the plugin may give others if it is read again.
-            if (event is emission or isinstance(answer, Emit)) and not is_reportable(event):
+        made: list[Event] = []
+        for one in given:
+            event: Event = told(entry.seat.key, one, self.ctx.user_data) if isinstance(one, Emission) else one
+            # Names in `Emit` are checked here: an iterable of the plugin may give others if it is read again.
+            if (event is one or isinstance(answer, Emit)) and not is_reportable(event):
                 raise BrokenPlugin(entry.seat.key, self.hook.moment, f"it emits {shown(event)}")
-        return made
+            made.append(event)
+        return tuple(made)
 
     def _broken(self, entry: PluginEntry, problem: str, error: BaseException | None = None) -> Ruling | None:
         """Report a plugin that failed; return a ruling that stops the run if the plugin is critical."""

@@ -51,7 +51,7 @@ from agentrail.values.events.plugins import PluginEvent
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.fitting import fit_message, fit_result
 from agentrail.values.foreign import seconds, shown
-from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze_object
+from agentrail.values.json import FrozenObject, JsonObject, freeze, freeze_object
 from agentrail.values.messages import (
     AssistantMessage,
     History,
@@ -62,6 +62,7 @@ from agentrail.values.messages import (
     why_unfit,
 )
 from agentrail.values.tools import Err, Ok
+from agentrail.values.value import quick
 
 REPORTABLE: Final = frozenset(
     {
@@ -79,17 +80,23 @@ REPORTABLE: Final = frozenset(
 
 NO_USER_DATA: Final = "_no_user_data"
 
+_event = quick(PluginEvent)
+
 _MESSAGES: Final = frozenset({UserMessage, AssistantMessage, ToolMessage})
 
 
-def with_user_data(payload: object, user_data: JsonObject) -> Json:
-    """Return *payload* of an event of a plugin, frozen; an object gets *user_data*, unless it says that it must not."""
-    frozen = freeze(payload)
-    if not isinstance(frozen, FrozenObject):
-        return frozen
-    if NO_USER_DATA in frozen:
-        return FrozenObject({key: item for key, item in frozen.items() if key != NO_USER_DATA})
-    return FrozenObject({"user_data": user_data, **frozen})
+def told(plugin: str, emission: Emission, user_data: JsonObject) -> PluginEvent:
+    """Return the event that *emission* of a *plugin* tells of, frozen.
+
+    If its payload is an object, it gets *user_data*, unless it says that it must not.
+    """
+    payload = freeze(emission.payload)
+    if isinstance(payload, FrozenObject):
+        if NO_USER_DATA in payload:
+            payload = FrozenObject({key: item for key, item in payload.items() if key != NO_USER_DATA})
+        else:
+            payload = FrozenObject({"user_data": user_data, **payload})
+    return _event(plugin, emission.name, payload)
 
 
 def _is_text(found: object) -> bool:
@@ -140,8 +147,8 @@ def _is_flag(found: object) -> bool:
 def _is_model_call(found: CallModel) -> bool:
     messages, most = cast("object", found.messages), cast("object", found.max_tokens)
     texts = _is_text(found.prompt) and _is_text_or_none(found.model) and _is_text(found.system)
-    listed: type = type(messages)
-    fits = listed is tuple and (not messages or (_are_messages(messages) and why_unfit(found.messages) is None))
+    fits = type(messages) is tuple and _MESSAGES.issuperset(map(type, found.messages))
+    fits = fits and why_unfit(found.messages) is None
     return texts and fits and _is_object(found.returns) and (most is None or (type(most) is int and most > 0))
 
 

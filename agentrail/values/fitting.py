@@ -6,7 +6,7 @@ A frozen class does not check what its fields hold, and foreign code may not be 
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final, TypeGuard, cast
 
 from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
 from agentrail.values.foreign import PLAIN, items_of, mended, money, named, plain_text, shown, tokens
@@ -239,6 +239,8 @@ def fit_usage(usage: object) -> Usage:
 
 def fit_message(message: object) -> Message:
     """Return *message*, rebuilt from plain parts; raise `TypeError` or `NotJson` if it is not valid."""
+    if _is_one_text(message):
+        return message
     match message:
         case UserMessage(parts=parts, origin=origin) if type(origin) is Origin:
             return _said(tuple([fit_part(part) for part in fit_items(parts, "parts")]), origin)
@@ -255,6 +257,27 @@ def fit_message(message: object) -> Message:
         case _:
             pass
     raise UnfitError(message, "a message, with fields of the types that its class names,")
+
+
+def _is_one_text(message: object) -> TypeGuard[UserMessage | AssistantMessage]:
+    """Whether *message* is one text and may stay as it is, as most that a plugin or a program makes."""
+    if type(message) is AssistantMessage:
+        calls, model, usage = cast("object", message.calls), cast("object", message.model), message.usage
+        if type(calls) is not tuple or calls or usage is not NOTHING_USED or type(message.stop) is not StopReason:
+            return False
+        if cast("object", message.interrupted) is not False or not _is_plain(model):
+            return False
+    elif type(message) is not UserMessage or type(message.origin) is not Origin:
+        return False
+    parts = cast("object", message.parts)
+    if type(parts) is not tuple:
+        return False
+    found = cast("tuple[object, ...]", parts)
+    return len(found) == 1 and type(found[0]) is Text and _is_plain(found[0].text)
+
+
+def _is_plain(found: object) -> bool:
+    return type(found) is str and found.isascii() and len(found) <= MAX_TEXT
 
 
 def fit_response(response: object) -> Response:

@@ -79,7 +79,7 @@ class Usage(Authored):
 
     def minus(self, earlier: Usage) -> Usage:
         """Return the usage since *earlier*, an earlier total of the same session."""
-        if earlier.is_nothing:
+        if earlier is NOTHING_USED or earlier.is_nothing:
             return self
         known = self.cost_usd is not None and earlier.cost_usd is not None
         return _usage(

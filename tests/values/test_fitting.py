@@ -10,13 +10,16 @@ from agentrail.values.fitting import (
     MAX_TEXT,
     UnfitError,
     fit_items,
+    fit_message,
     fit_part,
     fit_response,
     fit_said,
     fit_text,
 )
 from agentrail.values.json import FrozenObject, freeze_object
+from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
 from agentrail.values.stream import Response
+from agentrail.values.usage import Usage
 
 
 class Words(str):
@@ -78,3 +81,56 @@ def test_frozen_json_is_not_frozen_again() -> None:
     args = freeze_object({"text": "some words", "more": [1, {"deep": None}]})
     assert freeze_object(args) is args
     assert type(args["more"][1]) is FrozenObject  # type: ignore[index]
+
+
+SAID = UserMessage((Text("Name a river."),))
+REPLIED = AssistantMessage((Text("The Po."),), model="some:model")
+
+
+@pytest.mark.parametrize("message", [SAID, SAID.but(origin=Origin.STEERING), REPLIED, REPLIED.but(interrupted=False)])
+def test_a_message_of_one_plain_text_is_not_rebuilt(message: Message) -> None:
+    assert fit_message(message) is message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        SAID.but(parts=(Text(Words("Name a river.")),)),
+        SAID.but(parts=(Loud("Name a river."),)),
+        SAID.but(parts=[Text("Name a river.")]),
+        type("Mine", (UserMessage,), {})((Text("Name a river."),)),
+        REPLIED.but(parts=(Text(Words("The Po.")),)),
+        REPLIED.but(parts=[Text("The Po.")]),
+        REPLIED.but(calls=[]),
+        REPLIED.but(model=Words("some:model")),
+        REPLIED.but(usage=Usage()),
+    ],
+    ids=repr,
+)
+def test_another_one_is_rebuilt_of_plain_parts(message: Message) -> None:
+    plain = SAID if isinstance(message, UserMessage) else REPLIED
+    fit = fit_message(message)
+    assert fit == plain
+    assert fit is not message
+    assert type(fit.parts) is tuple
+    assert [(type(part), type(part.text)) for part in fit.parts if isinstance(part, Text)] == [(Text, str)]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        SAID.but(parts=(Text("x" * (MAX_TEXT + 1)),)),
+        SAID.but(origin="prompt"),
+        SAID.but(parts="Name a river."),
+        REPLIED.but(stop="end"),
+        REPLIED.but(interrupted=0),
+        REPLIED.but(model=None),
+        REPLIED.but(parts=(Image("image/png", ""),)),
+        REPLIED.but(usage=None),
+        None,
+    ],
+    ids=lambda message: repr(message)[:60],
+)
+def test_one_that_cannot_be_kept_is_refused(message: object) -> None:
+    with pytest.raises(TypeError):
+        fit_message(message)

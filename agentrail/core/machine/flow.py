@@ -24,7 +24,7 @@ from agentrail.core.vocabulary.state import Due, Suspension
 from agentrail.hooks.actions import Answered, AskAnswer, ChangeTools, Errand, Failed, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.moments import BeforeTool, Hook
-from agentrail.hooks.ruling import ASK, HOLD, NOTHING_GATHERED, PASS, SKIP, START, Gathered, Place, Ruling
+from agentrail.hooks.ruling import ASK, HOLD, NOTHING_GATHERED, PASS, SKIP, START, UNRULED, Gathered, Place, Ruling
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import JsonObject
@@ -126,12 +126,15 @@ def _rule(w: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gathered, 
     if hook.moment == "before_plugin_opts_update":
         row = row.but(among=frozenset(seat.key for seat in s.seats if seat.key != ref))
     decided = w.judge.rule(hook, row, w.context, place, gathered, consent)
-    w.take(decided)
-    if decided.verdict is ASK and decided.pause is not None and s.stopping is None:
-        _suspend(w, hook, ref, decided)
-        return
-    if decided.verdict is not HOLD and decided.gathered.emits:
-        w.emit(*decided.gathered.emits)
+    if decided is UNRULED[hook.moment]:  # mostly: none had anything to say
+        w.rulings.append(decided)
+    else:
+        w.take(decided)
+        if decided.verdict is ASK and decided.pause is not None and s.stopping is None:
+            _suspend(w, hook, ref, decided)
+            return
+        if decided.verdict is not HOLD and decided.gathered.emits:
+            w.emit(*decided.gathered.emits)
     FLOW[hook.moment][1](w, ref, hook, decided)
 
 

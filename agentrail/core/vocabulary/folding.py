@@ -204,7 +204,7 @@ def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Cha
 def _changed_states(before: State, after: State) -> ChangedStates:
     old, new = before.plugin_states, after.plugin_states
     had = len(old)
-    put = ((place, state) for place, state in enumerate(new) if place >= had or old[place] is not state)
+    put = [(place, state) for place, state in enumerate(new) if place >= had or old[place] is not state]
     return ChangedStates(len(new), tuple(put))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import attrs
-from attrs import evolve, frozen
+from attrs import frozen
 
 from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Emit, Failed, Intervene, RunTool, TimedOut
 from agentrail.hooks.context import Context
@@ -80,7 +80,7 @@ class SelfVerify(Plugin[Verification]):
         if state.unchecked or hook.name == self.tool:
             return Continue(state)
         counts = "*" in self.after or any(meets(pattern, hook.name, hidden=True) for pattern in self.after)
-        return Continue(evolve(state, unchecked=True) if counts else state)
+        return Continue(Verification(True, state.turn, state.failures) if counts else state)
 
     def before_finish(
         self, hook: BeforeFinish, state: Verification, ctx: Context
@@ -93,7 +93,7 @@ class SelfVerify(Plugin[Verification]):
         failed_before = state.failures if state.turn == ctx.turn else 0
         problem = _problem(hook.answer)
         told = {"tool": self.tool, "attempt": failed_before + 1}
-        done = evolve(state, unchecked=False)
+        done = Verification(False, state.turn, state.failures)
         if problem is None:
             return Continue(done).emitting("verify_passed", freeze(told))
         if failed_before >= self.max_repairs:

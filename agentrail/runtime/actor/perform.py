@@ -13,7 +13,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired, To
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
-from agentrail.hooks.actions import CallService, RunTool
+from agentrail.hooks.actions import CallModel, CallService, RunTool
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.model_access import ModelAccess
@@ -29,7 +29,7 @@ from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.compacting import RunningCompaction
 from agentrail.runtime.work.model_stream import Stream
 from agentrail.runtime.work.past import StoredPast
-from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk, model_options
+from agentrail.runtime.work.plugin_asks import RunningAsk
 from agentrail.runtime.work.screens import Screens, screens_of
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
@@ -317,12 +317,12 @@ class Performer(ModelAccess):
         if self._asks is None:
             self._asks = {}
         self._asks[ask_id] = ask
-        if isinstance(request, CallService):
+        if isinstance(request, CallModel):
+            body = partial(ask.judge, request, effect.model, self.state, code.prices, partial(self.ask_model, ask_id))
+        elif isinstance(request, CallService):
             body = partial(ask.serve, request, code.services)
         else:
-            own = (code.prices, partial(model_options, self.state), self._tool, code.surroundings)
-            world = AskWorld(partial(self.ask_model, ask_id), *own)
-            body = partial(ask.run, request, effect.model, world, self._context_of_ask)
+            body = partial(ask.run, request, self._tool, code.surroundings, self._context_of_ask)
         self._shared.tasks.start(ask, body, f"question {ask_id} ({self._session_id})")
 
     def _context_of_ask(self, ask_id: str) -> ToolContext:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentrail.core.answers import read_answer
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
@@ -22,6 +22,7 @@ from agentrail.hooks.actions import (
     RunTool,
     WriteFile,
 )
+from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
 from agentrail.ports.model import Prices
 from agentrail.ports.sandbox import KIB, Sandbox
@@ -43,6 +44,11 @@ from agentrail.values.tools import Err, Ok, result_text
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 
+if TYPE_CHECKING:
+    from agentrail.tools import answers
+else:  # only needed if answers have a form
+    answers = LazyModule("agentrail.tools.answers")
+
 log = logging.getLogger("agentrail.ask")
 
 _answered = quick(Answered)
@@ -59,34 +65,11 @@ MAX_WRITTEN: Final = 4 * MAX_TEXT
 """The most bytes of a file that a plugin may write: as many as the longest text of a tool may have."""
 
 
-InWorld: TypeAlias = CallModel | RunTool | ReadFile | WriteFile | FindFiles
-"""A request that is carried out in the world of the session: all but calls of services."""
+AskModel: TypeAlias = Callable[[ModelRequest, UsageMeter], Awaitable[Response]]
+"""Function that makes a request to a model for a question; a meter counts its chunks."""
 
-
-class AskWorld:
-    """What plugins of a session can use through `Ask`, except services: models, tools, files."""
-
-    __slots__ = ("ask_model", "options", "prices", "surroundings", "tool")
-
-    def __init__(
-        self,
-        ask_model: Callable[[ModelRequest, UsageMeter], Awaitable[Response]],
-        prices: Prices,
-        options: Callable[[str], JsonObject],
-        tool: Callable[[str], Tool],
-        surroundings: Surroundings,
-    ) -> None:
-        self.ask_model = ask_model
-        self.prices = prices
-        self.options = options
-        self.tool = tool
-        self.surroundings = surroundings
-
-
-def model_options(state: State, name: str) -> JsonObject:
-    """Return the options of a session for the model called *name*; none if the session uses another one."""
-    model, options = state.using
-    return options if model == name else EMPTY
+InSandbox: TypeAlias = RunTool | ReadFile | WriteFile | FindFiles
+"""A request that is carried out with the session's tools and files."""
 
 
 class RunningAsk(Work):
@@ -117,15 +100,41 @@ class RunningAsk(Work):
         else:
             self._answer = _answered(freeze(await service(request.payload)))
 
-    async def run(self, request: InWorld, model: str, world: AskWorld, context: Callable[[str], ToolContext]) -> None:
-        """Carry the request out; *context* makes the context of a tool, if the request is for one."""
+    async def run(
+        self,
+        request: InSandbox,
+        tools: Callable[[str], Tool],
+        world: Surroundings,
+        context: Callable[[str], ToolContext],
+    ) -> None:
+        """Run one of the *tools*, in a context that *context* makes, or work on files in the sandbox of *world*."""
         reach("ASK_SPAWNED")
         if self.cancelled:  # it would still run until its first checkpoint
             return
-        if isinstance(request, CallModel):
-            self._answer = await self._judged(request, request.model or model, world)
+        if isinstance(request, RunTool):
+            self._answer = await _of_tool(tools(request.name), request, context(self.ask_id))
         else:
-            self._answer = await _answer(request, world, partial(context, self.ask_id))
+            self._answer = await _of_files(world.sandbox, request)
+
+    async def judge(self, request: CallModel, own: str, state: State, prices: Prices, ask: AskModel) -> None:
+        """Ask the model that the request names, or the session's *own*, for a text or an object; keep the usage."""
+        reach("ASK_SPAWNED")
+        if self.cancelled:  # as in `run`
+            return
+        prompt = (_user((_text(request.prompt),)),) if request.prompt or not request.messages else ()
+        model = request.model or own
+        options = _options_of(state, model)
+        if request.max_tokens is not None:
+            options = freeze_object({**options, "max_tokens": request.max_tokens})
+        messages = (*request.messages, *prompt)
+        asked = _request(model, messages, request.system, may_call=False, options=options, returns=request.returns)
+        meter = UsageMeter(asked)
+        priced = partial(prices.priced, model, options)
+        self._used = lambda: priced(meter.used(cut=self.cancelled))
+        response = await ask(asked, meter)
+        self._used = lambda: priced(response.usage)
+        text = text_of(response.parts)
+        self._answer = _object_in(text, request.returns) if request.returns else Answered(text)
 
     def raised(self, error: BaseException) -> None:
         """Answer that the request has failed."""
@@ -137,29 +146,17 @@ class RunningAsk(Work):
         reach("ASK_SETTLED")
         self._post(self, AskSettled(self.ask_id, self._answer, self._used()))
 
-    async def _judged(self, request: CallModel, model: str, world: AskWorld) -> AskAnswer:
-        """Return a model's text or object, and keep its usage even if the request fails later."""
-        prompt = (_user((_text(request.prompt),)),) if request.prompt or not request.messages else ()
-        options = world.options(model)
-        if request.max_tokens is not None:
-            options = freeze_object({**options, "max_tokens": request.max_tokens})
-        messages = (*request.messages, *prompt)
-        asked = _request(model, messages, request.system, may_call=False, options=options, returns=request.returns)
-        meter = UsageMeter(asked)
-        priced = partial(world.prices.priced, asked.model, asked.options)
-        self._used = lambda: priced(meter.used(cut=self.cancelled))
-        response = await world.ask_model(asked, meter)
-        self._used = lambda: priced(response.usage)
-        text = text_of(response.parts)
-        return _object_in(text, request.returns) if request.returns else Answered(text)
+
+def _options_of(state: State, name: str) -> JsonObject:
+    """Return the options of a session for the model called *name*; none if the session uses another one."""
+    model, options = state.using
+    return options if model == name else EMPTY
 
 
 def _object_in(text: str, schema: JsonObject) -> AskAnswer:
     """Return the JSON object in *text*, or why it does not fit *schema*."""
-    from agentrail.tools.answers import misfit  # noqa: PLC0415 - only needed if answers have a form
-
     found = read_answer(text)
-    problem = found if isinstance(found, str) else misfit(schema, found)
+    problem = found if isinstance(found, str) else answers.misfit(schema, found)
     return _answered(found) if problem is None else Failed(f"the answer does not fit: {problem}")
 
 
@@ -168,29 +165,25 @@ def _nothing() -> Usage:
     return NOTHING_USED
 
 
-async def _answer(
-    request: RunTool | ReadFile | WriteFile | FindFiles,
-    world: AskWorld,
-    context: Callable[[], ToolContext],
-) -> AskAnswer:
+async def _of_tool(tool: Tool, request: RunTool, context: ToolContext) -> AskAnswer:
+    result = await execute(tool, request.args, context)
+    if isinstance(result, Ok):
+        return Answered(result_text(result))
+    return Failed(result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for")
+
+
+async def _of_files(sandbox: Sandbox, request: ReadFile | WriteFile | FindFiles) -> AskAnswer:
     match request:
-        case RunTool():
-            result = await execute(world.tool(request.name), request.args, context())
-            if isinstance(result, Ok):
-                return Answered(result_text(result))
-            return Failed(
-                result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
-            )
         case ReadFile():
             try:
-                return Answered(fit_text(await _text_of_file(world.surroundings.sandbox, request.path)))
+                return Answered(fit_text(await _text_of_file(sandbox, request.path)))
             except FileMissing as error:  # an answer as good as any, and nothing to log
                 return Failed(described(error))
         case WriteFile():
-            await _write(world.surroundings.sandbox, request)
+            await _write(sandbox, request)
             return Answered(None)
         case FindFiles():
-            return Answered(freeze(await find_files(world.surroundings.sandbox, request)))
+            return Answered(freeze(await find_files(sandbox, request)))
 
 
 async def _text_of_file(sandbox: Sandbox, path: str) -> str:
