@@ -68,8 +68,7 @@ class Pages:
     def put_away(self, count: int) -> int:
         """Put up to *count* of the newest records into pages, the oldest first; return how many."""
         taken = [record for record in self.newest[:count] if isinstance(record, Record)]
-        del self.newest[: len(taken)]
-        pages, ends, texts = list(self._pages), self._ends or array("q"), list[bytes]()
+        pages, ends, texts = list(self._pages), array("q", self._ends or ()), list[bytes]()
         number = self._paged
         last = pages[-1] if self._has_room else None
         if isinstance(last, bytes):
@@ -92,6 +91,7 @@ class Pages:
         self._has_room = 0 < size <= PAGE // 2
         _close(pages, ends, texts, number)
         self._pages, self._ends = tuple(pages), ends
+        del self.newest[: len(taken)]  # at last: none is lost if one cannot be written for want of memory
         return len(taken)
 
     def take_out(self) -> None:

@@ -3,6 +3,7 @@
 import math
 import sys
 
+import attrs
 import pytest
 
 from agentrail.adapters.journals import memory
@@ -10,6 +11,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.pages import LONG, Pages
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import Setup, State
+from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Record, Redaction, Snapshot
 from agentrail.testing.conformance.journal_samples import opened, prompted, run_of
 
@@ -44,6 +46,32 @@ def test_what_cannot_be_written_stays_as_it_is() -> None:
     assert found[2] is long
     assert (found[0], found[3]) == (records[0], records[3])
     assert list(paged(*records).after(3)) == [records[3]]
+
+
+@attrs.frozen
+class Costly:
+    """The state of a plugin that cannot be read for want of memory."""
+
+    item: int = 1
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "item":
+            raise MemoryError
+        return object.__getattribute__(self, name)
+
+
+def test_no_record_is_lost_if_one_cannot_be_written_for_want_of_memory() -> None:
+    costly = prompted("s", 4).but(rulings=(Ruling("init", states=((0, Costly()),)),))
+    records = (*run_of("s", 1, 3), costly, prompted("s", 5))
+    pages = paged(*records[:2])
+    pages.newest.extend(records[2:])
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            pages.put_away(3)
+        found = list(pages.after(0))
+        assert len(pages) == len(found) == 5
+        assert found[:3] == list(records[:3])
+        assert found[3] is costly
 
 
 async def test_a_record_is_in_a_page_once_others_were_written(monkeypatch: pytest.MonkeyPatch) -> None:
