@@ -78,19 +78,31 @@ def storable(state: object, limit: int = STATE_LIMIT) -> str | None:
     """
     room = [_WORST * limit]
     try:
-        written = _encode(state, 0, room)
+        data = _encode(state, 0, room)
     except _TooLargeError:
         return f"it takes more than {limit:,} bytes when it is written, and no more are kept"
     except MisfitError as misfit:
         return f"{misfit.place} {misfit.problem}"
     taken = _WORST * limit - room[0]
-    size = len(to_text(written).encode()) if _WORST * taken > limit else 0
-    return None if size <= limit else f"it takes {size:,} bytes when it is written; at most {limit:,} are kept"
+    size = len(to_text(data).encode()) if _WORST * taken > limit else 0
+    if size > limit:
+        return f"it takes {size:,} bytes when it is written; at most {limit:,} are kept"
+    if len(_CHECKED) == MOST_CHECKED:
+        _CHECKED.clear()
+    _CHECKED[id(state)] = state, data
+    return None
+
+
+MOST_CHECKED: Final = 256
+"""How many states that were checked are kept with their JSON until they are written, so that it is made once."""
+
+_CHECKED: Final[dict[int, tuple[object, Json]]] = {}
 
 
 def written(state: object) -> Json:
     """Return *state* as JSON; raise `MisfitError` if it cannot be stored."""
-    return _encode(state, 0, [sys.maxsize])
+    checked = _CHECKED.pop(id(state), None)
+    return _encode(state, 0, [sys.maxsize]) if checked is None else checked[1]
 
 
 def data_of(state: object) -> Json:
@@ -179,24 +191,30 @@ def _encode_container(found: object, kind: type, depth: int, room: list[int]) ->
 def _encode_fields(found: object, kind: type, depth: int, room: list[int]) -> Json:
     """Return an instance of the class *kind* as JSON, as `_encode` does."""
     head, names, size = _form_of(kind)
-    room[0] -= size
-    made: dict[str, Json] = dict(head)
+    left = room[0] - size
+    made: dict[str, Json] = head.copy()
     name = ""
     try:
         for name in names:
             item: object = getattr(found, name)
             # Without a call, as in most fields of most states, and as in `_encode`.
             if item is None or item is True or item is False or (type(item) is int and INT_MIN <= item <= INT_MAX):
-                room[0] -= 5
+                left -= 5
                 made[name] = item
-            elif type(item) is str and len(item) + 3 <= room[0] and item.isascii():
-                room[0] -= len(item) + 3
-                made[name] = item
-            else:
-                made[name] = _encode(item, depth + 1, room)
+                continue
+            if type(item) is str and item.isascii():
+                after = left - len(item) - 3
+                if after >= 0:
+                    left = after
+                    made[name] = item
+                    continue
+            room[0] = left
+            made[name] = _encode(item, depth + 1, room)
+            left = room[0]
     except MisfitError as misfit:
         misfit.under(f".{name}")
         raise
+    room[0] = left
     return made
 
 
@@ -229,14 +247,14 @@ def plain_value(member: Enum) -> object:
 
 
 @cache
-def _form_of(kind: type[object]) -> tuple[Mapping[str, Json], tuple[str, ...], int]:
+def _form_of(kind: type[object]) -> tuple[dict[str, Json], tuple[str, ...], int]:
     """Return what the JSON of instances of *kind* begins with, the names of its fields, and the bytes for all that."""
     names = names_in_order(kind)
     if names is None:
         instead = _INSTEAD.get(kind, "which cannot be stored; keep frozen attrs classes of plain values")
         raise MisfitError("", f"is {one(kind)}, {instead}")
     untagged = issubclass(kind, Value) and kind.__struct_config__.tag is None
-    head: Mapping[str, Json] = {} if untagged else {TAG: kind.__name__}
+    head: dict[str, Json] = {} if untagged else {TAG: kind.__name__}
     return head, names, len(to_text(head)) + sum(len(name) + 3 for name in names)
 
 

@@ -102,24 +102,29 @@ def with_tuples(found: object, depth: int = 1) -> Json:
     Raises `RecursionError` for more than `MAX_DEPTH` levels. `frozen` checks each key, text and number as well. The
     lists and objects in *found* are used up.
     """
-    if type(found) not in _NESTED:
+    if type(found) not in NESTED:
         return cast("Json", found)
     if depth > MAX_DEPTH:
         raise RecursionError
     if type(found) is list:
         items = cast("list[Json]", found)
-        if _NESTED.isdisjoint(map(type, items)):
+        if NESTED.isdisjoint(map(type, items)):
             return tuple(items)
-        return tuple([with_tuples(item, depth + 1) if type(item) in _NESTED else item for item in items])
+        return tuple([with_tuples(item, depth + 1) if type(item) in NESTED else item for item in items])
     whole = cast("dict[str, Json]", found)
-    if not _NESTED.isdisjoint(map(type, whole.values())):
+    if not NESTED.isdisjoint(map(type, whole.values())):
+        if depth == MAX_DEPTH:
+            raise RecursionError
         for key, item in whole.items():
-            if type(item) in _NESTED:
+            if item and type(item) in NESTED:
                 whole[key] = with_tuples(item, depth + 1)
+            elif type(item) is list:
+                whole[key] = ()
     return cast("Json", whole)
 
 
-_NESTED: Final = frozenset[object]({dict, list})
+NESTED: Final = frozenset[object]({dict, list})
+"""Types of parts of JSON with parts of their own, as they are decoded."""
 
 
 def check_levels(text: bytes) -> None:

@@ -40,7 +40,8 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 class FrozenObject(dict[str, Json]):
     """A JSON object that cannot be changed; it compares, iterates and encodes like a `dict`."""
 
-    __slots__ = ("measure", "written")
+    __slots__ = ("comes_back", "measure", "written")
+    comes_back: bool  # set when it was read from its own JSON once, and was equal
     measure: tuple[int, int]  # its items, nested ones included, and its levels; set when they are first counted
     written: str  # its canonical JSON text; set by `canonical_once`
     __setitem__ = __delitem__ = _refuse
@@ -99,6 +100,8 @@ def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Js
             name = key if type(key) is str and key.isascii() else _key(key, at)
             if item is True or item is False or item is None or (type(item) is str and item.isascii()):
                 made[name] = item  # without a call of its own, for speed
+            elif type(item) is int and INT_MIN <= item <= INT_MAX:
+                made[name] = item
             else:
                 made[name] = freeze(item, f"{at}.{name}", depth, room)
         return FrozenObject(made)

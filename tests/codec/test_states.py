@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,7 +11,7 @@ import attrs
 import pytest
 
 from agentrail.codec.plugin_types import decode_state, revive
-from agentrail.codec.states import Stored, data_of, storable
+from agentrail.codec.states import MOST_CHECKED, Stored, data_of, storable
 from agentrail.codec.text import from_text, to_text
 from agentrail.codec.type_hints import readable
 from agentrail.codec.values import decode, read, write
@@ -318,6 +319,45 @@ def test_a_state_with_all_the_levels_that_it_may_have_comes_back() -> None:
     assert read(Ruling, text) == decode(Ruling, from_text(text)) == ruling
     with pytest.raises(BadData, match="it is nested too deep"):
         read(Ruling, text.replace(b"[1]", b"[[1]]"))
+
+
+def test_a_state_is_written_alike_whether_it_was_checked_before_or_not() -> None:
+    for count in (1, MOST_CHECKED, MOST_CHECKED * 2 + 1):
+        states = [Holder((number, "x")) for number in range(count)]
+        assert [storable(state) for state in states] == [None] * count
+        again = [Holder((number, "x")) for number in range(count)]
+        for _ in range(2):
+            assert [data_of(state) for state in states] == [data_of(state) for state in again]
+
+
+def test_a_checked_state_that_is_never_written_is_let_go() -> None:
+    states = [Holder(number) for number in range(MOST_CHECKED)]
+    assert [storable(state) for state in states] == [None] * MOST_CHECKED
+    seen = [weakref.ref(state) for state in states]
+    states.clear()
+    for number in range(MOST_CHECKED):
+        assert storable((number,)) is None
+    assert [one() for one in seen] == [None] * MOST_CHECKED
+
+
+def test_the_json_of_a_checked_state_may_be_changed_by_who_gets_it() -> None:
+    state = Holder((1, 2))
+    assert storable(state) is None
+    first = data_of(state)
+    assert isinstance(first, dict)
+    first["item"] = "changed"
+    assert data_of(state) == data_of(Holder((1, 2)))
+
+
+def test_a_checked_state_is_made_to_json_once() -> None:
+    state = Holder(tuple(range(1000)))
+    took: list[int] = []
+    for _ in range(2):
+        with counted_opcodes() as counted:
+            data_of(state)
+        took.append(counted[0])
+        assert storable(state) is None
+    assert took[1] * 50 < took[0]
 
 
 def test_a_ruling_with_a_state_that_cannot_be_stored_is_not_written() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import typing
 from collections.abc import Mapping
 from typing import Annotated, Literal, NewType, cast
@@ -15,7 +16,7 @@ from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadData, BadValue
-from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
+from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.ruling import Ruling
 from agentrail.values import json
 from agentrail.values.content import Data, Text
@@ -30,6 +31,7 @@ from tests.codec.plain import encode
 from tests.codec.plugin_states import First
 from tests.codec.sampling import STORED, event_sample, sample
 from tests.codec.shapes import Leaf, shape_of
+from tests.opcodes import counted_opcodes
 
 HELLO = UserMessage((Text("hello"),))
 
@@ -150,9 +152,42 @@ def test_json_of_more_levels_than_can_be_read_is_not_written() -> None:
     for _ in range(MAX_DEPTH - 1):
         found = FrozenObject(a=found)
     assert read(Data, write(Data(found))) == Data(found)
+    assert read(BeforeTool, write(BeforeTool("find", found, "c1"))) == BeforeTool("find", found, "c1")
     for deeper in (FrozenObject(a=found), (found,)):
         with pytest.raises(BadValue, match="it is nested too deep"):
             write(Data(deeper))
+    for deeper in (FrozenObject(a=found), FrozenObject(a=(found,))):
+        with pytest.raises(BadValue, match="it is nested too deep"):
+            write(BeforeTool("find", deeper, "c1"))
+
+
+def test_json_that_is_written_again_is_compared_once() -> None:
+    schema = freeze_object({"type": "object", "properties": {name: {"type": ["string", "null"]} for name in "abcdef"}})
+    took: list[int] = []
+    texts: list[bytes] = []
+    for _ in range(3):
+        with counted_opcodes() as counted:
+            texts.append(write(BeforeTool("find", schema, "c1")))
+        took.append(counted[0])
+    assert texts[0] == texts[1] == texts[2]
+    assert took[1] == took[2] < took[0] / 2
+    assert read(BeforeTool, texts[2]) == BeforeTool("find", schema, "c1")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        FrozenObject({"a": cast("Json", {"b": [1]})}),
+        FrozenObject({"a": freeze_object({"b": 1}), "c": cast("Json", {1: 2})}),
+        FrozenObject({"a": freeze_object({"b": 1}), "c": math.nan}),
+        FrozenObject({"a": (FrozenObject({"b": math.inf}),)}),
+    ],
+    ids=["list", "key", "nan", "inside"],
+)
+def test_json_that_does_not_come_back_is_refused_each_time(odd: JsonObject) -> None:
+    for _ in range(3):
+        with pytest.raises(BadValue):
+            write(BeforeTool("find", odd, "c1"))
 
 
 def test_the_text_of_a_value_is_that_of_its_data() -> None:

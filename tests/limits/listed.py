@@ -66,6 +66,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "app.spec._shared(maxsize)": (64, ("figures_that_are_shared",)),
     "codec.misfit._LONGEST": (400, ("characters_of_a_path",)),
     "codec.misfit.shortened<60": (60, ("characters_of_a_key",)),
+    "codec.states.MOST_CHECKED": (256, ("checked_states_whose_json_is_kept",)),
     "codec.states._WORST": (6, ("times_that_an_estimate_may_be_wrong",)),
     "codec.text.DOCUMENT_DEPTH": (128, ("levels_of_a_text",)),
     "codec.text._LONGEST_INT": (20, ("digits_of_a_number",)),

@@ -359,6 +359,13 @@ def times_that_an_estimate_may_be_wrong(times: int) -> bool:
         return states.storable("\x00" * 100, 600) is None
 
 
+@scene("codec.states.MOST_CHECKED")
+def checked_states_whose_json_is_kept(count: int) -> bool:
+    states._CHECKED.clear()
+    checked = [(number,) for number in range(count)]
+    return [states.storable(state) for state in checked] == [None] * count and len(states._CHECKED) == count
+
+
 @scene("runtime.shared.collector.FULL_COLLECTION_AFTER")
 def collections_between_full_ones_that_are_too_few(count: int) -> bool:
     young, middle, old = gc.get_threshold()
