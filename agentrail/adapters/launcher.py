@@ -52,16 +52,21 @@ class LaunchedTree:
         self.is_empty = False
 
     def tell(self, *signals: int, spared: int = 0) -> None:
-        """Send *signals* to all processes of the tree but *spared*; if none can be listed, the first to the group."""
+        """Send *signals* to all processes of the tree but *spared*; if none can be listed, the first to the group.
+
+        Each is told before its children are. A shell that waits for a command which was told first would take its end
+        for that of the work, and not run its trap.
+        """
         above = parents()
-        mine = {os.getpid()}
-        grown = True
-        while grown:
-            more = {pid for pid, parent in above.items() if parent in mine} - mine
-            mine |= more
-            grown = bool(more)
-        for pid in mine - {os.getpid(), spared}:
-            for number in signals:
+        above.pop(os.getpid(), None)
+        below: dict[int, list[int]] = {}
+        for pid, parent in above.items():
+            below.setdefault(parent, []).append(pid)
+        mine = [os.getpid()]
+        for pid in mine:
+            mine += below.get(pid, ())
+        for pid in mine[1:]:
+            for number in () if pid == spared else signals:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
         if not above:

@@ -96,6 +96,25 @@ async def test_who_obeys_has_time_to_clean_up(tmp_path: Path, opened: Opened) ->
 
 
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
+async def test_who_waits_for_others_is_told_before_they_are(tmp_path: Path, opened: Opened) -> None:
+    codes: list[int] = []
+
+    async def tried(name: str) -> None:
+        folder = tmp_path / name
+        folder.mkdir()
+        line = Command("trap 'echo tidy; exit 5' TERM; echo up; sleep 100 & wait")
+        process = opened(folder).prepare(line, lambda _: process.kill())
+        codes.append((await process.run()).exit_code)
+
+    for times in range(4):  # the numbers of processes, by which the order would be, differ
+        async with trio.open_nursery() as nursery:
+            for number in range(8):
+                nursery.start_soon(tried, f"{times}-{number}")
+    assert len(codes) == 32
+    assert 0 not in codes, "its command was told first, so it took its work for done, and did not clean up"
+
+
+@pytest.mark.parametrize("opened", WITH_COMMANDS)
 async def test_a_kill_before_the_start_is_kept(tmp_path: Path, opened: Opened) -> None:
     process = opened(tmp_path).prepare(Command("sleep 100"))
     process.kill()
