@@ -80,7 +80,7 @@ def test_one_that_starts_is_told() -> None:
     done = world.apply(STARTED)
     assert events(done) == [SubagentStart("c3", CHILD, "help", "helper", background=False)]
     assert (world.state, done.effects) == (
-        before.but(seq=before.seq + 1, subagents=(Subagent(CHILD, "c3", "helper", description="help"),)),
+        before.but(seq=before.seq + 1, subagents=(Subagent(CHILD, "c3", "helper", description="help", began_ms=0),)),
         (),
     )
 
@@ -125,8 +125,8 @@ def test_what_is_told_of_one_is_not_taken_for_another() -> None:
     world.apply(SubagentStarted("s.c4", "c4", "helper", "help too"))
     world.apply(SubagentReported("s.c4", heard=3, used=Usage(8, 2)))
     assert world.state.subagents == (
-        Subagent(CHILD, "c3", "helper", description="help"),
-        Subagent("s.c4", "c4", "helper", heard=3, used=Usage(8, 2), description="help too"),
+        Subagent(CHILD, "c3", "helper", description="help", began_ms=0),
+        Subagent("s.c4", "c4", "helper", heard=3, used=Usage(8, 2), description="help too", began_ms=0),
     )
 
 
@@ -134,12 +134,12 @@ def test_its_prompt_is_known_until_it_tells_that_it_has_that() -> None:
     world = session()
     asked(world, call("keep"))
     world.apply(STARTED.but(prompt="help me", asked_by=("ann",)))
-    waiting = Subagent(CHILD, "c3", "helper", description="help", prompt="help me", asked_by=("ann",))
+    waiting = Subagent(CHILD, "c3", "helper", description="help", prompt="help me", asked_by=("ann",), began_ms=0)
     assert world.state.subagents == (waiting,)
     world.apply(SubagentReported(CHILD, (SessionStarted("scripted"),), 1))
     assert world.state.subagents == (waiting.but(heard=1),)
     world.apply(SubagentReported(CHILD, (PromptReceived("p1", "help me"),), 2))
-    assert world.state.subagents == (Subagent(CHILD, "c3", "helper", heard=2, description="help"),)
+    assert world.state.subagents == (Subagent(CHILD, "c3", "helper", heard=2, description="help", began_ms=0),)
 
 
 @pytest.mark.parametrize("given", [SubagentReported("other", (ToolCalls(1),), 1), SubagentEnded("other", ok("done"))])
@@ -395,7 +395,9 @@ def test_one_whose_call_rests_with_its_turn_comes_back_when_that_goes_on() -> No
     assert [effect for effect in done.effects if isinstance(effect, ResumeSubagents)] == [ResumeSubagents((CHILD,))]
     assert [effect.attempt for effect in done.effects if isinstance(effect, StartCall)] == [2]
     assert timers(world) == {"turn": 99_000, "call:c3": 2_000}
-    assert world.state.subagents == (Subagent(CHILD, "c3", "helper", heard=2, used=Usage(8, 2), description="help"),)
+    assert world.state.subagents == (
+        Subagent(CHILD, "c3", "helper", heard=2, used=Usage(8, 2), description="help", began_ms=0),
+    )
     world.apply(SubagentEnded(CHILD, ok("done")))
     assert results(world.state) == ["done"]
 

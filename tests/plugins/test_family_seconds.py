@@ -5,6 +5,7 @@ What runs is noted by the models and tools themselves, by Trio's clock, beside w
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from random import Random
 from typing import NamedTuple
@@ -16,9 +17,11 @@ from hypothesis import strategies as st
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail import tool as as_tool
+from agentrail.codec import values
 from agentrail.core.machine.step import COUNTED_EVERY
 from agentrail.errors import TransientModelError, TurnAborted, UnknownApproval
 from agentrail.plugins import BudgetGuard, HumanApproval
+from agentrail.ports.journal import Latest, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
@@ -292,11 +295,13 @@ def test_a_sub_agent_that_waited_for_a_person_does_not_go_on_when_the_others_hav
     assert sorted(round(span.end - span.begin, 3) for span in watch.spans) == [0.1, 0.1, 0.1, 20.0]
 
 
-def test_a_sub_agent_that_waited_for_a_person_over_a_restart_does_not_go_on_either() -> None:
+@pytest.mark.parametrize("background", [False, True])
+def test_a_sub_agent_that_waited_for_a_person_over_a_restart_does_not_go_on_either(background: bool) -> None:
     """What others worked meanwhile it was not told of, and the process that knew it is gone."""
 
     async def two(watch: Watch) -> None:
-        waits, works = Member((Round(0.1, 0.1, is_held=True), Round(5.0))), Member((Round(20.0),))
+        waits = Member((Round(0.1, 0.1, is_held=True), Round(5.0)), background=background)
+        works = Member((Round(20.0),))
         spec = spec_of(Member((Round(0.1),), (waits, works)), watch, "m", BudgetGuard(max_turn_seconds=10))
         journal = TestJournal()
         async with open_supervisor(journal=journal) as supervisor:
@@ -309,6 +314,41 @@ def test_a_sub_agent_that_waited_for_a_person_over_a_restart_does_not_go_on_eith
     watch = Watch()
     run_in_virtual_time(lambda: two(watch))
     assert sorted(round(span.end - span.begin, 3) for span in watch.spans) == [0.1, 0.1, 0.1, 20.0]
+
+
+class OlderJournal(TestJournal):
+    """Has what a version wrote that did not note when a sub-agent began."""
+
+    taken = 0
+
+    async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
+        found = await super().latest(session_id, upto, limit)
+        assert found.snapshot is None
+        return Latest(None, tuple(map(self.without, found.records)))
+
+    def without(self, record: Record) -> Record:
+        text, count = re.subn(rb',"began_ms":\d+', b"", values.write(record))
+        self.taken += count
+        return values.read(Record, text)
+
+
+@pytest.mark.parametrize("guard", [BudgetGuard(max_seconds=10), BudgetGuard(max_turn_seconds=10)])
+def test_a_sub_agent_that_an_older_version_began_comes_back_too(guard: BudgetGuard) -> None:
+    async def two(watch: Watch) -> None:
+        waits = Member((Round(0.1, 0.1, is_held=True), Round(5.0)), background=True)
+        spec = spec_of(Member((Round(0.1),), (waits,)), watch, "m", guard)
+        journal = OlderJournal()
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.spawn(spec, "p")
+            await session.ask("go")
+        async with open_supervisor(journal=journal) as supervisor:
+            await over(await supervisor.resume("p", spec))
+        assert journal.taken > 0
+
+    watch = Watch()
+    run_in_virtual_time(lambda: two(watch))
+    assert [span.end - span.begin for span in sorted(watch.spans)][-1] == pytest.approx(0.5)
+    assert too_late(watch, 10) == []
 
 
 @as_tool(parallel=False)

@@ -36,6 +36,7 @@ def on_started(w: StepDraft, started: SubagentStarted) -> None:
         description=said,
         prompt=started.prompt,
         asked_by=started.asked_by,
+        began_ms=s.worked(w.at) + s.worked_elsewhere,
     )
     s.subagents = (*s.subagents, new)
     w.emit(SubagentStart(call_id, child, said, agent, started.background, started.peers))

@@ -339,6 +339,8 @@ class Subagent(Value):
     """Who has asked for the sub-agent's turn; empty once it has its prompt."""
     works: bool = True
     """Whether the sub-agent, or one of its own, goes on without a person."""
+    began_ms: int | None = None
+    """How long the session and others had worked when the sub-agent began; `None` if an older version began it."""
 
 
 def touches_files(spec: ToolSpec | None) -> bool:

@@ -59,7 +59,7 @@ class SharedLimits(TaskRuns):
             link, child = run.link, run.task.child
             others = total.plus(link.elsewhere_before).minus(link.base).minus(counted.get(child, NOTHING_USED))
             worked = link.elsewhere.worked_ms
-            if told_of_time or child in go_on:
+            if child in go_on or (told_of_time and child not in stand):
                 at = self._shared.clock.now_ms()
                 worked = max(worked, self.worked_since(child, at) - session.state.worked(at))
             if link.used_elsewhere(ElsewhereUsed(others, worked)):
@@ -129,8 +129,10 @@ class SharedLimits(TaskRuns):
             run, at, state = self._runs[name], self._shared.clock.now_ms(), self._parent.state
             run.link.elsewhere_before = child.elsewhere
             run.link.elsewhere = ElsewhereUsed(NOTHING_USED, child.worked_elsewhere)
-            so_far = child.worked(at) + child.worked_elsewhere
-            run.link.base_ms = state.worked(at) + state.worked_elsewhere - so_far
+            began = next((agent.began_ms for agent in state.subagents if agent.child == name), None)
+            if began is None:
+                began = state.worked(at) + state.worked_elsewhere - child.worked(at) - child.worked_elsewhere
+            run.link.base_ms = began
             self._has_come(run)
 
     def _has_come(self, run: Run) -> None:
