@@ -1,4 +1,4 @@
-"""The layout of the package: folders that are one reading, a picture that can be drawn, names that are used once."""
+"""The layout of the package: a picture that can be drawn, and names that are used once."""
 
 from __future__ import annotations
 
@@ -7,22 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import agentrail
 
 PACKAGE: Final = Path(agentrail.__file__).parent
-MOST_FILES: Final = 13
-LARGER: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
-    {
-        "core/machine": (24, "one file for each group of inputs"),
-        "testing/simulator": (24, "one file for each kind of fault and of player"),
-        "testing/world": (24, "one file for each kind of thing in the world"),
-    }
-)
-"""Folders that hold more files than a reader takes in at once: how many they may, and why."""
-
 MOST_ROOMS: Final = 12
 MOST_ARROWS: Final = 35
 MOST_MODULES_TWICE: Final = 30
@@ -83,16 +72,6 @@ def _circles(arrows: set[tuple[str, str]]) -> set[str]:
         if room in seen:
             found.add(room)
     return found
-
-
-def test_a_folder_is_one_reading() -> None:
-    sizes = {
-        str(folder.relative_to(PACKAGE)): len(list(folder.glob("*.py")))
-        for folder in PACKAGE.rglob("*")
-        if folder.is_dir() and folder.name != "__pycache__"
-    }
-    assert {folder: size for folder, size in sizes.items() if size > LARGER.get(folder, (MOST_FILES, ""))[0]} == {}
-    assert {folder for folder in LARGER if sizes[folder] <= MOST_FILES} <= {"testing/world"}
 
 
 def test_no_circle_is_in_the_picture_of_any_package() -> None:

@@ -28,12 +28,6 @@ def read(module: Path) -> str:
     return (PACKAGE / module).read_text(encoding="utf-8")
 
 
-def test_each_module_is_short_enough_to_read_at_a_sitting() -> None:
-    lengths = {str(module): read(module).count("\n") for module in MODULES}
-    too_long = {module: length for module, length in lengths.items() if length > 400}
-    assert too_long == {}, "split these modules along a noun"
-
-
 def test_each_module_says_what_it_is_for_and_each_function_fits_one_screen() -> None:
     silent, too_long = list[str](), dict[str, int]()
     for module in MODULES:

@@ -60,7 +60,7 @@ class PriceList:
                 found = None if price is None else price.cost(usage)
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a user's function may raise anything; only this price is then unknown
             pass_interrupt(error)
-            log.error("the price of `%s` is unknown: %s", model, traced(error))  # noqa: TRY400 - the traceback is in the text, with its length bounded
+            log.error("the price of `%s` is unknown: %s", model, traced(error))
             return None  # noqa: ASYNC104 - the price is unknown then
         return as_cost(found, model)
 

@@ -127,7 +127,7 @@ class SyncTool(Made[P, R]):
             returned: object = cast("Callable[..., R]", self._fn)(**given)
             if inspect.iscoroutine(returned):
                 returned.close()
-                raise TypeError(f"the tool `{self.spec.name}` returned a coroutine; make it `async def`")  # noqa: EM102, TRY003 - a crash of the call
+                raise TypeError(f"the tool `{self.spec.name}` returned a coroutine; make it `async def`")
             return returned
 
         return work() if ctx.threads is None else await ctx.threads.run(work)

@@ -210,7 +210,7 @@ def test_a_state_that_cannot_be_stored_is_named_by_its_field() -> None:
 def test_a_plugin_may_refuse_the_session() -> None:
     class Refuses(Plugin[None]):
         def init(self, ctx: object) -> None:
-            raise PluginRefused("no price", str(ctx is None))  # noqa: TRY003 - the reason is the plugin's
+            raise PluginRefused("no price", str(ctx is None))
 
     bench = Bench(Refuses(), opened=False)
     error = PluginRefused("no price", "Refuses")

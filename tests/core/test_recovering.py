@@ -533,7 +533,7 @@ class Limited(Plugin[str]):
 
     def on_options(self, new: JsonObject, state: str) -> str:
         if new == {"second": 0}:
-            raise PluginRefused("too low")  # noqa: TRY003 - the reason is the plugin's
+            raise PluginRefused("too low")
         return f"{dict(new)}"
 
 

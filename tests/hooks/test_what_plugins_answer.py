@@ -322,7 +322,7 @@ def test_that_a_listener_was_slow_is_not_told_to_listeners() -> None:
 def test_what_a_plugin_raises_when_it_is_made_is_complained_of_and_refuses_it() -> None:
     class Broken(Plugin[int]):
         def init(self, ctx: Context) -> int:
-            raise OSError("no disk")  # noqa: TRY003 - it is the plugin's
+            raise OSError("no disk")
 
     live, seat = judge(Broken())
     told: list[object] = []

@@ -72,7 +72,7 @@ def even(_: object, __: object, found: int) -> None:
     note("checked")
     LIVES[0].reach("class")
     if found % 2:
-        raise ValueError(f"{found} is odd")  # noqa: EM102, TRY003 - a class of a user
+        raise ValueError(f"{found} is odd")
 
 
 @frozen

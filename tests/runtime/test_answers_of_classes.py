@@ -31,12 +31,12 @@ REASON = "its class refuses it: ValueError: 3 is odd"
 
 def even(_: object, __: object, found: int) -> None:
     if found % 2:
-        raise ValueError(f"{found} is odd")  # noqa: EM102, TRY003 - a class of a user
+        raise ValueError(f"{found} is odd")
 
 
 def odd(_: object, __: object, found: int) -> None:
     if not found % 2:
-        raise ValueError(f"{found} is even")  # noqa: EM102, TRY003 - a class of a user
+        raise ValueError(f"{found} is even")
 
 
 @attrs.frozen

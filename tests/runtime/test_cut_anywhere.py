@@ -41,7 +41,7 @@ class SlowNo(Plugin):
 
 class Never(Plugin):
     def init(self, ctx: Context) -> None:
-        raise PluginRefused("not here")  # noqa: TRY003 - the reason is the plugin's
+        raise PluginRefused("not here")
 
 
 async def slowly(payload: Json) -> Json:

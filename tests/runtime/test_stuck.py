@@ -214,7 +214,7 @@ async def test_what_went_wrong_before_comes_out_beside_it() -> None:
         try:
             async with open_supervisor(stop_within=0) as supervisor:
                 await deaf_child(supervisor)
-                raise LookupError  # noqa: TRY301 - what the body raises
+                raise LookupError
         except* LookupError:
             seen.append(True)
 

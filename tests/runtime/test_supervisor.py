@@ -49,7 +49,7 @@ def tasks() -> int:
 
 class Never(Plugin):
     def init(self, ctx: Context) -> None:
-        raise PluginRefused("not here")  # noqa: TRY003 - the reason is the plugin's
+        raise PluginRefused("not here")
 
 
 class NoStart(Plugin):

@@ -66,7 +66,7 @@ async def test_a_sync_function_is_a_tool_too() -> None:
     def area(width: int, ctx: ToolContext, *, height: int = 2) -> int:
         """Multiply."""
         if not width:
-            raise ToolError("too narrow")  # noqa: TRY003 - for the model
+            raise ToolError("too narrow")
         return width * height + ctx.turn
 
     assert area(2, ToolContext(), height=3) == 6

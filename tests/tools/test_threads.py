@@ -102,12 +102,12 @@ async def test_what_it_raises_is_what_any_tool_raises(world: World) -> None:
     @tool
     def wrong() -> str:
         """Fail."""
-        raise ToolError("not like that")  # noqa: TRY003 - for the model
+        raise ToolError("not like that")
 
     @tool
     def broken() -> str:
         """Break."""
-        raise OSError("no disk")  # noqa: TRY003 - as it comes
+        raise OSError("no disk")
 
     calls = say(calls=[call("wrong"), call("broken")])
     session = await world.spawn([calls, "next"], tools=[wrong, broken])

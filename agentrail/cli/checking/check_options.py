@@ -68,12 +68,12 @@ def parsed(argv: Sequence[str]) -> CheckOptions:
 def _count(written: str) -> int:
     number = int(written)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{written} is not at least 1")  # noqa: EM102, TRY003 - argparse prints it
+        raise argparse.ArgumentTypeError(f"{written} is not at least 1")
     return number
 
 
 def _seconds(written: str) -> float:
     number = float(written)
     if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"{written} is no number of seconds")  # noqa: EM102, TRY003 - argparse prints it
+        raise argparse.ArgumentTypeError(f"{written} is no number of seconds")
     return number

@@ -260,7 +260,7 @@ class ApiKeys:
             # What it was may pass without another file: permissions are given, or the process may open files again.
             self._seen = None
             if str(problem) != self._told:
-                log.error("no key is taken: %s", problem)  # noqa: TRY400 - the message says it all
+                log.error("no key is taken: %s", problem)
             self._told = str(problem)
             return {}
         self._seen, self._told = seen, ""

@@ -133,7 +133,7 @@ def _cost_of(node: Node) -> Cost:
         case _ if kind in _SINGLE:
             return Cost(1, 1)
         case _:
-            raise UnboundedError("refers back to a group")  # noqa: EM101, TRY003 - see the class
+            raise UnboundedError("refers back to a group")
 
 
 def _cost_of_repeat(node: Node) -> Cost:
@@ -143,7 +143,7 @@ def _cost_of_repeat(node: Node) -> Cost:
         most = least if most == _ENDLESS else most  # that is looked at by `_check_endless`
         return Cost(1 + most, 1 if node[0] == "POSSESSIVE_REPEAT" else most - least + 1)
     if most == _ENDLESS or most > MOST_REPEATED:
-        raise UnboundedError(f"repeats a group more than {MOST_REPEATED} times; say how often, such as `{{1,9}}`")  # noqa: EM102, TRY003 - see the class
+        raise UnboundedError(f"repeats a group more than {MOST_REPEATED} times; say how often, such as `{{1,9}}`")
     each, total = _cost(inner), Cost()
     for _ in range(most):
         total = Cost(1 + each.own + each.tries * total.own, 1 + each.tries * total.tries)
@@ -193,7 +193,7 @@ class _EndlessRepeats:
                     raise UnboundedError(problem)
                 self._fenced += not ends
                 if self._fenced > 1:
-                    raise UnboundedError("repeats characters without a bound in two places; bound one of them")  # noqa: EM101, TRY003 - see the class
+                    raise UnboundedError("repeats characters without a bound in two places; bound one of them")
                 if fence is not None:  # parts between the two may go over other fences: each of those begins a search
                     self.reads = 1 + sum(map(_width, parts[fence + 1 : place]))
             for row in _inner(part):

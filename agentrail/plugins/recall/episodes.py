@@ -71,13 +71,13 @@ def file_name(user: str) -> str:
 def episodes_in(found: object, user: str) -> tuple[Episode, ...]:
     """Return the episodes of a file or a service; raise `ForeignEpisodesError` if they are not those of *user*."""
     if not isinstance(found, Mapping):
-        raise ForeignEpisodesError("it is no object")  # noqa: TRY003 - shown in an event
+        raise ForeignEpisodesError("it is no object")
     kept = cast("Mapping[str, object]", found)
     if kept.get("user") != user:
-        raise ForeignEpisodesError("it is of another user")  # noqa: EM101, TRY003
+        raise ForeignEpisodesError("it is of another user")
     items = kept.get("episodes")
     if not isinstance(items, (tuple, list)):
-        raise ForeignEpisodesError("it has no list of episodes")  # noqa: EM101, TRY003
+        raise ForeignEpisodesError("it has no list of episodes")
     read = (_episode(item) for item in cast("Sequence[object]", items))
     return tuple(one for one in read if one is not None)
 
@@ -87,7 +87,7 @@ def parsed(text: str, user: str) -> tuple[Episode, ...]:
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ForeignEpisodesError("it is no JSON") from error  # noqa: TRY003
+        raise ForeignEpisodesError("it is no JSON") from error
     return episodes_in(found, user)
 
 

@@ -333,7 +333,7 @@ class Records:
         except CommitUnknown:
             raise
         except Exception as error:  # noqa: BLE001 - a snapshot only saves time
-            log.error("session %s: its snapshot could not be kept: %s", session_id, traced(error))  # noqa: TRY400
+            log.error("session %s: its snapshot could not be kept: %s", session_id, traced(error))
             return
         reach("SNAPSHOT_KEPT")
 

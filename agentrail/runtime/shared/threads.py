@@ -40,7 +40,7 @@ class WorkerThreads:
         left = self._running.total() - self.places.borrowed_tokens
         if left >= MAX_LEFT:
             among = ", ".join(f"`{name}`" for name in self.names())
-            raise ToolError(f"{left} threads of stopped calls go on, so no more are started; they are among {among}")  # noqa: EM102, TRY003 - for the model
+            raise ToolError(f"{left} threads of stopped calls go on, so no more are started; they are among {among}")
 
     def note(self, name: str, change: int) -> None:
         """Count a thread of the tool *name* that starts or has ended."""

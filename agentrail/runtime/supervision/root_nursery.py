@@ -79,7 +79,7 @@ class Roof:
         except BaseException as error:  # noqa: BLE001, ASYNC103 - it is raised where the supervisor is left; here it would end the run
             self.error = alone(error)
             if self._left:
-                log.error("what a supervisor has left behind broke: %s", traced(self.error))  # noqa: TRY400
+                log.error("what a supervisor has left behind broke: %s", traced(self.error))
         finally:
             self._over.set()
 

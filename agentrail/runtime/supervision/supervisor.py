@@ -304,7 +304,7 @@ class SupervisorNode:
                 child.scope.deadline = self.tree.shared.clock.deadline_in(child.shutdown)
                 await body.session.set_aside(described(error), kind)
         except Exception as problem:  # noqa: BLE001 - whatever broke the actor may break this too
-            log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))  # noqa: TRY400
+            log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))
         child.end("quarantined")
         body.gone(error)
         self.tree.set_aside(child.key, partial(self._forget, child, error))

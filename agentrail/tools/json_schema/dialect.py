@@ -129,7 +129,7 @@ class _Maker:
                 continue
             self._meter.spend(1 + len(said))
             if "$schema" in said and said is not self._top:
-                raise FlawError("`$schema` stands below the top")  # noqa: EM101, TRY003 - see the class
+                raise FlawError("`$schema` stands below the top")
             if "$id" in said:
                 base = _base(base, str(said["$id"]))
                 self._resources[base] = said
@@ -166,7 +166,7 @@ class _Maker:
             try:
                 node.patterns.append((expression(pattern, self._meter), self._node(one)))
             except UnusableError as why:
-                raise FlawError(f"the pattern `{pattern}` {why}") from why  # noqa: EM102, TRY003 - see the class
+                raise FlawError(f"the pattern `{pattern}` {why}") from why
         for keyword in _REFS:
             if keyword in said:
                 node.refs.append(self._target(keyword, str(said[keyword]), self._bases[id(said)]))
@@ -192,12 +192,12 @@ class _Maker:
         try:
             return LEAVES[keyword][1](said, self._meter)
         except UnusableError as why:
-            raise FlawError(f"the pattern `{said}` {why}") from why  # noqa: EM102, TRY003 - see the class
+            raise FlawError(f"the pattern `{said}` {why}") from why
 
     def _target(self, keyword: str, ref: str, base: str) -> Node:
         """Return the node that the reference *ref* names; raise `FlawError` if there is none."""
         if keyword == "$dynamicRef" and len({id(one) for one in self._resources.values()}) > 1:
-            raise FlawError("`$dynamicRef` stands in a schema with an `$id` below the top; use `$ref`")  # noqa: EM101, TRY003
+            raise FlawError("`$dynamicRef` stands in a schema with an `$id` below the top; use `$ref`")
         try:
             uri, fragment = urldefrag(urljoin(base, ref))
             fragment = unquote(fragment)
@@ -207,10 +207,10 @@ class _Maker:
             else:
                 found = _followed(self._resources[uri], fragment)
         except (LookupError, ValueError) as why:
-            raise FlawError(f"`{keyword}` leads to `{ref}`, which is not in the schema") from why  # noqa: EM102, TRY003
+            raise FlawError(f"`{keyword}` leads to `{ref}`, which is not in the schema") from why
         if id(found) not in self._bases:  # the reference points to a place that no keyword marks as a schema
             if not Check(self._meter).fits(meta_node(), found):
-                raise FlawError(f"`{keyword}` leads to `{ref}`, which is no schema")  # noqa: EM102, TRY003 - see the class
+                raise FlawError(f"`{keyword}` leads to `{ref}`, which is no schema")
             self._index(found, uri)
         return self._node(found)
 
@@ -238,7 +238,7 @@ def _base(base: str, name: str) -> str:
     try:
         return urljoin(base, name).rstrip("#")
     except ValueError as why:
-        raise FlawError(f"its `$id`, `{name}`, is no URI: {why}") from why  # noqa: EM102, TRY003 - see the class
+        raise FlawError(f"its `$id`, `{name}`, is no URI: {why}") from why
 
 
 def _followed(found: Json, pointer: str) -> Json:
@@ -250,5 +250,5 @@ def _followed(found: Json, pointer: str) -> Json:
         elif isinstance(found, Sequence) and not isinstance(found, str):
             found = found[int(name)]
         else:
-            raise LookupError(name)  # noqa: TRY004 - the pointer leads nowhere
+            raise LookupError(name)
     return found

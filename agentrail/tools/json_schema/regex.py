@@ -46,7 +46,7 @@ class Regex:
             self._program: _Program | None = _Program(self._parts, Meter(MAX_STATES))
         except TooManyStepsError:
             if self._native is None:
-                raise UnusableError(f"repeats its groups more than {MAX_STATES} times; repeat them less") from None  # noqa: EM102, TRY003 - see the class
+                raise UnusableError(f"repeats its groups more than {MAX_STATES} times; repeat them less") from None
             self._program = None
         self.work = 2 * (MAX_STATES if self._program is None else self._program.size) + caseless // CASELESS
         """The steps that compiling the expression counts as."""

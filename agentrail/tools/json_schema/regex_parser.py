@@ -113,15 +113,15 @@ def read(pattern: str, flags: int = 0) -> tuple[Parts, int]:
     Raise `UnusableError` if it is no regular expression, or one that cannot be searched for in counted steps.
     """
     if len(pattern) > MAX_PATTERN:
-        raise UnusableError(f"has more than {MAX_PATTERN} characters; make it shorter")  # noqa: EM102, TRY003 - see the class
+        raise UnusableError(f"has more than {MAX_PATTERN} characters; make it shorter")
     try:
         tree = _parse(pattern, flags)
         reader = _Reader()
         return reader.read(tree, tree.state.flags, 0), reader.caseless
     except (re.error, OverflowError) as why:
-        raise UnusableError(f"is no regular expression: {why}") from why  # noqa: EM102, TRY003
+        raise UnusableError(f"is no regular expression: {why}") from why
     except RecursionError as why:
-        raise UnusableError(f"has more than {MAX_GROUPS} groups inside each other") from why  # noqa: EM102, TRY003
+        raise UnusableError(f"has more than {MAX_GROUPS} groups inside each other") from why
 
 
 class _Reader:
@@ -164,7 +164,7 @@ class _Reader:
             case "FAILURE":
                 return (Branch(()),)
             case _:
-                raise UnusableError("refers back to a group, or does not go back into one; write it without")  # noqa: EM101, TRY003 - a signal
+                raise UnusableError("refers back to a group, or does not go back into one; write it without")
 
     def _written(self, op: str, said: object, flags: int) -> str:
         """Return the source of an expression that matches this one character or class."""
@@ -192,7 +192,7 @@ class _Reader:
     def _count(self, characters: int, flags: int) -> None:
         self.caseless += min(characters, 0x10000) if flags & re.IGNORECASE else 0
         if self.caseless > MAX_CASELESS:
-            raise UnusableError("ignores the case of too many characters; make its classes smaller")  # noqa: EM101, TRY003
+            raise UnusableError("ignores the case of too many characters; make its classes smaller")
 
 
 def _escaped(character: object) -> str:

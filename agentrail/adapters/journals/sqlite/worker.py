@@ -233,7 +233,7 @@ class Worker(Generic[C]):
         try:
             self._servant.rest()
         except Exception as error:  # noqa: BLE001 - no task waits for this work, and the next jobs need the thread
-            log.error("the %s failed in work that it had postponed: %s", self._name, described(error))  # noqa: TRY400
+            log.error("the %s failed in work that it had postponed: %s", self._name, described(error))
 
     def _answer(self, jobs: list[ThreadJob[C, object]], *, are_awaited: bool) -> None:
         """Wake the tasks that wait for *jobs*, which is emptied; those of one Trio run are woken by one callback.
