@@ -8,24 +8,22 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.models.demo import DemoModel
-from agentrail.adapters.models.demo.answers import answer, fit, introduction
-from agentrail.adapters.models.demo.demo_model import chunks_of
-from agentrail.adapters.models.demo.phrasings.all_phrasings import PHRASINGS
-from agentrail.adapters.models.demo.phrasings.phrasing import Phrasing
-from agentrail.adapters.models.demo.tool_kinds import ABILITIES, PARAMETERS, ToolKind
-from agentrail.adapters.models.demo.understanding import DemoStep, steps_of, understand
+from agentrail.adapters.models.demo import (
+    PARAMETERS,
+    PHRASES,
+    DemoModel,
+    Phrase,
+    chunks_of,
+    introduction,
+    respond,
+    steps_of,
+)
 from agentrail.ports.model import Model
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall, text_of
 from agentrail.values.json import Json, canonical, freeze_object, thaw
 from agentrail.values.messages import AssistantMessage, History, Message, Origin, StopReason, ToolMessage, UserMessage
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
 from agentrail.values.tools import ToolSpec
-
-ROWS = [(kind, phrasing) for kind, phrasings in PHRASINGS.items() for phrasing in phrasings]
-every_phrasing = pytest.mark.parametrize(
-    ("kind", "phrasing"), ROWS, ids=[f"{kind.value}: {phrasing.example}" for kind, phrasing in ROWS]
-)
 
 
 def a_tool(name: str, *required: str, **parameters: str) -> ToolSpec:
@@ -51,7 +49,7 @@ def user(text: str, origin: Origin = Origin.PROMPT) -> UserMessage:
 
 
 def ask(*messages: Message, tools: Sequence[ToolSpec] = TOOLS, may_call: bool = True) -> Response:
-    return answer(ModelRequest("demo", History(messages), tools=tuple(tools), may_call=may_call))
+    return respond(ModelRequest("demo", History(messages), tools=tuple(tools), may_call=may_call))
 
 
 def as_message(response: Response) -> AssistantMessage:
@@ -83,69 +81,31 @@ def calls_of(responses: Sequence[Response]) -> list[tuple[str, object]]:
 # The table
 
 
-def test_each_kind_has_at_least_fifteen_phrasings() -> None:
-    assert set(PHRASINGS) == set(ABILITIES) == set(ToolKind)
-    assert {kind: n for kind, rows in PHRASINGS.items() if (n := len({row.template for row in rows})) < 15} == {}
-    assert {kind: n for kind, rows in PHRASINGS.items() if (n := len({row.example for row in rows})) < 15} == {}
-
-
-def test_each_tool_name_belongs_to_one_kind() -> None:
-    names = [name for ability in ABILITIES.values() for name in ability.tools]
+def test_each_tool_name_belongs_to_one_phrase() -> None:
+    names = [name for phrase in PHRASES for name in phrase.tools]
     assert len(names) == len(set(names))
 
 
-@every_phrasing
-def test_an_example_is_understood(kind: ToolKind, phrasing: Phrasing) -> None:
-    assert understand(phrasing.example) == DemoStep(phrasing.example, kind, phrasing.slots)
+def test_each_slot_has_a_parameter() -> None:
+    slots = {slot for phrase in PHRASES for slot in phrase.pattern.groupindex}
+    assert slots - {"folder"} == set(PARAMETERS)
 
 
-@every_phrasing
-def test_an_example_is_one_step(kind: ToolKind, phrasing: Phrasing) -> None:
-    assert steps_of(phrasing.example) == (DemoStep(phrasing.example, kind, phrasing.slots),)
-
-
-@every_phrasing
-def test_an_example_may_be_polite_and_loud(kind: ToolKind, phrasing: Phrasing) -> None:
-    example = phrasing.example.removesuffix(".")
-    loud = example if phrasing.template.startswith("{") else example[0].swapcase() + example[1:]
-    (step,) = steps_of(f"Hi! Could you please {loud}, please?")
-    assert (step.kind, step.slots) == (kind, phrasing.slots)
-
-
-@every_phrasing
-def test_an_example_becomes_a_call_that_its_tool_accepts(kind: ToolKind, phrasing: Phrasing) -> None:
-    response = ask(user(phrasing.example))
-    (call,) = response.calls
-    assert call.name in ABILITIES[kind].tools
-    (spec,) = [spec for spec in TOOLS if spec.name == call.name]
-    jsonschema.validate(thaw(call.args), json.loads(canonical(spec.parameters)))
-    assert [slot for slot in phrasing.slots.values() if slot not in call.args.values()] == []
-
-
-@pytest.mark.parametrize("kind", ABILITIES, ids=lambda kind: str(kind.value))
-def test_the_phrase_to_try_works(kind: ToolKind) -> None:
-    assert understand(ABILITIES[kind].phrase).kind is kind
+@pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.example)
+def test_an_example_becomes_a_call_that_its_tool_accepts(phrase: Phrase) -> None:
+    for example in (phrase.example, f"Please {phrase.example}.", phrase.example.capitalize()):
+        (call,) = ask(user(example)).calls
+        assert call.name in phrase.tools
+        (spec,) = [spec for spec in TOOLS if spec.name == call.name]
+        jsonschema.validate(thaw(call.args), json.loads(canonical(spec.parameters)))
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "What is the capital of France?",
-        "Tell me a joke",
-        "Show me a story",
-        "Read me a story",
-        "Write a letter to mom",
-        "Run me through the history of Rome",
-        "Let's run the tests",
-        "Make a sandwich",
-        "git is hard",
-        "read https://example.com/a.html",
-        "Do you remember me?",
-        "help",
-    ],
+    ["What is the capital of France?", "Tell me a joke", "Write a letter", "Make a sandwich", "git is hard", "help"],
 )
 def test_what_only_looks_like_a_request_is_none(text: str) -> None:
-    assert [step.kind for step in steps_of(text)] == [None]
+    assert ask(user(text)).calls == ()
 
 
 # Arguments
@@ -157,16 +117,11 @@ def test_what_only_looks_like_a_request_is_none(text: str) -> None:
         ("list docs", a_tool("ls", directory="string"), {"directory": "docs"}),
         ("list docs", a_tool("list_files"), {}),
         ("list docs", ToolSpec("ls", "No schema."), {}),
-        ("list docs", a_tool("glob", "pattern", pattern="string"), {"pattern": "docs/*"}),
-        ("ls *.py", a_tool("glob", "pattern", pattern="string"), {"pattern": "*.py"}),
-        ("list files", a_tool("glob", "pattern", pattern="string"), {"pattern": "*"}),
-        ("list files", a_tool("list_dir", "path", path="string"), {"path": "."}),
         ("list files", a_tool("list_dir", path="string"), {}),
+        ("list files in docs", a_tool("list_dir", path="string"), {"path": "docs"}),
         ("read a.txt", a_tool("read_file", "filePath", filePath="string"), {"filePath": "a.txt"}),
-        ("read a.txt", a_tool("cat", "files", files="array"), {"files": ["a.txt"]}),
-        ("touch a.txt", a_tool("write_file", "f", "text", file="string", text="string"), {"file": "a.txt", "text": ""}),
+        ("read a.txt", a_tool("cat", "file", file="array"), {"file": ["a.txt"]}),
         ("search for x in src", a_tool("search", "query", query="string", dir="string"), {"query": "x", "dir": "src"}),
-        ("search for x in *.py", GREP, {"pattern": "x", "glob": "*.py"}),
         ("run ls", a_tool("bash", "cmd", "why", cmd="string", why="string"), {"cmd": "ls", "why": "demo"}),
         ("run ls", a_tool("run", "n", "b", cmd="string", n="integer", b="boolean"), {"cmd": "ls", "n": 1, "b": False}),
         ("count to 20", a_tool("count", "to", to="integer"), {"to": 20}),
@@ -188,77 +143,23 @@ def test_what_a_schema_suggests_is_taken() -> None:
     assert calls_of([ask(user("run ls"), tools=[spec])]) == [("shell", {"command": "ls", "sh": "zsh", "n": 7, "m": 3})]
 
 
-def test_the_tool_that_takes_most_of_the_slots_is_called() -> None:
-    assert calls_of([ask(user("list docs")), ask(user("list the *.py files"))]) == [
-        ("list_dir", {"path": "docs"}),
-        ("glob", {"pattern": "*.py"}),
-    ]
-
-
-def test_no_two_slots_share_a_parameter() -> None:
-    for kind, ability in ABILITIES.items():
-        for name in (name for slot in ability.slots for name in PARAMETERS[slot.name]):
-            slots = freeze_object({slot.name: slot.name for slot in ability.slots})
-            fitted = fit(kind, slots, [a_tool(ability.tools[0], **{name: "string"})])
-            assert fitted is not None
-            assert len(fitted.args) == 1
-
-
 # Steps
 
 
 @pytest.mark.parametrize(
-    ("text", "kinds"),
+    ("text", "steps"),
     [
-        ("list the files, then read notes.txt, then run ls", [ToolKind.LIST, ToolKind.READ, ToolKind.RUN]),
-        ("First list the files; read notes.txt and then run `ls`.", [ToolKind.LIST, ToolKind.READ, ToolKind.RUN]),
-        ("List the files. Read notes.txt. Finally, run ls.", [ToolKind.LIST, ToolKind.READ, ToolKind.RUN]),
-        ("list the files\nread notes.txt\nrun ls", [ToolKind.LIST, ToolKind.READ, ToolKind.RUN]),
-        ("list the files and read notes.txt and run ls", [ToolKind.LIST, ToolKind.READ, ToolKind.RUN]),
-        ("list the files, then sing, then run ls", [ToolKind.LIST, None, ToolKind.RUN]),
-        ("sing; dance; then run ls", [None, ToolKind.RUN]),
-        ("run `ls; pwd`, then list the files", [ToolKind.RUN, ToolKind.LIST]),
-        ("run for f in *; do echo $f; done", [ToolKind.RUN]),
-        ("remember that first we test, then we deploy", [ToolKind.REMEMBER]),
-        ("remember that I cook and read a.txt", [ToolKind.REMEMBER]),
-        ('write "a; b, then c" to a.txt and read it', [ToolKind.WRITE, ToolKind.READ]),
-        ('write "a; b, then c" to a.txt, then read it back', [ToolKind.WRITE, ToolKind.READ]),
-        ("write to a.txt:\none\ntwo", [ToolKind.WRITE]),
-        ("Hello there! Thank you.", []),
+        ("list the files, then read a.txt and then run ls", ["list the files", "read a.txt", "run ls"]),
+        ("list the files\nread a.txt\n\nrun ls", ["list the files", "read a.txt", "run ls"]),
+        ("run `ls; pwd` and more", ["run `ls; pwd` and more"]),
         ("", []),
     ],
 )
-def test_a_text_is_cut_into_steps(text: str, kinds: list[ToolKind | None]) -> None:
-    assert [step.kind for step in steps_of(text)] == kinds
+def test_a_text_is_cut_into_steps(text: str, steps: list[str]) -> None:
+    assert steps_of(text) == steps
 
 
-def test_it_is_the_file_of_the_step_before() -> None:
-    assert steps_of("write hi to 'my file.txt', then read it back")[1].slots == {"path": "my file.txt"}
-
-
-def test_a_text_of_many_lines_is_read_as_it_is() -> None:
-    (step,) = steps_of("write to a.py:\n```python\nif x:\n    y()\n```")
-    assert step.slots == {"path": "a.py", "text": "if x:\n    y()"}
-
-
-WORDS = [
-    "read",
-    "write",
-    "run",
-    "list",
-    "search for",
-    "it",
-    "a.txt",
-    "to",
-    "in",
-    "then",
-    "and",
-    ";",
-    "'",
-    '"',
-    "`",
-    "\ue0000\ue001",
-]
+WORDS = ["read", "write", "run", "list", "search for", "it", "a.txt", "to", "in", "then", "and", ";", "'", '"', "`"]
 
 
 @given(st.text() | st.lists(st.sampled_from(WORDS) | st.text(max_size=3)).map(" ".join))
@@ -309,10 +210,10 @@ def test_steps_that_cannot_be_done_are_named_and_passed() -> None:
     ]
 
 
-def test_the_same_request_gets_the_same_answer() -> None:
+def test_the_same_request_gets_the_same_respond() -> None:
     request = ModelRequest("demo", History([user("list the files, then read notes.txt")]), tools=TOOLS)
-    assert answer(request) == answer(request)
-    assert answer(request) == answer(request.but(messages=tuple(request.messages), request_id="another"))
+    assert respond(request) == respond(request)
+    assert respond(request) == respond(request.but(messages=tuple(request.messages), request_id="another"))
 
 
 @pytest.mark.parametrize(
@@ -455,7 +356,7 @@ def test_usage_is_estimated_from_the_characters() -> None:
     assert (response.usage.estimated, response.usage.cost_usd) == (True, None)
     more = ModelRequest("demo", [user("read a.txt")], "You are.", (("more", "text"),), (LIST_DIR,))
     tools = len(LIST_DIR.name + LIST_DIR.description + canonical(LIST_DIR.parameters))
-    assert answer(more).usage.input_tokens == -(-(10 + 8 + 8 + tools) // 4)
+    assert respond(more).usage.input_tokens == -(-(10 + 8 + 8 + tools) // 4)
 
 
 # Streaming
@@ -472,7 +373,7 @@ async def test_the_chunks_are_the_response(text: str, autojump_clock: trio.testi
     request = ModelRequest("demo", [user(text)], tools=TOOLS)
     chunks: list[Chunk] = []
     response = await DemoModel().stream(request, chunks.append)
-    assert response == answer(request)
+    assert response == respond(request)
     assert joined(chunks) == response.parts
     assert trio.current_time() == pytest.approx(0.02 * len(chunks))
     assert autojump_clock.autojump_threshold == 0
@@ -525,5 +426,5 @@ def test_chunks_keep_every_space() -> None:
 
 
 def test_a_long_run_of_spaces_takes_no_time() -> None:
-    (step,) = steps_of("read" + "\t" * 5_000 + "x")
-    assert step.text.startswith("read")
+    assert ask(user("read" + "\t" * 5_000 + "x")).calls == ()
+    assert len(steps_of("x" + " " * 20_000 + "y")) == 1

@@ -23,7 +23,7 @@ SECONDS: Final = 120
 AT_ONCE: Final = 4
 
 MOST: Final = (
-    "agentrail.adapters.models.demo.thread",
+    "agentrail.adapters.models.demo",
     "agentrail.app.preload",
     "agentrail.app.wiring",
     "agentrail.tools.builtin",

@@ -29,7 +29,7 @@ from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_tools import McpTool, adopt, result_of
 from agentrail.adapters.models.decompression import Unpacker
-from agentrail.adapters.models.demo.understanding import steps_of
+from agentrail.adapters.models.demo import steps_of
 from agentrail.adapters.models.history import _fit
 from agentrail.adapters.models.http import KEPT, LIMITS, Http, _plain
 from agentrail.adapters.models.openai.faults import FAULTS
@@ -225,7 +225,7 @@ def bytes_of_an_error_that_comes_packed(size: int) -> bool:
     return len(_plain(zlib.compress(b"x" * size), "deflate")) == size
 
 
-@scene("adapters.models.demo.understanding.MAX_STEPS", 21)
+@scene("adapters.models.demo.MAX_STEPS", 21)
 def steps_that_the_demo_understands(number: int) -> bool:
     """The limit is how often a text is cut, so one more step is understood."""
     return len(steps_of(", then ".join(f"read `f{n}.txt`" for n in range(number)))) == number

@@ -14,8 +14,7 @@ from pathlib import Path
 import trio
 
 from agentrail.adapters.journals.sqlite.file_type import _problem
-from agentrail.adapters.models.demo.answers import _report
-from agentrail.adapters.models.demo.wording import quoted
+from agentrail.adapters.models.demo import _quoted, _report
 from agentrail.adapters.models.providers import unseen
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
@@ -425,14 +424,14 @@ def bytes_of_what_is_no_database(count: int) -> bool:
     return "Z" in str(_problem(Path("nowhere"), b"x" * (count - 1) + b"Z", count))
 
 
-@scene("adapters.models.demo.answers.MAX_RESULT")
+@scene("adapters.models.demo.MAX_RESULT")
 def characters_of_a_result_that_the_demo_quotes(count: int) -> bool:
     return "x" * count in _report(ToolMessage("c1", "dig", (Text("x" * count),)))
 
 
-@scene("adapters.models.demo.wording.quoted.limit", 60)
+@scene("adapters.models.demo._quoted._shortened(60)", 60)
 def characters_that_the_demo_quotes(count: int) -> bool:
-    return quoted("x" * count) == f"`{'x' * count}`"
+    return _quoted("x" * count) == f"`{'x' * count}`"
 
 
 @scene("tools.json_schema.explain._LEVELS")
