@@ -12,7 +12,6 @@ from unittest import mock
 
 import trio
 from attrs import define, field
-from msgspec import UNSET
 from trio.testing import MockClock
 
 from agentrail import open_supervisor
@@ -180,7 +179,7 @@ class Shelf:
         for record in records:
             if record.opening is not None:
                 known.labels = record.opening.labels
-            if record.change.labels is not UNSET:
+            if isinstance(record.change.labels, tuple):
                 known.labels = record.change.labels
         return None if written == len(known.records) else "written"
 

@@ -243,7 +243,7 @@ def test_what_can_change_is_all_there_is(part: type[Value], whole: type[Value]) 
     [
         (None, TURN, ChangedTurn(ref="p1", started_at=5, mark=2, model="m", attempt=1)),
         (TURN, TURN.but(repeats=1, stop="end"), ChangedTurn(repeats=1)),
-        (TURN, TURN.but(overflowed=0), ChangedTurn(overflowed=0)),  # type: ignore[arg-type]  # `0 == False`
+        (TURN, TURN.but(overflowed=0), ChangedTurn(overflowed=0)),  # `0 == False`
         (TURN, TURN.but(ref="p2", attempt=0), ChangedTurn(ref="p2", attempt=0)),
         (TURN, None, None),
     ],

@@ -541,7 +541,7 @@ class OtherInside(MemoryJournal):
 
 
 def odd_field(name: str, _: Record) -> Change:
-    return Change(**{name: (1.5,)})  # type: ignore[arg-type]
+    return Change(**{name: (1.5,)})
 
 
 INSIDES: list[tuple[str, object]] = [
@@ -555,7 +555,7 @@ INSIDES: list[tuple[str, object]] = [
     ("arrival", lambda one: one.arrival.but(partial=None)),
     ("change", lambda _: Change(history=Appended(None))),  # type: ignore[arg-type]
     ("change", lambda _: Change(history=Appended((42,)))),  # type: ignore[arg-type]
-    ("change", lambda _: Change(history=Exits())),  # type: ignore[arg-type]
+    ("change", lambda _: Change(history=Exits())),
     ("change", lambda _: Change(history=Rearranged((Range(5, 900),)))),
     ("change", lambda _: Change(batch=ChangedCalls((ChangedCall("c1", "read"),)))),
     ("change", lambda _: Change(plugin_states=ChangedStates(3, ((0, 1),)))),
@@ -563,7 +563,7 @@ INSIDES: list[tuple[str, object]] = [
         ("change", functools.partial(odd_field, name))
         for name in ("timers", "turn", "todos", "phase", "usage", "tools")
     ),
-    ("change", lambda _: Change(crashed=Unequal())),  # type: ignore[arg-type]
+    ("change", lambda _: Change(crashed=Unequal())),
     ("opening", lambda one: (one.opening and one.opening.but(todos=(1.5,))) or 1.5),
     ("change", lambda one: one.change.but(seq=one.events[-1].seq + 1 if one.events else None)),
     ("events", lambda one: one.events[1:] or (None,)),

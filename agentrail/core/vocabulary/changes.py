@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeVar, cast, get_type_hints
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType, defstruct
 
-from agentrail.core.vocabulary.measure import Altered, Compaction, Measured, Request
-from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import (
     NO_TOOLS,
-    AskedBy,
     Attached,
-    Due,
-    Phase,
-    PluginChange,
-    Prompt,
-    Setup,
-    Steering,
+    State,
     Suspension,
     Turn,
 )
 from agentrail.core.vocabulary.tool_calls import (
     Batch,
-    CallStatus,
-    Doubt,
-    Hold,
-    Question,
-    Stray,
-    Subagent,
+    Call,
 )
-from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.ruling import Gathered, Place, Section
-from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.messages import Message, Rearranged, ToolMessage
-from agentrail.values.tools import Err, Ok, Todo, ToolSpec
-from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import TAG, Value
+from agentrail.values.json import EMPTY
+from agentrail.values.messages import Message, Rearranged
+from agentrail.values.tools import ToolSpec
+from agentrail.values.usage import NOTHING_USED
+from agentrail.values.value import TAG, Value, defaults_of
+
+V = TypeVar("V", bound=Value)
 
 
 class ResultOf(Value, tag_field=TAG):
@@ -58,28 +45,41 @@ class SpecOfTool(Value, tag_field=TAG):
     """The description of the session's tool of the call's name, before the step."""
 
 
+def changes_of(changed: type[Struct]) -> Callable[[type[V]], type[V]]:
+    """Return a decorator that adds the fields of *changed*, in their order, each `UNSET` by default.
+
+    A field that the decorated class declares itself keeps its type and default: it is stored in a form of its own.
+    """
+
+    def derive(cls: type[V]) -> type[V]:
+        own, defaults = get_type_hints(cls), defaults_of(cls)
+        hints = {name: hint | UnsetType for name, hint in get_type_hints(changed).items()} | own
+        required = own.keys() - defaults.keys()
+        fields = [
+            (name, hints[name]) if name in required else (name, hints[name], UNSET)
+            for name in changed.__struct_fields__
+        ]
+        namespace = {"__doc__": cls.__doc__}
+        made = defstruct(cls.__name__, fields, bases=(Value,), module=cls.__module__, namespace=namespace)
+        return cast("type[V]", made)
+
+    return derive
+
+
+@changes_of(Call)
 class ChangedCall(Value):
     """The fields of a call that a step changed, with their new values; the others are `UNSET`."""
 
     call_id: str
-    name: str | UnsetType = UNSET
-    args: JsonObject | UnsetType = UNSET
-    status: CallStatus | UnsetType = UNSET
+    """Id of the call."""
     spec: ToolSpec | SpecOfTool | UnsetType | None = UNSET
-    revision: int | UnsetType = UNSET
-    refusal: str | UnsetType | None = UNSET
-    attempt: int | UnsetType = UNSET
-    started_at: int | UnsetType = UNSET
-    error: str | UnsetType = UNSET
-    notes: tuple[str, ...] | UnsetType = UNSET
-    hold: Hold | UnsetType | None = UNSET
-    question: Question | UnsetType | None = UNSET
-    approved: JsonObject | UnsetType | None = UNSET
-    holders: frozenset[str] | UnsetType = UNSET
-    place: Place | UnsetType = UNSET
-    gathered: Gathered | UnsetType = UNSET
-    answer: Ok | Err | UnsetType | None = UNSET
-    result: ToolMessage | UnsetType | None = UNSET
+    """The tool's description."""
+
+    if TYPE_CHECKING:  # all fields, as type checkers do not see those that are derived
+
+        def __init__(self, *args: object, **fields: object) -> None: ...
+
+        def __getattr__(self, name: str) -> object: ...
 
 
 class ChangedCalls(Value, tag_field=TAG):
@@ -113,35 +113,15 @@ class ChangedTools(Value):
     """The attached and replaced tools, by name."""
 
 
+@changes_of(Turn)
 class ChangedTurn(Value):
     """The fields of the open turn that a step changed; of a turn that it began, those that differ from `NO_TURN`."""
 
-    ref: str | UnsetType = UNSET
-    started_at: int | UnsetType = UNSET
-    mark: int | UnsetType = UNSET
-    used: Usage | UnsetType = UNSET
-    model: str | UnsetType = UNSET
-    options: JsonObject | UnsetType = UNSET
-    attempt: int | UnsetType = UNSET
-    last_error: str | UnsetType | None = UNSET
-    overflowed: bool | UnsetType = UNSET
-    empty: bool | UnsetType = UNSET
-    interventions: int | UnsetType = UNSET
-    last_call: tuple[str, JsonObject] | UnsetType | None = UNSET
-    repeats: int | UnsetType = UNSET
-    subjects: tuple[tuple[str, int], ...] | UnsetType = UNSET
-    stop: str | UnsetType = UNSET
-    ended: str | UnsetType | None = UNSET
-    abort_kind: str | UnsetType | None = UNSET
-    abort_reason: str | UnsetType | None = UNSET
-    deadline_left: int | UnsetType | None = UNSET
-    spares: tuple[Spare, ...] | UnsetType = UNSET
-    failed_over: int | UnsetType = UNSET
-    returns: JsonObject | UnsetType = UNSET
-    misfits: int | UnsetType = UNSET
-    fits: bool | UnsetType = UNSET
-    asked: AskedBy | UnsetType = UNSET
-    worked_ms: int | UnsetType = UNSET
+    if TYPE_CHECKING:  # all fields, as type checkers do not see those that are derived
+
+        def __init__(self, *args: object, **fields: object) -> None: ...
+
+        def __getattr__(self, name: str) -> object: ...
 
 
 NO_TURN: Final = Turn("", 0, 0, NOTHING_USED, "", EMPTY)
@@ -190,73 +170,27 @@ NONE_LEFT: Final = ChangedSuspended(begins=True)
 """No run is paused any more."""
 
 
+@changes_of(State)
 class Change(Value):
     """The fields of a state that one step changed, with their new values; the others are `UNSET`.
 
-    The fields are those of `State`, in the same order. Of those that are large, or grow with the session, only what the
-    step changed is written.
+    Of those that are large, or grow with the session, only what the step changed is written: they are declared here.
     """
 
-    session_id: str | UnsetType = UNSET
-    setup: Setup | UnsetType = UNSET
-    model: str | UnsetType = UNSET
-    model_options: JsonObject | UnsetType = UNSET
-    used_model: tuple[str, JsonObject] | UnsetType | None = UNSET
     tools: ChangedTools | UnsetType = UNSET
-    seats: tuple[AttachedPlugin, ...] | UnsetType = UNSET
     plugin_states: ChangedStates | UnsetType = UNSET
-    deafness: tuple[tuple[str, int], ...] | UnsetType = UNSET
-    changes: tuple[PluginChange, ...] | UnsetType = UNSET
-    phase: Phase | UnsetType = UNSET
-    opening: bool | UnsetType = UNSET
-    seq: int | UnsetType = UNSET
-    serial: int | UnsetType = UNSET
-    turns: int | UnsetType = UNSET
-    round: int | UnsetType = UNSET
     history: Appended | Rearranged | UnsetType = UNSET
-    usage: Usage | UnsetType = UNSET
-    last_reply: str | UnsetType | None = UNSET
-    todos: tuple[Todo, ...] | UnsetType = UNSET
-    sections: tuple[Section, ...] | UnsetType = UNSET
-    approved_always: frozenset[tuple[str, str]] | UnsetType = UNSET
-    queue: tuple[Prompt, ...] | UnsetType = UNSET
-    steering: tuple[Steering, ...] | UnsetType = UNSET
-    taking: Prompt | UnsetType | None = UNSET
     turn: ChangedTurn | UnsetType | None = UNSET
     batch: Batch | ChangedCalls | UnsetType | None = UNSET
-    request: Request | UnsetType | None = UNSET
-    compaction: Compaction | UnsetType | None = UNSET
-    compact_wanted: str | UnsetType | None = UNSET
-    due: tuple[Due, ...] | UnsetType = UNSET
     suspended: ChangedSuspended | UnsetType = UNSET
-    quarantined: tuple[Stray, ...] | UnsetType = UNSET
-    lingering: tuple[Stray, ...] | UnsetType = UNSET
-    notices: tuple[str, ...] | UnsetType = UNSET
-    in_doubt: tuple[Doubt, ...] | UnsetType = UNSET
     timers: ChangedTimers | UnsetType = UNSET
-    stopping: str | UnsetType | None = UNSET
-    crashed: str | UnsetType | None = UNSET
-    spares: tuple[Spare, ...] | UnsetType = UNSET
-    priced: frozenset[str] | UnsetType = UNSET
-    paused: tuple[Due, ...] | UnsetType = UNSET
-    jobs: tuple[str, ...] | UnsetType = UNSET
-    asleep: bool | UnsetType = UNSET
-    subagents: tuple[Subagent, ...] | UnsetType = UNSET
-    gone_tools: tuple[str, ...] | UnsetType = UNSET
-    gone_plugins: tuple[str, ...] | UnsetType = UNSET
-    found: tuple[str, ...] | UnsetType = UNSET
-    elsewhere: Usage | UnsetType = UNSET
-    title: str | UnsetType = UNSET
-    labels: tuple[str, ...] | UnsetType = UNSET
-    measured: Measured | UnsetType | None = UNSET
-    altered: tuple[Altered, ...] | UnsetType = UNSET
     shown: ChangedShown | UnsetType | None = UNSET
-    compact_by: str | UnsetType = UNSET
-    crowded: int | UnsetType = UNSET
-    by_tool: bool | UnsetType | None = UNSET
-    worked_ms: int | UnsetType = UNSET
-    working_since: int | UnsetType | None = UNSET
-    worked_elsewhere: int | UnsetType = UNSET
+
+    if TYPE_CHECKING:  # all fields, as type checkers do not see those that are derived
+
+        def __init__(self, *args: object, **fields: object) -> None: ...
+
+        def __getattr__(self, name: str) -> object: ...
 
 
 NO_CHANGE: Final = Change()

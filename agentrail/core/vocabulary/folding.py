@@ -48,10 +48,6 @@ from agentrail.values.messages import (
 from agentrail.values.value import Value
 
 _SPEC_OF_TOOL: Final = SpecOfTool()
-# The fields of a change are in the order of what they are of: they are given by place, of whatever types they are.
-_CHANGE: Final = cast("Callable[..., Change]", Change)
-_CHANGED_CALL: Final = cast("Callable[..., ChangedCall]", ChangedCall)
-_CHANGED_TURN: Final = cast("Callable[..., ChangedTurn]", ChangedTurn)
 _NO_BATCH: Final = Batch(CallList())
 _SPEC_PLACE: Final = Call.__struct_fields__.index("spec")
 
@@ -73,7 +69,7 @@ def change(old: State, new: State) -> Change:
     changed = _differing(old, new)
     for place, made in compress(_MADE, map(is_not, _FORMED(changed), repeat(UNSET))):
         changed[place] = made(old, new)
-    return _CHANGE(*changed)
+    return Change(*changed)
 
 
 def _differing(old: Struct, new: Struct) -> list[object]:
@@ -168,7 +164,7 @@ def _changed_call(old: Call, new: Call, tools: Mapping[str, Attached]) -> Change
     changed[0] = new.call_id
     if changed[_SPEC_PLACE] is not UNSET and (attached := tools.get(new.name)) and attached.spec is new.spec:
         changed[_SPEC_PLACE] = _SPEC_OF_TOOL
-    return _CHANGED_CALL(*changed)
+    return ChangedCall(*changed)
 
 
 def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, Attached]) -> Call:
@@ -236,7 +232,7 @@ def _changed_turn(before: State, after: State) -> ChangedTurn | UnsetType | None
     if after.turn is None:
         return None
     changed = _differing(before.turn or NO_TURN, after.turn)
-    return UNSET if before.turn and changed.count(UNSET) == len(changed) else _CHANGED_TURN(*changed)
+    return UNSET if before.turn and changed.count(UNSET) == len(changed) else ChangedTurn(*changed)
 
 
 def _change_turn(before: State, form: ChangedTurn | None, _: Changed) -> Turn | None:
