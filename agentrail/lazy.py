@@ -8,33 +8,35 @@ from functools import partial
 from importlib import import_module
 
 
-def lazily(
-    package: str, homes: Mapping[str, str], packages: tuple[str, ...] = (), extra: str = ""
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return a `__getattr__` and a `__dir__` for *package*, which import its names at their first use.
+def lazily(package: str, extra: str = "") -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` for *package*, whose names are imported at their first use.
 
-    *homes* gives the module of each name; *packages* are sub-packages. If a module cannot be found, a note on the error
-    names *extra*, the extra that installs what *package* needs.
+    The names and their modules are those of the stub beside it, `__init__.pyi`: what type checkers see is what there
+    is. If a module cannot be found, a note on the error names *extra*, the extra that installs what *package* needs.
     """
+    with open(f"{sys.modules[package].__file__}i", encoding="utf-8") as stub:  # noqa: PTH123 - `pathlib` takes long to import
+        lines = [line.split() for line in stub]
+    homes = {words[3]: words[1] for words in lines if words[:1] == ["from"]}
 
     def find(name: str) -> object:
         """Import the name and return its value."""
-        if name in packages:
-            return import_module(f"{package}.{name}")
         home = homes.get(name)
         if home is None:
-            message = f"module `{package}` has no `{name}`; it has {', '.join((*homes, *packages))}"
+            message = f"module `{package}` has no `{name}`; it has {', '.join(homes)}"
             raise AttributeError(message)
+        if home == package:
+            return import_module(f"{package}.{name}")
         try:
-            found: object = getattr(import_module(home), name)
+            value: object = getattr(import_module(home), name)
         except ModuleNotFoundError as error:
             if extra:
                 error.add_note(f"`{package}.{name}` needs the extra `{extra}`: pip install 'agentrail[{extra}]'")
             raise
-        setattr(sys.modules[package], name, found)
-        return found
+        setattr(sys.modules[package], name, value)
+        return value
 
-    return find, partial(_names, package, lambda: (*homes, *packages))
+    public = [name for name, home in homes.items() if home != package and not name.startswith("__")]
+    return find, partial(_names, package, lambda: homes), public
 
 
 def catalogued(package: str, catalogue: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:

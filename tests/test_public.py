@@ -7,6 +7,7 @@ import collections.abc
 import contextlib
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 import types
@@ -44,7 +45,7 @@ HEAVY: Final = (
     "agentrail.adapters",
     "agentrail.core",
 )
-LAZY: Final = sorted(path for path in ROOT.glob("agentrail/**/__init__.py") if "lazily(" in path.read_text("utf-8"))
+LAZY: Final = sorted(ROOT.glob("agentrail/**/__init__.pyi"))
 
 
 def _names(package: str) -> list[str]:
@@ -52,23 +53,29 @@ def _names(package: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
-def test_what_a_checker_of_types_sees_is_what_is_imported(path: Path) -> None:
-    tree = ast.parse(path.read_text("utf-8"))
-    (guarded,) = [node for node in tree.body if isinstance(node, ast.If)]
-    seen = {
-        alias.asname: node.module
-        for node in guarded.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if alias.asname == alias.name
-    }
-    (table,) = [
-        node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["_HOMES"]
-    ]
-    assert ast.literal_eval(table) == seen
-    assert len(guarded.body) == len(seen)
+def test_a_stub_has_imports_alone(path: Path) -> None:
+    """A running program reads the names and their homes from it, line by line."""
+    lines = path.read_text("utf-8").splitlines()
+    assert [line for line in lines if not re.fullmatch(r"from ([\w.]+) import (\w+) as \2", line)] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_a_misspelt_import_is_an_error_in_each_public_package(checker: str, tmp_path: Path) -> None:
+    command = shutil.which(checker, path=str(Path(sys.executable).parent))
+    if command is None:
+        pytest.skip(f"`{checker}` is not installed: run `make .venv/lint`")
+    program = tmp_path / "program.py"
+    program.write_text("".join(f"from {package} import Mispelt\n" for package in PACKAGES), "utf-8")
+    told = subprocess.run(  # noqa: S603
+        [command, "--pythonpath", sys.executable, str(program)] if checker == "pyright" else [command, str(program)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    errors = [line for line in told.stdout.splitlines() if "Mispelt" in line]
+    assert len(errors) == len(PACKAGES), told.stdout
 
 
 def _defined(module: str) -> set[str]:

@@ -1,395 +1,193 @@
 """All exceptions that agentrail raises on purpose, grouped by who has to act."""
 
-from agentrail.errors.branches import (
-    AgentrailError,
-    BrokenContractError,
-    InfrastructureError,
-    OutsideError,
-    RefusedError,
-    UsageError,
-)
-from agentrail.errors.broken import BrokenJournal, BrokenPlugin, LeftItsRow, ReplayDiffers, StateNotStorable
-from agentrail.errors.children import (
-    BadSupervisor,
-    ChildExists,
-    EndedTooOften,
-    NotReady,
-    TaskDone,
-    UnknownChild,
-    UnknownTask,
-)
-from agentrail.errors.connecting import BadConnection, HostLost, HostNotReached, LineLeft, NotAtHost
-from agentrail.errors.infrastructure import (
-    BadArchive,
-    BadJournal,
-    BadRecord,
-    CommitUnknown,
-    Fenced,
-    JournalError,
-    JournalFailed,
-    JournalFull,
-    JournalInUse,
-    JournalLinked,
-    JournalUnavailable,
-    JournalUnusable,
-    NothingWritten,
-    NotWrittenYet,
-    SessionHeld,
-)
-from agentrail.errors.models import (
-    AccessDenied,
-    BadModelOptions,
-    BadResponse,
-    CertificateRefused,
-    ConnectionFailed,
-    ContextTooLong,
-    EncodingRefused,
-    KeyMissing,
-    KeyRefused,
-    KeyWanted,
-    LimitReached,
-    ModelError,
-    ModelMissing,
-    NoFirstByte,
-    NoNextByte,
-    Overloaded,
-    PartRefused,
-    PermanentModelError,
-    ProviderFailed,
-    ProxyRefused,
-    QuotaSpent,
-    RateLimited,
-    RequestRefused,
-    ServerMissing,
-    StreamEndedEarly,
-    StreamGarbled,
-    TransientModelError,
-    WrongEndpoint,
-)
-from agentrail.errors.outside import (
-    CommandFailed,
-    DiskFull,
-    FileFailed,
-    FileMissing,
-    McpFailed,
-    NotReadable,
-    SearchTooSlow,
-    SessionCrashed,
-    SourceFailed,
-    StartTooSlow,
-    SubscriberTooSlow,
-    SupervisorFailed,
-    SupervisorStuck,
-    ToolError,
-    WebFailed,
-)
-from agentrail.errors.refused import (
-    AnswerUnfit,
-    CommandRefused,
-    MailboxFull,
-    NoAnswer,
-    PathRefused,
-    PluginRefused,
-    PromptWasDropped,
-    PromptWasRejected,
-    QueueFull,
-    SandboxMissing,
-    SessionRefused,
-    SteeringQueueFull,
-    ToolChanged,
-    TurnAborted,
-    WebRefused,
-)
-from agentrail.errors.serving import (
-    AuthenticatorFailed,
-    BadBody,
-    BadFrame,
-    BadKeys,
-    BadName,
-    BadProfile,
-    BadQuery,
-    BodyTooLarge,
-    CannotListen,
-    FilesNotTaken,
-    FilesTooLarge,
-    FourEyesWanted,
-    HostClosing,
-    HostFailed,
-    MethodRefused,
-    NotAuthenticated,
-    NotRegistered,
-    OriginRefused,
-    OwnDecision,
-    PluginFailed,
-    ScopeMissing,
-    TooManyFiles,
-    TooManyRequests,
-    TooManySessions,
-    TooManyStreams,
-    UnknownAgent,
-    UnknownCommand,
-    UnknownFile,
-    UnknownKey,
-    UnknownRoute,
-    UpgradeWanted,
-    WaitsForJournal,
-    WaitsForSpace,
-    WrongContent,
-    WrongMedia,
-)
-from agentrail.errors.stored import (
-    PluginMismatch,
-    SessionAsleep,
-    SessionBeingDeleted,
-    SessionForgotten,
-    SessionNotStored,
-    SessionParked,
-    SessionStillRuns,
-    SessionStored,
-    SessionUnfinished,
-    SpecMissing,
-    TooManyLabels,
-    UnknownRecord,
-)
-from agentrail.errors.tools import (
-    BadEdit,
-    BadMcpServer,
-    BadPattern,
-    BadReturns,
-    BadTool,
-    SourceAlone,
-    SourceExists,
-    ToolExists,
-    UnknownTool,
-)
-from agentrail.errors.usage import (
-    AlreadyLeft,
-    AlreadyRead,
-    BadArguments,
-    BadChoice,
-    BadData,
-    BadId,
-    BadMessage,
-    BadOptions,
-    BadPlugin,
-    BadSpec,
-    BadText,
-    BadValue,
-    Busy,
-    CommandConflict,
-    ExtraMissing,
-    IllegalInput,
-    ModelExists,
-    NoFamily,
-    NotEntered,
-    NotInItsRun,
-    NotJson,
-    NotOpened,
-    NoTrioRun,
-    PluginExists,
-    SessionExists,
-    SessionNotAlive,
-    SupervisorClosed,
-    UnknownApproval,
-    UnknownArgument,
-    UnknownCursor,
-    UnknownField,
-    UnknownModel,
-    UnknownPlugin,
-    UnknownPrompt,
-    UnknownSession,
-    WrongDecision,
-    WrongType,
-)
+from agentrail.errors.branches import AgentrailError as AgentrailError
+from agentrail.errors.branches import BrokenContractError as BrokenContractError
+from agentrail.errors.branches import InfrastructureError as InfrastructureError
+from agentrail.errors.branches import OutsideError as OutsideError
+from agentrail.errors.branches import RefusedError as RefusedError
+from agentrail.errors.branches import UsageError as UsageError
+from agentrail.errors.broken import BrokenJournal as BrokenJournal
+from agentrail.errors.broken import BrokenPlugin as BrokenPlugin
+from agentrail.errors.broken import LeftItsRow as LeftItsRow
+from agentrail.errors.broken import ReplayDiffers as ReplayDiffers
+from agentrail.errors.broken import StateNotStorable as StateNotStorable
+from agentrail.errors.children import BadSupervisor as BadSupervisor
+from agentrail.errors.children import ChildExists as ChildExists
+from agentrail.errors.children import EndedTooOften as EndedTooOften
+from agentrail.errors.children import NotReady as NotReady
+from agentrail.errors.children import TaskDone as TaskDone
+from agentrail.errors.children import UnknownChild as UnknownChild
+from agentrail.errors.children import UnknownTask as UnknownTask
+from agentrail.errors.connecting import BadConnection as BadConnection
+from agentrail.errors.connecting import HostLost as HostLost
+from agentrail.errors.connecting import HostNotReached as HostNotReached
+from agentrail.errors.connecting import LineLeft as LineLeft
+from agentrail.errors.connecting import NotAtHost as NotAtHost
+from agentrail.errors.infrastructure import BadArchive as BadArchive
+from agentrail.errors.infrastructure import BadJournal as BadJournal
+from agentrail.errors.infrastructure import BadRecord as BadRecord
+from agentrail.errors.infrastructure import CommitUnknown as CommitUnknown
+from agentrail.errors.infrastructure import Fenced as Fenced
+from agentrail.errors.infrastructure import JournalError as JournalError
+from agentrail.errors.infrastructure import JournalFailed as JournalFailed
+from agentrail.errors.infrastructure import JournalFull as JournalFull
+from agentrail.errors.infrastructure import JournalInUse as JournalInUse
+from agentrail.errors.infrastructure import JournalLinked as JournalLinked
+from agentrail.errors.infrastructure import JournalUnavailable as JournalUnavailable
+from agentrail.errors.infrastructure import JournalUnusable as JournalUnusable
+from agentrail.errors.infrastructure import NothingWritten as NothingWritten
+from agentrail.errors.infrastructure import NotWrittenYet as NotWrittenYet
+from agentrail.errors.infrastructure import SessionHeld as SessionHeld
+from agentrail.errors.models import AccessDenied as AccessDenied
+from agentrail.errors.models import BadModelOptions as BadModelOptions
+from agentrail.errors.models import BadResponse as BadResponse
+from agentrail.errors.models import CertificateRefused as CertificateRefused
+from agentrail.errors.models import ConnectionFailed as ConnectionFailed
+from agentrail.errors.models import ContextTooLong as ContextTooLong
+from agentrail.errors.models import EncodingRefused as EncodingRefused
+from agentrail.errors.models import KeyMissing as KeyMissing
+from agentrail.errors.models import KeyRefused as KeyRefused
+from agentrail.errors.models import KeyWanted as KeyWanted
+from agentrail.errors.models import LimitReached as LimitReached
+from agentrail.errors.models import ModelError as ModelError
+from agentrail.errors.models import ModelMissing as ModelMissing
+from agentrail.errors.models import NoFirstByte as NoFirstByte
+from agentrail.errors.models import NoNextByte as NoNextByte
+from agentrail.errors.models import Overloaded as Overloaded
+from agentrail.errors.models import PartRefused as PartRefused
+from agentrail.errors.models import PermanentModelError as PermanentModelError
+from agentrail.errors.models import ProviderFailed as ProviderFailed
+from agentrail.errors.models import ProxyRefused as ProxyRefused
+from agentrail.errors.models import QuotaSpent as QuotaSpent
+from agentrail.errors.models import RateLimited as RateLimited
+from agentrail.errors.models import RequestRefused as RequestRefused
+from agentrail.errors.models import ServerMissing as ServerMissing
+from agentrail.errors.models import StreamEndedEarly as StreamEndedEarly
+from agentrail.errors.models import StreamGarbled as StreamGarbled
+from agentrail.errors.models import TransientModelError as TransientModelError
+from agentrail.errors.models import WrongEndpoint as WrongEndpoint
+from agentrail.errors.outside import CommandFailed as CommandFailed
+from agentrail.errors.outside import DiskFull as DiskFull
+from agentrail.errors.outside import FileFailed as FileFailed
+from agentrail.errors.outside import FileMissing as FileMissing
+from agentrail.errors.outside import McpFailed as McpFailed
+from agentrail.errors.outside import NotReadable as NotReadable
+from agentrail.errors.outside import SearchTooSlow as SearchTooSlow
+from agentrail.errors.outside import SessionCrashed as SessionCrashed
+from agentrail.errors.outside import SourceFailed as SourceFailed
+from agentrail.errors.outside import StartTooSlow as StartTooSlow
+from agentrail.errors.outside import SubscriberTooSlow as SubscriberTooSlow
+from agentrail.errors.outside import SupervisorFailed as SupervisorFailed
+from agentrail.errors.outside import SupervisorStuck as SupervisorStuck
+from agentrail.errors.outside import ToolError as ToolError
+from agentrail.errors.outside import WebFailed as WebFailed
+from agentrail.errors.refused import AnswerUnfit as AnswerUnfit
+from agentrail.errors.refused import CommandRefused as CommandRefused
+from agentrail.errors.refused import MailboxFull as MailboxFull
+from agentrail.errors.refused import NoAnswer as NoAnswer
+from agentrail.errors.refused import PathRefused as PathRefused
+from agentrail.errors.refused import PluginRefused as PluginRefused
+from agentrail.errors.refused import PromptWasDropped as PromptWasDropped
+from agentrail.errors.refused import PromptWasRejected as PromptWasRejected
+from agentrail.errors.refused import QueueFull as QueueFull
+from agentrail.errors.refused import SandboxMissing as SandboxMissing
+from agentrail.errors.refused import SessionRefused as SessionRefused
+from agentrail.errors.refused import SteeringQueueFull as SteeringQueueFull
+from agentrail.errors.refused import ToolChanged as ToolChanged
+from agentrail.errors.refused import TurnAborted as TurnAborted
+from agentrail.errors.refused import WebRefused as WebRefused
+from agentrail.errors.serving import AuthenticatorFailed as AuthenticatorFailed
+from agentrail.errors.serving import BadBody as BadBody
+from agentrail.errors.serving import BadFrame as BadFrame
+from agentrail.errors.serving import BadKeys as BadKeys
+from agentrail.errors.serving import BadName as BadName
+from agentrail.errors.serving import BadProfile as BadProfile
+from agentrail.errors.serving import BadQuery as BadQuery
+from agentrail.errors.serving import BodyTooLarge as BodyTooLarge
+from agentrail.errors.serving import CannotListen as CannotListen
+from agentrail.errors.serving import FilesNotTaken as FilesNotTaken
+from agentrail.errors.serving import FilesTooLarge as FilesTooLarge
+from agentrail.errors.serving import FourEyesWanted as FourEyesWanted
+from agentrail.errors.serving import HostClosing as HostClosing
+from agentrail.errors.serving import HostFailed as HostFailed
+from agentrail.errors.serving import MethodRefused as MethodRefused
+from agentrail.errors.serving import NotAuthenticated as NotAuthenticated
+from agentrail.errors.serving import NotRegistered as NotRegistered
+from agentrail.errors.serving import OriginRefused as OriginRefused
+from agentrail.errors.serving import OwnDecision as OwnDecision
+from agentrail.errors.serving import PluginFailed as PluginFailed
+from agentrail.errors.serving import ScopeMissing as ScopeMissing
+from agentrail.errors.serving import TooManyFiles as TooManyFiles
+from agentrail.errors.serving import TooManyRequests as TooManyRequests
+from agentrail.errors.serving import TooManySessions as TooManySessions
+from agentrail.errors.serving import TooManyStreams as TooManyStreams
+from agentrail.errors.serving import UnknownAgent as UnknownAgent
+from agentrail.errors.serving import UnknownCommand as UnknownCommand
+from agentrail.errors.serving import UnknownFile as UnknownFile
+from agentrail.errors.serving import UnknownKey as UnknownKey
+from agentrail.errors.serving import UnknownRoute as UnknownRoute
+from agentrail.errors.serving import UpgradeWanted as UpgradeWanted
+from agentrail.errors.serving import WaitsForJournal as WaitsForJournal
+from agentrail.errors.serving import WaitsForSpace as WaitsForSpace
+from agentrail.errors.serving import WrongContent as WrongContent
+from agentrail.errors.serving import WrongMedia as WrongMedia
+from agentrail.errors.stored import PluginMismatch as PluginMismatch
+from agentrail.errors.stored import SessionAsleep as SessionAsleep
+from agentrail.errors.stored import SessionBeingDeleted as SessionBeingDeleted
+from agentrail.errors.stored import SessionForgotten as SessionForgotten
+from agentrail.errors.stored import SessionNotStored as SessionNotStored
+from agentrail.errors.stored import SessionParked as SessionParked
+from agentrail.errors.stored import SessionStillRuns as SessionStillRuns
+from agentrail.errors.stored import SessionStored as SessionStored
+from agentrail.errors.stored import SessionUnfinished as SessionUnfinished
+from agentrail.errors.stored import SpecMissing as SpecMissing
+from agentrail.errors.stored import TooManyLabels as TooManyLabels
+from agentrail.errors.stored import UnknownRecord as UnknownRecord
+from agentrail.errors.tools import BadEdit as BadEdit
+from agentrail.errors.tools import BadMcpServer as BadMcpServer
+from agentrail.errors.tools import BadPattern as BadPattern
+from agentrail.errors.tools import BadReturns as BadReturns
+from agentrail.errors.tools import BadTool as BadTool
+from agentrail.errors.tools import SourceAlone as SourceAlone
+from agentrail.errors.tools import SourceExists as SourceExists
+from agentrail.errors.tools import ToolExists as ToolExists
+from agentrail.errors.tools import UnknownTool as UnknownTool
+from agentrail.errors.usage import AlreadyLeft as AlreadyLeft
+from agentrail.errors.usage import AlreadyRead as AlreadyRead
+from agentrail.errors.usage import BadArguments as BadArguments
+from agentrail.errors.usage import BadChoice as BadChoice
+from agentrail.errors.usage import BadData as BadData
+from agentrail.errors.usage import BadId as BadId
+from agentrail.errors.usage import BadMessage as BadMessage
+from agentrail.errors.usage import BadOptions as BadOptions
+from agentrail.errors.usage import BadPlugin as BadPlugin
+from agentrail.errors.usage import BadSpec as BadSpec
+from agentrail.errors.usage import BadText as BadText
+from agentrail.errors.usage import BadValue as BadValue
+from agentrail.errors.usage import Busy as Busy
+from agentrail.errors.usage import CommandConflict as CommandConflict
+from agentrail.errors.usage import ExtraMissing as ExtraMissing
+from agentrail.errors.usage import IllegalInput as IllegalInput
+from agentrail.errors.usage import ModelExists as ModelExists
+from agentrail.errors.usage import NoFamily as NoFamily
+from agentrail.errors.usage import NotEntered as NotEntered
+from agentrail.errors.usage import NotInItsRun as NotInItsRun
+from agentrail.errors.usage import NotJson as NotJson
+from agentrail.errors.usage import NotOpened as NotOpened
+from agentrail.errors.usage import NoTrioRun as NoTrioRun
+from agentrail.errors.usage import PluginExists as PluginExists
+from agentrail.errors.usage import SessionExists as SessionExists
+from agentrail.errors.usage import SessionNotAlive as SessionNotAlive
+from agentrail.errors.usage import SupervisorClosed as SupervisorClosed
+from agentrail.errors.usage import UnknownApproval as UnknownApproval
+from agentrail.errors.usage import UnknownArgument as UnknownArgument
+from agentrail.errors.usage import UnknownCursor as UnknownCursor
+from agentrail.errors.usage import UnknownField as UnknownField
+from agentrail.errors.usage import UnknownModel as UnknownModel
+from agentrail.errors.usage import UnknownPlugin as UnknownPlugin
+from agentrail.errors.usage import UnknownPrompt as UnknownPrompt
+from agentrail.errors.usage import UnknownSession as UnknownSession
+from agentrail.errors.usage import WrongDecision as WrongDecision
+from agentrail.errors.usage import WrongType as WrongType
 
-__all__ = [
-    "AccessDenied",
-    "AgentrailError",
-    "AlreadyLeft",
-    "AlreadyRead",
-    "AnswerUnfit",
-    "AuthenticatorFailed",
-    "BadArchive",
-    "BadArguments",
-    "BadBody",
-    "BadChoice",
-    "BadConnection",
-    "BadData",
-    "BadEdit",
-    "BadFrame",
-    "BadId",
-    "BadJournal",
-    "BadKeys",
-    "BadMcpServer",
-    "BadMessage",
-    "BadModelOptions",
-    "BadName",
-    "BadOptions",
-    "BadPattern",
-    "BadPlugin",
-    "BadProfile",
-    "BadQuery",
-    "BadRecord",
-    "BadResponse",
-    "BadReturns",
-    "BadSpec",
-    "BadSupervisor",
-    "BadText",
-    "BadTool",
-    "BadValue",
-    "BodyTooLarge",
-    "BrokenContractError",
-    "BrokenJournal",
-    "BrokenPlugin",
-    "Busy",
-    "CannotListen",
-    "CertificateRefused",
-    "ChildExists",
-    "CommandConflict",
-    "CommandFailed",
-    "CommandRefused",
-    "CommitUnknown",
-    "ConnectionFailed",
-    "ContextTooLong",
-    "DiskFull",
-    "EncodingRefused",
-    "EndedTooOften",
-    "ExtraMissing",
-    "Fenced",
-    "FileFailed",
-    "FileMissing",
-    "FilesNotTaken",
-    "FilesTooLarge",
-    "FourEyesWanted",
-    "HostClosing",
-    "HostFailed",
-    "HostLost",
-    "HostNotReached",
-    "IllegalInput",
-    "InfrastructureError",
-    "JournalError",
-    "JournalFailed",
-    "JournalFull",
-    "JournalInUse",
-    "JournalLinked",
-    "JournalUnavailable",
-    "JournalUnusable",
-    "KeyMissing",
-    "KeyRefused",
-    "KeyWanted",
-    "LeftItsRow",
-    "LimitReached",
-    "LineLeft",
-    "MailboxFull",
-    "McpFailed",
-    "MethodRefused",
-    "ModelError",
-    "ModelExists",
-    "ModelMissing",
-    "NoAnswer",
-    "NoFamily",
-    "NoFirstByte",
-    "NoNextByte",
-    "NoTrioRun",
-    "NotAtHost",
-    "NotAuthenticated",
-    "NotEntered",
-    "NotInItsRun",
-    "NotJson",
-    "NotOpened",
-    "NotReadable",
-    "NotReady",
-    "NotRegistered",
-    "NotWrittenYet",
-    "NothingWritten",
-    "OriginRefused",
-    "OutsideError",
-    "Overloaded",
-    "OwnDecision",
-    "PartRefused",
-    "PathRefused",
-    "PermanentModelError",
-    "PluginExists",
-    "PluginFailed",
-    "PluginMismatch",
-    "PluginRefused",
-    "PromptWasDropped",
-    "PromptWasRejected",
-    "ProviderFailed",
-    "ProxyRefused",
-    "QueueFull",
-    "QuotaSpent",
-    "RateLimited",
-    "RefusedError",
-    "ReplayDiffers",
-    "RequestRefused",
-    "SandboxMissing",
-    "ScopeMissing",
-    "SearchTooSlow",
-    "ServerMissing",
-    "SessionAsleep",
-    "SessionBeingDeleted",
-    "SessionCrashed",
-    "SessionExists",
-    "SessionForgotten",
-    "SessionHeld",
-    "SessionNotAlive",
-    "SessionNotStored",
-    "SessionParked",
-    "SessionRefused",
-    "SessionStillRuns",
-    "SessionStored",
-    "SessionUnfinished",
-    "SourceAlone",
-    "SourceExists",
-    "SourceFailed",
-    "SpecMissing",
-    "StartTooSlow",
-    "StateNotStorable",
-    "SteeringQueueFull",
-    "StreamEndedEarly",
-    "StreamGarbled",
-    "SubscriberTooSlow",
-    "SupervisorClosed",
-    "SupervisorFailed",
-    "SupervisorStuck",
-    "TaskDone",
-    "TooManyFiles",
-    "TooManyLabels",
-    "TooManyRequests",
-    "TooManySessions",
-    "TooManyStreams",
-    "ToolChanged",
-    "ToolError",
-    "ToolExists",
-    "TransientModelError",
-    "TurnAborted",
-    "UnknownAgent",
-    "UnknownApproval",
-    "UnknownArgument",
-    "UnknownChild",
-    "UnknownCommand",
-    "UnknownCursor",
-    "UnknownField",
-    "UnknownFile",
-    "UnknownKey",
-    "UnknownModel",
-    "UnknownPlugin",
-    "UnknownPrompt",
-    "UnknownRecord",
-    "UnknownRoute",
-    "UnknownSession",
-    "UnknownTask",
-    "UnknownTool",
-    "UpgradeWanted",
-    "UsageError",
-    "WaitsForJournal",
-    "WaitsForSpace",
-    "WebFailed",
-    "WebRefused",
-    "WrongContent",
-    "WrongDecision",
-    "WrongEndpoint",
-    "WrongMedia",
-    "WrongType",
-]
+__all__ = [name for name, value in list(globals().items()) if isinstance(value, type)]  # pyright: ignore[reportUnsupportedDunderAll]  # the names above

@@ -122,7 +122,9 @@ def test_every_file_that_is_named_is_there() -> None:
 def _lines(words: tuple[str, ...]) -> dict[str, int]:
     """Return in how many lines each module has one of *words*."""
     wanted = re.compile(rf"\b(?:{'|'.join(words)})\b")
-    texts = {_module(path): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    texts = {
+        _module(path): path.read_text(encoding="utf-8") for path in (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi"))
+    }
     counts = {name: sum(1 for line in text.splitlines() if wanted.search(line)) for name, text in texts.items()}
     return {name: count for name, count in counts.items() if count}
 

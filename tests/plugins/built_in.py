@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from inspect import get_annotations
 from typing import Final
 
@@ -38,7 +39,7 @@ WIDER: Final[Mapping[str, Mapping[str, object]]] = {
 
 def shipped() -> list[type[AnyPlugin]]:
     """Return the classes of all plugins that ship, in the order in which they are asked, then by name."""
-    named = [getattr(agentrail.plugins, name) for name in agentrail.plugins.__all__]
+    named = [getattr(agentrail.plugins, name) for name in import_module("agentrail.plugins").__all__]
     found = {one for one in named if isinstance(one, type) and issubclass(one, AnyPlugin)} - {AnyPlugin, Plugin}
     return sorted(found, key=lambda cls: (cls.priority, cls.__name__))
 

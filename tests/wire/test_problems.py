@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
@@ -48,7 +49,7 @@ def example(cls: type[AgentrailError]) -> AgentrailError:
 
 def test_each_class_of_error_has_a_row_and_no_other_has_one() -> None:
     assert set(ROWS) == set(classes(AgentrailError))
-    assert set(ROWS) >= {getattr(errors, name) for name in errors.__all__}
+    assert set(ROWS) >= {getattr(errors, name) for name in import_module("agentrail.errors").__all__}
 
 
 @pytest.mark.parametrize(("branch", "rows", "statuses"), BRANCHES, ids=lambda value: getattr(value, "__name__", ""))

@@ -1,0 +1,1 @@
+from agentrail.hooks.plugin import MATRIX as MATRIX

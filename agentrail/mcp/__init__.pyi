@@ -1,0 +1,1 @@
+from agentrail.adapters.mcp import McpServer as McpServer
