@@ -18,7 +18,7 @@ from agentrail.core.vocabulary.state import NO_TOOLS, Attached, State
 from agentrail.hooks.ruling import MEMORY, SKILLS, Section
 from agentrail.values.events.context import PrefixChanged
 from agentrail.values.json import Json, JsonObject, canonical
-from agentrail.values.messages import AssistantMessage, History, Message, size_of
+from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage, answered_of, size_of
 from agentrail.values.stream import tokens
 
 CHOICE: Final = "tool_choice"
@@ -62,6 +62,15 @@ LIMIT: Final = "max_turns"
 """Name of the part that the last request of a turn changes, as it forbids calls."""
 
 _LAST: Final = (Altered(CHOICE, LIMIT, ""),)
+
+ONE_MARK: Final = "marks"
+"""Name of the part whose cached beginning cannot be found with the one cache mark that a request may have."""
+
+MARKED: Final = "anthropic:"
+"""Beginning of the names of models whose provider caches a request up to a mark, and looks for it from marks."""
+
+LOOK_BACK: Final = 20
+"""Blocks before a mark, itself included, at whose ends the provider looks for a beginning that it has cached."""
 
 COMPACTION: Final = "compaction"
 """Name of the part that a compaction changes."""
@@ -135,9 +144,11 @@ def prefix_changed(
     if switched is not None:
         changed += _switched(state, switched)
     changed += _chosen(state, state.using[1] if switched is None else switched[1])
-    answered = _answered(state.history)
+    answered = answered_of(state.history)
     if state.shown is not None or shown is not state.history:
         changed += _replaced(state, answered, shown, by)
+    if not changed and is_out_of_reach(state):
+        changed = [Altered("messages", ONE_MARK, "")]
     if not changed or not (answered or any(part.name == COMPACTION for part in changed)):
         return None
     first = min(changed, key=lambda part: (KINDS.index(part.kind), part.kept))
@@ -152,8 +163,28 @@ def form_changed(state: State, *, by_tool: bool) -> tuple[PrefixChanged, ...]:
     """
     if state.by_tool is None or state.by_tool is by_tool:
         return ()
-    again = _read_again(state, Altered("returns", "returns", ""), _answered(state.history))
+    again = _read_again(state, Altered("returns", "returns", ""), answered_of(state.history))
     return (PrefixChanged("returns", REFUSED if by_tool else ACCEPTED, "", tokens(again)),)
+
+
+def is_out_of_reach(state: State) -> bool:
+    """Return whether so much was added since the last request that its one cache mark is too far back to be found.
+
+    With two marks, the second one is where the last request had its own, and all before it is found.
+    """
+    model, options = state.using
+    marks = options.get("cache")
+    if not isinstance(marks, Mapping) or marks.get("points") != 1 or not model.startswith(MARKED):
+        return False
+    answered = answered_of(state.history)
+    return answered > 0 and sum(map(_blocks, state.history[answered:])) >= LOOK_BACK
+
+
+def _blocks(message: Message) -> int:
+    """Return how many blocks of a request *message* takes."""
+    if isinstance(message, ToolMessage):
+        return 1
+    return len(message.parts) + (len(message.calls) if isinstance(message, AssistantMessage) else 0)
 
 
 def _differs(state: State, tools: Mapping[str, tuple[str, int]], part: Altered) -> bool:
@@ -232,14 +263,6 @@ def _read_again(state: State, part: Altered, answered: int) -> int:
     if part.kind not in HEAD:
         tools = max(0, tools - part.kept)
     return tools + len(fixed_text(state.setup, state.tools)) + background + messages
-
-
-def _answered(history: History) -> int:
-    """Return how many messages the last request had that was answered: those before the answer."""
-    place = len(history) - 1
-    while place >= 0 and not isinstance(history[place], AssistantMessage):
-        place -= 1
-    return max(0, place)
 
 
 def _common(one: Sequence[Message], other: Sequence[Message]) -> int:

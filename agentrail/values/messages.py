@@ -241,6 +241,14 @@ def total_size(messages: Sequence[Message]) -> int:
     return messages.size if isinstance(messages, History) else sum(map(size_of, messages))
 
 
+def answered_of(messages: Sequence[Message]) -> int:
+    """Return how many of *messages* the last request had that was answered: those before the last answer."""
+    place = len(messages) - 1
+    while place >= 0 and not isinstance(messages[place], AssistantMessage):
+        place -= 1
+    return max(0, place)
+
+
 class Range(Value, tag_field=TAG):
     """Consecutive messages of the history before the step."""
 

@@ -50,6 +50,10 @@ class ModelRequest(Authored):
     """Named sections that change seldom (skills, memory); they are sent after `system`, before the messages."""
     must_call: str = ""
     """The tool that the model must call, alone; if empty, it decides. Set if an answer can come by that tool alone."""
+    once: bool = False
+    """`True` if no later request begins with this one, so that it is not worth a place in the provider's cache."""
+    passing: int = 0
+    """The number of messages at the end that are of this request alone, and that the next one does not have."""
 
     @property
     def size(self) -> int:

@@ -60,7 +60,7 @@ async def test_a_request_has_at_most_so_many_marks_and_its_beginning_never_chang
         for text in ("one", "two", "three"):
             await session.ask(text)
         events = await told(session)
-    assert [places(request) for request in model.requests] == [["system", "messages"]] * 5
+    assert [places(request) for request in model.requests] == [["system", "messages"], *[["messages"] * 2] * 4]
     assert not [event for event in events if isinstance(event, PrefixChanged)]
     (switched,) = [event for event in events if isinstance(event, ModelSwitched)]
     assert (switched.from_, switched.to, switched.by) == (CLAUDE, CLAUDE, "PromptCache")

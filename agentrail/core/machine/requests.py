@@ -11,7 +11,7 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.finding import tell_again
 from agentrail.core.machine.steering import merge_steering
-from agentrail.core.prompt_prefix import UPFRONT, closing, compacted, prefix_changed
+from agentrail.core.prompt_prefix import UPFRONT, closing, compacted, is_out_of_reach, prefix_changed
 from agentrail.core.system_prompt import fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
@@ -130,7 +130,8 @@ def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     replaced = None if shown is s.history else rearranged(s.history, shown)
     options = s.setup.options
     last = s.round >= options.max_turns
-    if last or s.altered or s.shown is not None or replaced is not None or switched is not None:
+    grown_alone = not (last or s.altered or s.shown is not None or replaced is not None or switched is not None)
+    if not grown_alone or is_out_of_reach(s):
         _compare(w, shown, replaced, gathered.replaced_by[-1:], switched)
     s.request = Request(request_id, messages=_with(s.history, replaced, gathered.added))
     w.emit(_start_event(request_id, turn.model, len(shown) + len(gathered.added), turn.attempt))
@@ -191,7 +192,14 @@ def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
         turn.returns or setup.returns,
         deferred,
         background,
+        passing=0 if request.messages is None else _count_passing(request.messages),
     )
+
+
+def _count_passing(messages: Rearranged) -> int:
+    """Return how many of *messages* at the end are context that was added for one request."""
+    lasting = [place for place, piece in enumerate(messages.pieces) if not isinstance(piece, Added)]
+    return len(messages.pieces) - (lasting[-1] + 1 if lasting else 0)
 
 
 def _shown_to(

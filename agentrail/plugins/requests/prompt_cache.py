@@ -39,7 +39,7 @@ class PromptCache(Plugin[None]):
     """
 
     max_points: int = field(default=3, validator=_is_number_of_points)
-    """The most marks of a request, from 1 to 4: on its end, its sections, its system prompt and its tools."""
+    """The most marks of a request, from 1 to 4: its end, that of the last request, sections, system prompt, tools."""
     min_tokens: int = field(default=1024, validator=is_count)
     """The fewest tokens, about, before a mark; with fewer, there is no mark at that place."""
 

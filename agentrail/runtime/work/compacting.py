@@ -167,7 +167,7 @@ class RunningCompaction:
         start = self._start
         options = freeze_object({name: found for name, found in start.options.items() if name != "response_format"})
         messages = (UserMessage((Text(prompt),)),)
-        request = ModelRequest(start.model, messages, system, may_call=False, options=options)
+        request = ModelRequest(start.model, messages, system, may_call=False, options=options, once=True)
         was_empty = False
         for tried in count(1):
             self._tried = tried

@@ -127,7 +127,9 @@ class RunningAsk(Work):
         if request.max_tokens is not None:
             options = freeze_object({**options, "max_tokens": request.max_tokens})
         messages = (*request.messages, *prompt)
-        asked = _request(model, messages, request.system, may_call=False, options=options, returns=request.returns)
+        asked = _request(
+            model, messages, request.system, may_call=False, options=options, returns=request.returns, once=True
+        )
         meter = UsageMeter(asked)
         priced = partial(prices.priced, model, options)
         self._used = lambda: priced(meter.used(cut=self.cancelled))

@@ -77,7 +77,8 @@ def told(result: Answered) -> str:
 def messages_of(story: Story) -> Body:
     found: Body = {"model": MODELS["anthropic"], "max_tokens": story.options.get("max_tokens", 32_000)}
     found["messages"] = [_message(move) for move in story.moves]
-    found["messages"][-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    for message in found["messages"][-1:-4:-2]:
+        message["content"][-1]["cache_control"] = {"type": "ephemeral"}
     if story.system:
         found["system"] = [{"type": "text", "text": story.system, "cache_control": {"type": "ephemeral"}}]
     if story.tools:

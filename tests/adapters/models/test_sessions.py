@@ -294,6 +294,7 @@ async def test_what_another_model_has_said_goes_on_with_ids_and_without_thoughts
                     "type": "tool_result",
                     "tool_use_id": "c3",
                     "content": [{"type": "text", "text": "the lamp in the attic is on"}],
+                    "cache_control": {"type": "ephemeral"},
                 }
             ],
         },

@@ -65,7 +65,7 @@ def messages_body() -> Body:
             use("id_1", "find_tools", {"query": "dim"}),
             result("id_1", {"type": "tool_reference", "tool_name": "dim"}),
             use("id_2", "call_tool", THROUGH),
-            result("id_2", {"type": "text", "text": "dimmed"}),
+            result("id_2", {"type": "text", "text": "dimmed"}, **CACHED),
             use("id_3", "find_tools", {"query": "boat"}),
             result("id_3", {"type": "text", "text": "No tool fits."}, **CACHED),
         ],

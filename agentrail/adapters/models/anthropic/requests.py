@@ -23,7 +23,7 @@ from agentrail.adapters.models.wire_format import A_FILE, PDF, TEXTS, Rendered, 
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import File, Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.messages import total_size
+from agentrail.values.messages import answered_of, size_of, total_size
 from agentrail.values.stream import ModelRequest, tokens
 from agentrail.values.tools import ToolSpec
 
@@ -63,12 +63,12 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     most = settings.max_tokens or _max_tokens(model)
     manner = manner_of(model, settings, most, turns)
     shown = turns if manner.thoughts else tuple(map(_without_thoughts, turns))
-    marks = _marks(request, settings)
+    marks = _marks(request, settings, turns)
     body: dict[str, Json] = {
         "model": model,
         "max_tokens": most,
         "stream": True,
-        "messages": _messages(shown, search, marked="messages" in marks),
+        "messages": _messages(shown, search, marks, _passing_blocks(request, provider, model)),
     }
     system = system_of(request)
     if system:
@@ -105,22 +105,28 @@ def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
     return {"type": settings.tool_choice}
 
 
-# Four cache marks, the most that the API takes: on the last tool, on the fixed part of the system prompt, on its last
-# section, and on the last message without the dynamic sections. What precedes a change is still read from the cache.
+# At most four cache marks, as many as the API takes. Two move with the conversation: on the last message that later
+# requests have too, and where the last answered request had that mark. From a mark, the provider looks back over some
+# 20 blocks only, and a round with 15 calls has 30: without the second mark, it would find nothing of the history.
+# The others are on the last section of the system prompt, on its fixed part, and on the last tool. What precedes a
+# change is still read from the cache.
 
-WORTH: Final = ("messages", "sections", "system", "tools")
-"""The places of cache marks. With fewer marks, the first ones are kept: the parts that change seldom stand first."""
+WORTH: Final = ("messages", "answered", "sections", "system", "tools")
+"""The places of cache marks, the most valuable first; a request has no more of them than are allowed."""
 
 
-def _marks(request: ModelRequest, settings: Settings) -> frozenset[str]:
+def _marks(request: ModelRequest, settings: Settings, turns: Sequence[Turn]) -> frozenset[str]:
     """Return the places that are marked for the cache, by the settings and by what stands before each."""
-    if not settings.cache:
+    if not settings.cache or request.once:
         return frozenset()
+    answered = answered_of(request.messages) if len(turns) > 1 else 0
+    since = sum(map(size_of, request.messages[answered:]))
     parts = (
         ("tools", sum(tool.size for tool in request.tools)),
         ("system", len(request.system.strip())),
         ("sections", sum(len(text) for _, text in request.background)),
-        ("messages", total_size(request.messages)),
+        ("answered", total_size(request.messages) - since if answered else 0),
+        ("messages", since),
     )
     size = 0
     there: set[str] = set()
@@ -155,13 +161,29 @@ def _marked(blocks: list[dict[str, Json]], place: int, *, marked: bool) -> list[
     return list(blocks)
 
 
-def _messages(turns: Sequence[Turn], search: ToolSearch, *, marked: bool) -> list[Json]:
+def _messages(turns: Sequence[Turn], search: ToolSearch, marks: frozenset[str], passing: int) -> list[Json]:
+    """Return *turns*, which end with the user, as JSON; the last *passing* blocks stand after the mark of the end."""
     rendered = [_message(turn, search) for turn in turns]
-    if marked:
-        rendered[-1][1][-1] = {**rendered[-1][1][-1], "cache_control": MARK}
+    if "answered" in marks:
+        _mark(rendered[-3][1], len(rendered[-3][1]) - 1)
+    if "messages" in marks:
+        _mark(rendered[-1][1], len(rendered[-1][1]) - 1 - passing)
     if isinstance(turns[-1], UserTurn) and turns[-1].sections is not None:
         rendered[-1][1].append(_part(turns[-1].sections))
     return [{"role": role, "content": list(blocks)} for role, blocks in rendered]
+
+
+def _mark(blocks: list[JsonObject], place: int) -> None:
+    if place >= 0:
+        blocks[place] = {**blocks[place], "cache_control": MARK}
+
+
+def _passing_blocks(request: ModelRequest, provider: str, model: str) -> int:
+    """Return how many blocks at the end are of this request alone."""
+    if not request.passing:
+        return 0
+    last = turns_of(request.messages[-request.passing :], provider, seen_by(TAKES, provider, model))[-1]
+    return len(last.parts)
 
 
 def _without_thoughts(turn: Turn) -> Turn:

@@ -1,0 +1,154 @@
+"""Cache marks of the Messages API: each request finds what the one before it has put into the provider's cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+import pytest
+from attrs import frozen
+
+from agentrail import Context, Continue, Plugin, SessionSpec, open_supervisor
+from agentrail.adapters.models.anthropic import FORMAT
+from agentrail.adapters.models.settings import read_settings
+from agentrail.hooks.actions import AddContext, Ask, CallModel, SetSection
+from agentrail.hooks.moments import BeforePrompt, BeforeRequest
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.plugins import PromptCache
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.events import Event
+from agentrail.values.events.context import PrefixChanged
+from agentrail.values.json import thaw
+from agentrail.values.stream import ModelRequest
+from tests.plugins.test_recovery import told
+from tests.runtime.tools import quick
+
+CLAUDE: Final = "anthropic:claude-sonnet-5"
+
+LOOK_BACK: Final = 20
+"""Blocks before a mark, itself included, at which the provider looks for what it has in its cache."""
+
+
+class Cache:
+    """The provider's cache, as its guide describes it: written at marks, and found from marks."""
+
+    def __init__(self) -> None:
+        self._written: set[str] = set()
+
+    def read(self, request: ModelRequest) -> int:
+        """Return how many blocks of *request* are found, and keep those up to each of its marks."""
+        blocks = blocks_of(request)
+        marks = [place for place, block in enumerate(blocks) if "cache_control" in block]
+        plain = [json.dumps({key: block[key] for key in block if key != "cache_control"}) for block in blocks]
+        beginnings = {place: "".join(plain[: place + 1]) for place in range(len(plain))}
+        looked_at = {place for mark in marks for place in range(max(0, mark - LOOK_BACK + 1), mark + 1)}
+        read = max((place + 1 for place in looked_at if beginnings[place] in self._written), default=0)
+        self._written |= {beginnings[mark] for mark in marks}
+        return read
+
+
+def blocks_of(request: ModelRequest) -> list[Mapping[str, object]]:
+    """Return the blocks of *request* in the order in which the provider reads them."""
+    model = request.model.partition(":")[2]
+    body = cast(
+        "Mapping[str, list[Mapping[str, object]]]",
+        thaw(FORMAT.render(request, "anthropic", model, read_settings(request.options)).body),
+    )
+    messages = [cast("list[Mapping[str, object]]", message["content"]) for message in body["messages"]]
+    return [*body.get("tools", ()), *body.get("system", ()), *[block for content in messages for block in content]]
+
+
+def places_of_marks(request: ModelRequest) -> list[int]:
+    return [place for place, block in enumerate(blocks_of(request)) if "cache_control" in block]
+
+
+@frozen
+class Adds(Plugin[int]):
+    """Adds a text to each request, which the next one does not have."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_request(self, hook: BeforeRequest, state: int, ctx: Context) -> AddContext[int]:
+        return AddContext(f"it is {state} o'clock", state + 1)
+
+
+@frozen
+class Lists(Plugin[int]):
+    """Keeps a list that changes with each request."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_request(self, hook: BeforeRequest, state: int, ctx: Context) -> SetSection[int]:
+        return SetSection("todos", f"step {state}", state + 1)
+
+
+class Asks(Plugin[None]):
+    """Asks a model about each prompt."""
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Ask[None] | Continue[None]:
+        return Ask(CallModel("is it harmless?")) if hook.answer is None else Continue()
+
+
+def many_calls(calls: int) -> list[Element]:
+    """Return the responses of two turns; the first has two rounds with so many calls."""
+    rounds: list[Element] = [say(calls=[call("look", {"at": at}) for at in range(calls)]) for _ in range(2)]
+    return [*rounds, "done", "and so on"]
+
+
+async def played(
+    script: Sequence[Element], *plugins: AnyPlugin, **spec: object
+) -> tuple[list[ModelRequest], list[Event]]:
+    """Return the requests and the events of a session with two prompts."""
+    model = ScriptedModel(script, name=CLAUDE)
+    given: dict[str, object] = {"model": model, "system": "Help.", "tools": [quick("look", "seen")], "plugins": plugins}
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(**{**given, **spec}))  # type: ignore[arg-type]  # fields
+        await session.ask("look everywhere")
+        await session.ask("go on")
+        return list(model.requests), await told(session)
+
+
+@pytest.mark.parametrize("plugins", [(), (Adds(),), (Lists(),), (Adds(), Lists()), (PromptCache(2, 0),)], ids=repr)
+@pytest.mark.parametrize("calls", [1, 9, 15, 60])
+async def test_each_request_finds_all_that_the_one_before_it_had(calls: int, plugins: tuple[AnyPlugin, ...]) -> None:
+    requests, events = await played(many_calls(calls), *plugins)
+    cache, lasting = Cache(), 0
+    for number, request in enumerate(requests):
+        assert cache.read(request) == lasting, number
+        own = bool(request.sections) + request.passing
+        lasting = len(blocks_of(request)) - own
+        assert len(places_of_marks(request)) <= 4
+    assert len(requests) == 4
+    assert not [event for event in events if isinstance(event, PrefixChanged)]
+
+
+async def test_one_mark_alone_does_not_reach_over_many_calls_and_an_event_says_so() -> None:
+    for calls in (9, 10, 15):
+        requests, events = await played(many_calls(calls), model_options={"cache": {"points": 1}})
+        cache = Cache()
+        found = [cache.read(request) > 0 for request in requests]
+        changed = [event for event in events if isinstance(event, PrefixChanged)]
+        assert found[1:] == ([True] * 3 if calls == 9 else [False, False, True])
+        assert [(event.part, event.name, event.by) for event in changed] == [("messages", "marks", "")] * found[
+            1:
+        ].count(False)
+
+
+async def test_what_is_sent_once_is_not_marked() -> None:
+    requests, _ = await played(["harmless", "a", "harmless", "b"], Asks())
+    assert [bool(places_of_marks(request)) for request in requests] == [False, True, False, True]
+
+
+async def test_the_request_for_a_summary_is_not_marked() -> None:
+    model = ScriptedModel(["a" * 9_000, "b", "they talked", "c"], name=CLAUDE)
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=model, compact_to=0.3))
+        await session.ask("one")
+        await session.ask("two")
+        await session.compact("now")
+        await session.ask("three")
+    assert [bool(places_of_marks(request)) for request in model.requests] == [True, True, False, True]
