@@ -1,17 +1,24 @@
 """One session as a file: the same session elsewhere, or a refusal that says which line is wrong."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import example, given
 
 from agentrail.adapters.journals.archive import export_session, import_session
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.codec.values import read
+from agentrail.codec.values import write as written
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadArchive, FileFailed, NotReadable, SessionExists, UnknownSession
-from agentrail.ports.journal import Journal
+from agentrail.hooks.ruling import Verdict
+from agentrail.ports.journal import Journal, Record
 from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
+from tests.codec.generators import a, floats
 
 
 @pytest.fixture
@@ -36,6 +43,44 @@ async def test_a_session_is_the_same_in_another_journal(journal: Journal, tmp_pa
         with pytest.raises(SessionExists):
             await import_session(into, tmp_path / "s.jsonl")
         await into.close()
+
+
+async def moved(record: Record) -> tuple[Record, ...]:
+    """Return what another journal has of a session of this one record, after an export and an import."""
+    journal, into = MemoryJournal(), MemoryJournal()
+    await journal.append(await journal.claim("s", "test"), 0, (record,))
+    with TemporaryDirectory() as folder:
+        await export_session(journal, "s", Path(folder, "s.jsonl"))
+        await import_session(into, Path(folder, "s.jsonl"))
+    return await into.read("s")
+
+
+@given(floats)
+@example(1.3e-05)
+@example(1e16)
+@example(-0.0)
+@example(5e-324)
+async def test_a_number_is_the_same_whatever_its_text(number: float) -> None:
+    first = prompted("s", 1)
+    record = first.but(arrival=first.arrival.but(random=number))
+    assert repr(await moved(record)) == repr((record,))
+
+
+@given(a(Record))
+async def test_any_record_is_the_same_in_another_journal(drawn: Record) -> None:
+    rulings = tuple([one for one in drawn.rulings if one.pause or one.verdict is not Verdict.ASK])
+    record = drawn.but(session_id="s", number=1, rulings=rulings, redacted=None)
+    assert await moved(record) == (read(Record, written(record)),)
+
+
+async def test_a_file_whose_lines_were_written_anew_is_still_whole(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    journal, into = MemoryJournal(), MemoryJournal()
+    await opened(journal, "s", 3)
+    await export_session(journal, "s", file)
+    write(file, "\n".join(json.dumps(json.loads(line)) for line in lines(file)).encode())
+    assert await import_session(into, file) == "s"
+    assert await into.read("s") == run_of("s", 1, 3)
 
 
 async def test_a_file_is_only_for_its_owner_and_replaces_what_was_there(journal: Journal, tmp_path: Path) -> None:
