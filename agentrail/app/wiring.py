@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, cast
 
 import trio
 
-from agentrail.adapters.journals.memory import ForgettingJournal
+from agentrail.adapters.journals.memory import ForgettingJournal, MemoryJournal
 from agentrail.app.model_registry import Factory, Models
 from agentrail.app.preload import bring
 from agentrail.app.session_code import (
@@ -231,10 +231,12 @@ def wired(
     registry = Models(models, secrets)
     registry.check_limited(limits)
     own = ForgettingJournal()
+    journal = own if storage is None else storage.journal
     shared = SharedServices(
         nursery=nursery,
-        journal=own if storage is None else HeldToContract(storage.journal),
+        journal=own if storage is None else HeldToContract(journal),
         forget=own.forget if storage is None else None,
+        crowded=journal if isinstance(journal, MemoryJournal) else None,
         model=registry,
         gate=Gate() if gate_width is None else Gate(width_of(gate_width)),
         limits=limits,

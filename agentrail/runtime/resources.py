@@ -28,7 +28,7 @@ from agentrail.ports.web import Web
 from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import Watchdog
-from agentrail.runtime.inbox.dozing import Idlers
+from agentrail.runtime.inbox.dozing import Crowded, Idlers, TidyingUp
 from agentrail.runtime.inbox.draining import Draining
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
@@ -73,7 +73,11 @@ class Alike(Generic[T]):
 
 
 class SharedServices:
-    """Services that all sessions of a supervisor share. *forget* drops a session from the journal (`None`: kept)."""
+    """Services that all sessions of a supervisor share.
+
+    *forget* drops a session from the journal (`None`: kept). *crowded* is the journal if it is one in memory, which
+    puts its records away while a session rests.
+    """
 
     __slots__ = (
         "calls",
@@ -98,6 +102,7 @@ class SharedServices:
         "setups",
         "tasks",
         "threads",
+        "tidying",
         "timers",
         "watchdog",
     )
@@ -115,6 +120,7 @@ class SharedServices:
         limits: Mapping[str, Limit],
         random_: random.Random,
         forget: Callable[[str], None] | None = None,
+        crowded: Crowded | None = None,
     ) -> None:
         self.nursery = nursery
         self.home = trio.lowlevel.current_trio_token()
@@ -134,6 +140,7 @@ class SharedServices:
         self.threads = WorkerThreads()
         self.timers = Timers(self.clock)
         self.idlers = Idlers(self.timers)
+        self.tidying = TidyingUp(self.timers, crowded)
         self.watchdog = Watchdog(self.threads.working)
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)

@@ -77,6 +77,7 @@ async def _spawns(rounds: int) -> None:
 
 JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
     "turn": (10, _turns),
+    "300 turns": (300, _turns),
     "1 call": (10, lambda rounds: _turns(rounds, calls=1)),
     "8 calls": (5, lambda rounds: _turns(rounds, calls=8)),
     "64 calls": (2, lambda rounds: _turns(rounds, calls=64)),

@@ -37,6 +37,7 @@ class Figure(NamedTuple):
 
 FIGURES: Final[Mapping[str, Figure]] = {
     "turn of 20 chunks": Figure(1_103_752, 1_150_000, 1_000_000, 1_376_901),
+    "turn of a session of 600": Figure(1_176_496, 1_210_000, 1_050_000, 1_560_000),
     "tool round": Figure(1_079_081, 1_100_000, 900_000, 1_232_741),
     "further parallel tool, at 8": Figure(335_810, 500_000, 300_000, 649_570),
     "further parallel tool, at 64": Figure(401_234, 500_000, 300_000, 1_089_205),
@@ -71,6 +72,7 @@ def measured() -> dict[str, float]:
     one = rounds["1 call"]
     return {
         "turn of 20 chunks": turn,
+        "turn of a session of 600": rounds["300 turns"],
         "tool round": one - turn,
         "further parallel tool, at 8": (rounds["8 calls"] - one) / 7,
         "further parallel tool, at 64": (rounds["64 calls"] - one) / 63,

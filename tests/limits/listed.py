@@ -943,6 +943,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.journals.auditing.PAGE",
         "adapters.journals.memory.AT_ONCE",
         "adapters.journals.memory.LOOSE",
+        "adapters.journals.memory.MOST_LOOSE",
         "adapters.journals.packing.BLOB_FROM",
         "adapters.journals.packing.LONG",
         "adapters.journals.pages.LEVEL",

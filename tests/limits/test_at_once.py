@@ -212,6 +212,7 @@ JOBS: dict[str, Job] = {
     "adapters.journals.auditing.PAGE": an_audit,
     "adapters.journals.memory.AT_ONCE": records_in_memory,
     "adapters.journals.memory.LOOSE": records_in_memory,
+    "adapters.journals.memory.MOST_LOOSE": records_in_memory,
     "adapters.journals.packing.BLOB_FROM": a_packed_record,
     "adapters.journals.packing.LONG": a_packed_record,
     "adapters.journals.pages.LEVEL": records_in_memory,

@@ -9,7 +9,9 @@ import pytest
 import trio
 import trio.testing
 
+from agentrail.adapters.journals import memory
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.pages import Pages
 from agentrail.app.supervisor import open_supervisor
 from agentrail.core.vocabulary.commands import DONE, PromptSent
 from agentrail.core.vocabulary.inputs import SleepDue
@@ -264,6 +266,32 @@ class Dozes:
 
     def doze(self) -> None:
         self.times.append(trio.current_time())
+
+
+async def test_a_journal_in_memory_is_tidied_up_while_a_session_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "LOOSE", 8)
+    written: list[float] = []
+    put_away = Pages.put_away
+
+    def noted(pages: Pages, count: int) -> int:
+        written.append(trio.current_time())
+        return put_away(pages, count)
+
+    monkeypatch.setattr(Pages, "put_away", noted)
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["yes"] * 31)), "s")
+        for turn in range(30):
+            await session.ask(f"prompt {turn}")
+        assert written == []
+        assert journal.is_crowded
+        await trio.sleep(LONG)
+        assert dozes(session)
+        assert not journal.is_crowded
+        assert len(set(written)) == len(written) > 1
+        assert (await session.ask("and now?")).text == "yes"
+        assert len(session.messages()) == 62
+        assert [record.number for record in await journal.read("s")][:60] == [*range(1, 61)]
 
 
 @pytest.mark.parametrize("count", [AT_ONCE - 1, AT_ONCE, AT_ONCE + 1])

@@ -46,6 +46,9 @@ UNSAID = About()
 LOOSE: Final = 512
 """How many records, of all sessions, are kept as they are: what is written and read again soon costs no more."""
 
+MOST_LOOSE: Final = 4096
+"""How many are, some 6 MB, while no session rests: beyond them, each call that writes puts some into pages itself."""
+
 AT_ONCE: Final = 16
 """How many records of one session are put into its pages at once, which takes some 25 µs each."""
 
@@ -181,8 +184,8 @@ class MemoryJournal:
             self._newest.pop(claim.session_id, None)
             self._newest[claim.session_id] = shelf
             self._loose += len(records)
-            if self._loose > LOOSE:
-                self._put_away()
+            if self._loose > MOST_LOOSE:
+                self.put_away()
         parent = parent_of(records[0]) if records else None
         if parent is not None:
             shelf.parent = parent
@@ -267,8 +270,13 @@ class MemoryJournal:
             records[place] = _packed(marked) if self._encode else marked
         return count
 
-    def _put_away(self) -> None:
-        """Put the oldest records of the session that was written the longest ago into its pages."""
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more records are kept as they are than need be: `put_away` is to be called when there is time."""
+        return self._loose > LOOSE
+
+    def put_away(self) -> None:
+        """Put the oldest records of the session that was written the longest ago into its pages, some at a time."""
         shelf = next(iter(self._newest.values()))
         if len(shelf.pages.newest) <= AT_ONCE:
             shelf.last = shelf.summary()

@@ -5,6 +5,7 @@ A parked Trio task takes some 2.5 kB, which is more than the rest of an idle ses
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
@@ -20,7 +21,8 @@ NEXT_PASS: Final = 0.001
 """Seconds after which the next ones end."""
 
 _KEY: Final = ("", "idle sessions")
-"""Key of the timer; no session has the empty id."""
+_TIDYING: Final = ("", "crowded journal")
+"""Keys of the timers; no session has the empty id."""
 
 
 class DozeDue(Exception):  # noqa: N818 - a signal between our own functions
@@ -33,6 +35,44 @@ class Dozer(Protocol):
     def doze(self) -> None:
         """Have the reader end, if it waits and no letter does."""
         ...
+
+
+class Crowded(Protocol):
+    """Interface: a journal in memory, which has work for the time when a session rests."""
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether `put_away` has anything to do."""
+        ...
+
+    def put_away(self) -> None:
+        """Do a piece of the work, in some 0.4 ms."""
+        ...
+
+
+class TidyingUp:
+    """Puts away what the journal has in memory, piece by piece, from the moment when a session has come to rest.
+
+    In the turns of a busy session it would take a third of their time.
+    """
+
+    __slots__ = ("_is_due", "_journal", "_timers")
+
+    def __init__(self, timers: Timers, journal: Crowded | None) -> None:
+        self._timers = timers
+        self._journal = journal
+        self._is_due = False
+
+    def begin(self) -> None:
+        """Begin, unless there is nothing to do, or it has begun."""
+        if self._journal is not None and self._journal.is_crowded and not self._is_due:
+            self._is_due = True
+            self._timers.set(_TIDYING, self._timers.clock.now() + NEXT_PASS, partial(self._go_on, self._journal))
+
+    def _go_on(self, journal: Crowded) -> None:
+        self._is_due = False
+        journal.put_away()
+        self.begin()
 
 
 class Idlers:

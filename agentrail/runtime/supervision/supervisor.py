@@ -206,6 +206,7 @@ class SupervisorNode:
                 self.rouse(child)
             elif not dozes:
                 body.session.pack()
+            self.tree.shared.tidying.begin()
             return
         stuck = child.state == "stuck"
         child.end()

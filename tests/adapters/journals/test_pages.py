@@ -18,7 +18,7 @@ from agentrail.testing.conformance.journal_samples import opened, prompted, run_
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "LOOSE", 0)
+    monkeypatch.setattr(memory, "MOST_LOOSE", 0)
 
 
 def paged(*records: Record) -> Pages:
@@ -75,7 +75,7 @@ def test_no_record_is_lost_if_one_cannot_be_written_for_want_of_memory() -> None
 
 
 async def test_a_record_is_in_a_page_once_others_were_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "LOOSE", 4)
+    monkeypatch.setattr(memory, "MOST_LOOSE", 4)
     journal = MemoryJournal()
     claim = await opened(journal, "a", 3)
     first = (await journal.read("a"))[0]
@@ -88,8 +88,24 @@ async def test_a_record_is_in_a_page_once_others_were_written(monkeypatch: pytes
     assert await journal.read("a") == run_of("a", 1, 5)
 
 
+async def test_a_busy_session_writes_no_page_until_too_many_records_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "LOOSE", 8)
+    monkeypatch.setattr(memory, "MOST_LOOSE", 64)
+    journal = MemoryJournal()
+    claim = await opened(journal, "s", 64)
+    pages = journal._shelves["s"].pages  # noqa: SLF001 - what is kept is the point
+    assert len(pages.newest) == 64
+    for head in range(64, 200):
+        await journal.append(claim, head, run_of("s", head + 1, 1))
+        assert len(pages.newest) <= 64
+    while journal.is_crowded:
+        journal.put_away()
+    assert 0 < len(pages.newest) <= 8
+    assert await journal.read("s") == run_of("s", 1, 200)
+
+
 async def test_records_of_a_session_that_is_gone_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "LOOSE", 4)
+    monkeypatch.setattr(memory, "MOST_LOOSE", 4)
     journal = MemoryJournal()
     for number in range(3):
         await opened(journal, f"gone{number}", 3)
