@@ -18,9 +18,9 @@ from agentrail.adapters.journals.sqlite.deletion import erasing
 from agentrail.adapters.journals.sqlite.deletion.cleaning import dirty_gaps
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
-from agentrail.errors import BadRecord, JournalFailed, SessionBeingDeleted
+from agentrail.errors import BadRecord, JournalFailed, SessionBeingDeleted, SessionHeld
 from agentrail.ports.failpoints import Failpoint
-from agentrail.ports.journal import Journal, Record, Snapshot
+from agentrail.ports.journal import Journal, Lease, Record, Snapshot
 from agentrail.testing.conformance.journal_samples import prompted, run_of
 from agentrail.values.content import Text
 from agentrail.values.messages import History, UserMessage
@@ -301,6 +301,49 @@ async def test_no_byte_of_what_is_redacted_is_left(journal: SqliteJournal, path:
     assert canary("spoken").encode() * 3 not in contents  # two of them stand side by side: tenant and owner
     assert len(await journal.read("bystander")) == 103
     assert is_whole(path)
+
+
+async def test_a_redaction_looks_once_for_the_long_texts_that_are_left(path: Path) -> None:
+    statements: list[str] = []
+
+    def connect(*args: object, **options: object) -> sqlite3.Connection:
+        connection: sqlite3.Connection = sqlite3.connect(*args, **options)  # type: ignore[call-overload]  # as given
+        connection.set_trace_callback(statements.append)
+        return connection
+
+    journal = SqliteJournal(path, connect=connect)
+    await talked(journal, "s", 100)
+    await talked(journal, "s", 20, 20_000)
+    await talked(journal, "s", 1, 30_000)
+    statements.clear()
+    assert await journal.redact("s", 1, 120, NOTE, "") == 120
+    walks = [text for text in statements if text.startswith("WITH RECURSIVE chain (slot, back, blobs)")]
+    assert len(walks) == 1
+    assert (await journal.read("s", 120))[0].redacted is None
+    await journal.close()
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("SELECT count(*) FROM blob_use").fetchone() == (1,)
+        assert file.execute("SELECT count(*) FROM blob").fetchone() == (1,)
+
+
+async def test_what_nobody_holds_is_not_kept_in_memory(journal: SqliteJournal) -> None:
+    leases = journal._writing._servant._leases  # type: ignore[attr-defined]  # noqa: SLF001 - what is kept is the point
+    deleted, released = [], []
+    for number in range(20):
+        deleted.append(await journal.claim(f"deleted{number}", "test", Lease(1, 1000)))
+        await journal.append(deleted[-1], 0, run_of(f"deleted{number}", 1, 1))
+        released.append(await journal.claim(f"released{number}", "test", Lease(1, 1000)))
+        await journal.delete(f"deleted{number}", "test", 1)
+        await journal.release(released[-1:])
+    held = await journal.claim("held", "test", Lease(1, 1000))
+    assert len(leases) == 1
+    assert await journal.renew([*deleted, held], Lease(2, 2000)) == tuple(deleted)
+    assert await journal.renew(released, Lease(2, 2000)) == ()
+    with pytest.raises(SessionHeld):
+        await journal.claim("released1", "another", Lease(3, 4000))
+    again = await journal.claim("deleted1", "another", Lease(3, 4000))
+    assert again.epoch > deleted[1].epoch
+    assert await journal.renew([deleted[1]], Lease(3, 4000)) == (deleted[1],)
 
 
 @pytest.mark.parametrize("column", ["body", "sealed", '"check"', "format"])

@@ -19,13 +19,16 @@ class HeldClaim(NamedTuple):
 
 
 class LeaseTable:
-    """The leases of sessions claimed since the file was opened; changes can be undone until they are kept."""
+    """The leases of sessions claimed since the file was opened, while they last; changes can be undone until kept."""
 
     __slots__ = ("_changed", "_kept")
 
     def __init__(self) -> None:
         self._kept: dict[str, HeldClaim] = {}
         self._changed: dict[str, HeldClaim] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
     def __getitem__(self, session_id: str) -> HeldClaim | None:
         return self._changed.get(session_id) or self._kept.get(session_id)
@@ -42,8 +45,15 @@ class LeaseTable:
         return True
 
     def keep(self) -> None:
-        """Keep the changes: the transaction in which they were made is committed."""
-        self._kept.update(self._changed)
+        """Keep the changes: the transaction in which they were made is committed.
+
+        A lease that was given back, or whose session was deleted, is forgotten: the session's row has its epoch.
+        """
+        for session_id, claim in self._changed.items():
+            if claim.held.until:
+                self._kept[session_id] = claim
+            else:
+                self._kept.pop(session_id, None)
         self._changed.clear()
 
     def undo(self) -> None:

@@ -13,7 +13,12 @@ from agentrail.adapters.journals.message_places import PlacesBySession
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, check_of, pack
 from agentrail.adapters.journals.sqlite.deletion.deletions import Deletions, Piece, Progress
 from agentrail.adapters.journals.sqlite.deletion.erasing import mark, marks_of, tree_of
-from agentrail.adapters.journals.sqlite.deletion.redaction import AT_ONCE, mark_cleaning, redact_some
+from agentrail.adapters.journals.sqlite.deletion.redaction import (
+    AT_ONCE,
+    drop_unnamed_blobs,
+    mark_cleaning,
+    redact_some,
+)
 from agentrail.adapters.journals.sqlite.failures import RAISED, in_commit, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.lease_table import HeldClaim, LeaseTable
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
@@ -240,8 +245,8 @@ class Writer:
 
     def _extend(self, claim: Claim, until: int) -> bool:
         """Let the lease of *claim* end at *until*; return false if the claim is lost."""
-        if self._leases[claim.session_id] is None:  # it was claimed before the file was last closed
-            with suppress(BadRecord):
+        if self._leases[claim.session_id] is None:  # it was claimed before the file was closed, or has no lease
+            with suppress(BadRecord, SessionBeingDeleted):
                 row = self._row(claim.session_id)
                 if row is not None:
                     self._leases[claim.session_id] = HeldClaim(row.epoch, Holding(row.owner, 0))
@@ -331,6 +336,9 @@ class Writer:
         if known is not None:
             check_free(session_id, known.held, holder, note.at)
         if row is None or first > min(last, row.head):
+            if row is not None:
+                self._flush()
+                drop_unnamed_blobs(self._db, row)
             self._deletions.expect()
             return 0, first, mark_cleaning(self._db)
         self._flush()

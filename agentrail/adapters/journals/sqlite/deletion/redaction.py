@@ -39,9 +39,14 @@ def redact_some(
             count += 1
         before = each.check
     db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))
-    drop_unused_blobs(db, row.id, row.slot)
     reach("TEXTS_REPLACED")
     return count
+
+
+def drop_unnamed_blobs(db: sqlite3.Connection, row: SessionRow) -> None:
+    """Erase the long texts that no record of the session names any more: once, as it looks at all its records."""
+    db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))  # it may have been kept between two transactions
+    drop_unused_blobs(db, row.id, row.slot)
 
 
 def _redact(db: sqlite3.Connection, each: RecordRow, record: Record, before: bytes) -> None:
