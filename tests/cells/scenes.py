@@ -209,9 +209,9 @@ def ran(call_id: str, name: str, answer: Ok | Err | None = None, *, at: int = NO
     ]
 
 
-def unknown(call_id: str, name: str, args: JsonObject = EMPTY) -> Doubt:
+def unknown(call_id: str, name: str, args: JsonObject = EMPTY, turn: int = 1) -> Doubt:
     """Return the session's note about a call that may have taken effect."""
-    return Doubt(call_id, name, args)
+    return Doubt(call_id, name, args, turn)
 
 
 def path(of: str = "a") -> JsonObject:

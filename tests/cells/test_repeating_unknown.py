@@ -1,11 +1,10 @@
 """A call that was stopped half-way and is made again: a person decides."""
 
-import random
 from collections.abc import Callable
 
 import pytest
 
-from agentrail.core.machine.repeat_doubts import HOLDER, MOST, REPEAT_HINT, bounded
+from agentrail.core.machine.repeat_doubts import HOLDER, MOST, REPEAT_HINT, TURNS_KEPT
 from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, RejectSent, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import ClearTimer, StartCall
 from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
@@ -111,7 +110,7 @@ def test_one_that_is_stopped_again_is_in_doubt_again() -> None:
     (asked,) = asked_of(again(bench))
     bench.send(ApproveSent(asked.approval_id))
     bench.send(AbortSent())
-    assert bench.state.in_doubt == (unknown(asked.call_id, "edit", path()),)
+    assert bench.state.in_doubt == (unknown(asked.call_id, "edit", path(), 2),)
 
 
 def test_an_approved_one_that_a_critical_listener_keeps_from_starting_stays_in_doubt() -> None:
@@ -284,36 +283,35 @@ def test_as_many_doubts_as_are_kept_are_about_one_call_each() -> None:
     assert asked_of(again(bench, call("edit", path="other"))) == []
 
 
-def test_one_more_is_a_doubt_about_all_calls_of_the_tool() -> None:
+def test_one_more_drops_the_oldest_and_holds_no_other_call_of_the_tool() -> None:
     bench = stopped_many(MOST + 1)
-    assert bench.state.in_doubt == (Doubt("c3", "edit", None),)
-    for number in (0, MOST, MOST + 1):
-        (asked,) = asked_of(again(bench, call("edit", path=f"p{number}")))
-        bench.send(ApproveSent(asked.approval_id))
-        bench.returns(asked.call_id)
-        bench.answers("done")
-    assert bench.state.in_doubt == (Doubt("c3", "edit", None),)
-    assert asked_of(again(bench, call("keep", path="p0"), call("look", path="p0"))) == []
+    assert [doubt.args for doubt in bench.state.in_doubt] == [path(f"p{number}") for number in range(1, MOST + 1)]
+    assert asked_of(again(bench, call("edit", path="other"))) == []
 
 
-def test_doubts_about_too_many_tools_are_one_about_all_unsafe_calls() -> None:
-    tools = tuple(Doubt(f"c{number}", f"tool{number}", None) for number in range(MOST + 1))
-    assert bounded(tools) == (Doubt("c0", ANY_TOOL, None),)
+def test_a_doubt_ends_so_many_turns_after_its_call() -> None:
     bench = stopped()
-    bench.state = bench.state.but(in_doubt=bounded(tools))
-    assert len(asked_of(again(bench))) == 1
-    aborted(bench)
+    for _ in range(TURNS_KEPT - 1):
+        bench.prompt("go on")
+        bench.answers("yes")
+    (asked,) = asked_of(again(bench))
+    bench.send(RejectSent(asked.approval_id))
+    assert bench.state.in_doubt == (DOUBT,)
+    assert asked_of(again(bench)) == []
+    assert not bench.state.in_doubt
+
+
+@pytest.mark.parametrize("name", ["edit", ANY_TOOL])
+def test_a_merged_doubt_of_an_older_version_ends_when_a_person_lets_a_call_run(name: str) -> None:
+    bench = stopped()
+    bench.state = bench.state.but(in_doubt=(Doubt("c0", name, None),))
+    (asked,) = asked_of(again(bench))
+    assert bench.state.in_doubt == (Doubt("c0", name, None, 2),)  # it grows old from now on
+    bench.send(ApproveSent(asked.approval_id))
+    assert not bench.state.in_doubt
+
+
+def test_a_merged_doubt_of_an_older_version_holds_no_harmless_call() -> None:
+    bench = stopped()
+    bench.state = bench.state.but(in_doubt=(Doubt("c0", ANY_TOOL, None),))
     assert asked_of(again(bench, call("look", path="a"))) == []
-
-
-def test_whatever_is_stopped_in_whatever_order_stays_in_doubt_in_a_bounded_place() -> None:
-    for seed in range(50):
-        chance = random.Random(seed)
-        kept: tuple[Doubt, ...] = ()
-        tools = chance.choice((1, 3, 40))
-        stopped_calls = [(f"tool{chance.randrange(tools)}", path(f"p{chance.randrange(200)}")) for _ in range(150)]
-        for number, (name, args) in enumerate(stopped_calls):
-            kept = bounded((*kept, Doubt(f"c{number}", name, args)))
-            assert len(kept) <= MOST
-        for name, args in stopped_calls:
-            assert any(doubt.covers(name, args) for doubt in kept)

@@ -280,12 +280,14 @@ def doubts_of_a_session(count: int) -> bool:
     return bounded(doubts) == doubts
 
 
-@scene("core.machine.repeat_doubts.MOST")
-def doubts_about_one_tool(count: int) -> bool:
-    doubts = tuple(Doubt(f"c{n}", "tool", freeze_object({"n": n})) for n in range(count))
-    kept = bounded(doubts)
-    assert all(any(one.covers("tool", freeze_object({"n": n})) for one in kept) for n in range(count))
-    return kept == doubts
+@scene("core.machine.repeat_doubts.TURNS_KEPT")
+def turns_that_a_doubt_lasts(count: int) -> bool:
+    bench = executing(benches.call("edit", path="a"))
+    bench.send(AbortSent())
+    for _ in range(count):
+        bench.prompt("go on")
+        bench.answers("yes")
+    return bool(bench.state.in_doubt)
 
 
 @scene("core.machine.tool_results.NOTICE_CHARS")

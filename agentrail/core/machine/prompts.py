@@ -12,6 +12,7 @@ from agentrail.core.machine.endings import (
     let_go_of_resting,
     stop_subagents,
 )
+from agentrail.core.machine.repeat_doubts import grow_old
 from agentrail.core.machine.tool_results import drop_suspension, kill, release
 from agentrail.core.prompt_prefix import altered_form
 from agentrail.core.vocabulary import commands
@@ -189,6 +190,7 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
         w.next("settle")
         return
     s.turns += 1
+    grow_old(w)
     s.deafness = ()
     s.turn = Turn(
         taken.ref,

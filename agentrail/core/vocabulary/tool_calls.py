@@ -273,14 +273,16 @@ ANY_TOOL: Final = ""
 
 
 class Doubt(Value):
-    """An interrupted call that may or may not have taken effect, or several such calls summed up in one."""
+    """An interrupted call that may or may not have taken effect."""
 
     call_id: str
-    """Id of the call, or of the first one if there are several."""
+    """Id of the call."""
     name: str
-    """Name of the tool; `ANY_TOOL` if the doubt covers calls of several."""
+    """Name of the tool; `ANY_TOOL` if an older version merged doubts about several tools."""
     args: JsonObject | None
-    """Arguments of the call; `None` if the doubt covers calls with any arguments."""
+    """Arguments of the call; `None` if an older version merged doubts about calls of the tool."""
+    turn: int | None = None
+    """Number of the turn in which it arose; `None` if an older version stored it, and no turn has begun since."""
 
     def covers(self, name: str, args: JsonObject) -> bool:
         """Whether a call of tool *name* with *args* would repeat the doubtful one."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import dropwhile
 from typing import Final
 
+from agentrail.core.machine.repeat_doubts import MOST, TURNS_KEPT
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
 from agentrail.core.vocabulary.commands import (
     AbortSent,
@@ -104,7 +105,10 @@ def _doubts(seen: Seen) -> None:
     stopped = {e.call_id for e in seen.events if isinstance(e, ToolSkippedForSteering | ToolKilled | ToolUnknown)}
     wanted = [(c.name, c.args) for c in seen.running if c.call_id in stopped and _unsafe(c)]
     again = [(e.name, e.args) for e in seen.step.effects if isinstance(e, StartCall)]
-    wanted += [(doubt.name, doubt.args) for doubt in seen.before.in_doubt if doubt.args is not None]
+    if len(after.in_doubt) == MOST:  # the oldest were dropped
+        return
+    young = (doubt for doubt in seen.before.in_doubt if doubt.turn is None or after.turns - doubt.turn <= TURNS_KEPT)
+    wanted += [(doubt.name, doubt.args) for doubt in young if doubt.args is not None]
     for name, args in wanted:
         known = any(doubt.covers(name, args) for doubt in after.in_doubt)
         runs = any(other == name and is_same(args, given) for other, given in again)
