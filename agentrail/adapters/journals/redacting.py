@@ -18,6 +18,8 @@ from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.codec.states import Stored
 from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS
 from agentrail.core.vocabulary.tool_calls import Call, CallList
+from agentrail.hooks.actions import HoldTool
+from agentrail.hooks.ruling import PluginAnswer
 from agentrail.ports.journal import About, Record, Redaction
 from agentrail.ports.session_summary import about_after
 from agentrail.values.content import File, Image, Text
@@ -84,6 +86,8 @@ def _struct(value: msgspec.Struct) -> msgspec.Struct:
         marked = _field(name, field, item) if field in texts else _marked(item)
         if marked is not item:
             changed[field] = marked
+    if isinstance(value, PluginAnswer) and value.kind == HoldTool.kind:
+        changed["name"] = _text(value.name)  # its family; of other kinds it is a model or the key of a section
     return replace(value, **changed)
 
 
@@ -96,7 +100,9 @@ def _field(owner: str, name: str, item: object) -> object:
     if (owner, name) in STATES:
         return _state(item)
     if (owner, name) in PAIRS:
-        return tuple((first, _text(second)) for first, second in cast("tuple[tuple[str, object], ...]", item))
+        pairs = cast("tuple[tuple[str, object], ...] | frozenset[tuple[str, object]]", item)
+        marked = ((first, _text(second)) for first, second in pairs)
+        return frozenset(marked) if isinstance(pairs, frozenset) else tuple(marked)
     return _text(item)
 
 

@@ -19,7 +19,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "Answered": "value",
         "AfterTool": "args",
         "AnswerRejected": "reason",
-        "ApprovalRequired": "args hint",
+        "ApprovalRequired": "args hint family",
         "ApprovalResolved": "reason",
         "ApproveSent": "args",
         "AskPerson": "question options",
@@ -35,7 +35,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "Call": "args refusal error notes approved",
         "CallModel": "prompt system",
         "CallService": "payload",
-        "Change": "last_reply compact_wanted notices stopping crashed jobs title",
+        "Change": "approved_always last_reply compact_wanted notices stopping crashed jobs title",
         "ChangeToolsSent": "problems",
         "ChangedCall": "args refusal error notes approved",
         "ChangedCalls": "texts",
@@ -58,7 +58,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "Failure": "error message",
         "FindFiles": "names folders",
         "Gathered": "texts args said",
-        "Hold": "hint args",
+        "Hold": "hint args family",
         "File": "data reference name",
         "Image": "data",
         "InputQuarantined": "cause",
@@ -72,7 +72,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "Ok": "details",
         "OnToolError": "error",
         "Partial": "text thinking",
-        "Pause": "hint",
+        "Pause": "hint family",
         "PlanGenerated": "steps",
         "PlanStepCompleted": "text",
         "PluginAnswer": "text args",
@@ -103,7 +103,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "SessionQuarantined": "cause",
         "SessionRestarted": "cause",
         "Setup": "user_data",
-        "State": "plugin_states last_reply compact_wanted notices stopping crashed jobs title",
+        "State": "approved_always plugin_states last_reply compact_wanted notices stopping crashed jobs title",
         "StatusUpdate": "text",
         "SteerSent": "text",
         "Steering": "text",
@@ -119,6 +119,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "ThinkingDelta": "delta",
         "TitleGenerated": "title",
         "Todo": "text",
+        "ToolApprovedAlways": "command_family",
         "ToolBlocked": "reason",
         "ToolCall": "args",
         "ToolExecutionEnd": "details",
@@ -150,7 +151,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "AgentResumed": "trigger",
         "AgentStart": "ref",
         "Altered": "kind name by was",
-        "ApprovalRequired": "approval_id call_id tool plugin family path",
+        "ApprovalRequired": "approval_id call_id tool plugin path",
         "ApprovalResolved": "approval_id call_id tool status",
         "ApproveSent": "approval_id",
         "Arrival": "by request",
@@ -172,7 +173,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "CallProbed": "call_id",
         "CallService": "name",
         "Change": (
-            "session_id model model_options used_model deafness approved_always priced gone_tools gone_plugins found "
+            "session_id model model_options used_model deafness priced gone_tools gone_plugins found "
             "labels compact_by"
         ),
         "ChangeTools": "attach detach",
@@ -195,7 +196,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "Envelope": "session_id path by",
         "FindFiles": "tracked",
         "Gathered": "replaced_by asks",
-        "Hold": "approval_id plugin family",
+        "Hold": "approval_id plugin",
         "HooksWereSlow": "plugins",
         "File": "media_type provider",
         "Image": "media_type",
@@ -210,7 +211,6 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "ModelSwitched": "from_ to by",
         "OnToolError": "name call_id",
         "Options": "on_prompt_while_held on_repeat_unknown",
-        "Pause": "family",
         "PluginAnswer": "plugin kind name layer",
         "PluginAttached": "plugin",
         "PluginChange": "kind key options",
@@ -250,7 +250,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "Shown": "by",
         "Spare": "model options",
         "State": (
-            "session_id model model_options used_model tools deafness approved_always timers priced "
+            "session_id model model_options used_model tools deafness timers priced "
             "gone_tools gone_plugins found labels compact_by"
         ),
         "SteerSent": "when asked_by",
@@ -275,7 +275,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "TimerFired": "timer",
         "Todo": "status",
         "ToolAbandoned": "call_id name",
-        "ToolApprovedAlways": "tool command_family",
+        "ToolApprovedAlways": "tool",
         "ToolAttached": "name",
         "ToolBlocked": "call_id name plugin",
         "ToolCall": "call_id name provider_id via",
@@ -307,7 +307,12 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
 PAIRS: Final = frozenset(
     {
         ("Batch", "texts"),
+        ("Change", "approved_always"),
         ("ChangedCalls", "texts"),
+        ("State", "approved_always"),
     }
 )
-"""Fields of `TEXTS` that hold pairs of a name, which is kept, and a text."""
+"""Fields of `TEXTS` that hold pairs of a name, which is kept, and a text.
+
+The family of a call that was approved for always is one: it is made of the call's arguments.
+"""

@@ -116,7 +116,18 @@ def additions_to(messages: Sequence[Message]) -> Callable[[object], tuple[str, .
 def _additions(messages: Sequence[Message], found: object) -> tuple[str, ...]:
     if not isinstance(found, list | tuple):
         raise UnfitAnswerError(found, "a list of texts and messages")
-    return tuple(_addition(messages, each) for each in cast("Sequence[object]", found))
+    return tuple(_addition(messages, each) for each in _without_shown(messages, cast("Sequence[object]", found)))
+
+
+def _without_shown(messages: Sequence[Message], found: Sequence[object]) -> Sequence[object]:
+    """Return what *found* adds to all of *messages*, as in `[note, *messages]`; if it does not hold them, *found*."""
+    count = len(messages)
+    if count == 0 or len(found) < count:
+        return found
+    for start in range(len(found) - count + 1):
+        if all(given is shown or given == shown for given, shown in zip(found[start:], messages, strict=False)):
+            return (*found[:start], *found[start + count :])
+    return found
 
 
 def _addition(messages: Sequence[Message], found: object) -> str:
@@ -124,7 +135,9 @@ def _addition(messages: Sequence[Message], found: object) -> str:
     if plain is not None:
         return mended(plain)
     if found in messages:
-        raise UnfitAnswerError(found, "additions only; its list holds a message that it was shown")
+        raise UnfitAnswerError(
+            found, "additions, or additions and all messages that it was shown; its list holds some of these"
+        )
     if isinstance(found, UserMessage) and all(isinstance(part, Text) for part in found.parts):
         return mended(found.text)
     raise UnfitAnswerError(found, "texts, and messages of texts")

@@ -15,14 +15,15 @@ from agentrail.core.vocabulary.changes import Change, ChangedStates
 from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.personal_texts import PAIRS, STRUCTURE, TEXTS
 from agentrail.core.vocabulary.state import Setup, State
-from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
+from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, Hold, first_call
 from agentrail.errors import BadArguments
 from agentrail.hooks.moments import Hook
-from agentrail.hooks.ruling import Section
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause, PluginAnswer, Ruling, Section, Verdict
 from agentrail.ports.journal import Record, Redaction
 from agentrail.testing.conformance.journal_samples import prompted
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
-from agentrail.values.events.envelope import Event
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.people import ApprovalRequired, ToolApprovedAlways
 from agentrail.values.json import FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
 from tests.codec.shapes import fields_of, is_class
@@ -111,6 +112,12 @@ MESSAGES = (
     AssistantMessage((Thinking(PRIVATE, PRIVATE), Text(PRIVATE)), (ToolCall("c1", "tool", ARGS),)),
     ToolMessage("c1", "tool", (Text(PRIVATE),), details=ARGS),
 )
+
+
+def in_envelope(event: Event) -> Envelope:
+    return Envelope("s", 1, 0, 5, 1, 1, event)
+
+
 CALL = first_call(ToolCall("c1", "tool", ARGS)).but(notes=(PRIVATE,))
 
 
@@ -147,6 +154,33 @@ def test_no_text_is_left_and_everything_has_its_place() -> None:
     assert after.opening.plugin_states == (Stored("m:C", freeze_object({"$": "m:C", "said": [MARK, 7]})), MARK)
     assert after.opening.setup.system == "be brief"
     assert redacted(after, Redaction(9, "another")) == after
+
+
+def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
+    """It is made of the arguments of the call, such as the first words of a command."""
+    pause = Pause(START, None, 5.0, "may it?", PRIVATE)
+    hold = Hold("a1", "may it?", "P", FrozenObject(), START, NOTHING_GATHERED, 5, None, PRIVATE)
+    answers = (PluginAnswer("P", "hold_tool", "may it?", PRIVATE), PluginAnswer("Q", "switch_model", name="demo"))
+    state = State("s", Setup("be brief"), "demo", approved_always=frozenset({("shell", PRIVATE), ("shell", "git")}))
+    before = prompted(
+        "s",
+        1,
+        "hello",
+        opening=state.but(batch=Batch(CallList([CALL.but(hold=hold)]))),
+        change=Change(approved_always=state.approved_always),
+        rulings=(Ruling("before_tool", Verdict.HOLD, pause=pause, answers=answers),),
+        events=(
+            in_envelope(ApprovalRequired("a1", "c1", "shell", FrozenObject(), "may it?", "P", 5, None, PRIVATE)),
+            in_envelope(ToolApprovedAlways("shell", PRIVATE)),
+        ),
+    )
+    after = redacted(before, NOTE)
+    assert [text for text in strings(before) if PRIVATE in text]
+    assert not [text for text in strings(after) if PRIVATE in text]
+    assert PRIVATE not in pack(after).body.decode()
+    assert after.opening is not None
+    assert after.opening.approved_always == after.change.approved_always == {("shell", MARK)}
+    assert after.rulings[0].answers[1].name == "demo"
 
 
 @pytest.mark.parametrize("random", [0.25, 0.75])

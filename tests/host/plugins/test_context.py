@@ -71,11 +71,22 @@ async def test_the_hosts_own_come_first_then_the_profiles_then_plugins_by_priori
         assert sent(it.model) == [["go", "host\n\nprofile\n\nb1\n\nb2\n\na1\n\na2"]]
 
 
+async def test_the_whole_list_may_be_given_back_with_additions_around_it() -> None:
+    async def framed(_: RequestContext, messages: Sequence[Message]) -> list[object]:
+        return ["before", *messages, message("after")]
+
+    plugin = probe("a", [], {}, providers=[framed, lambda _, messages: list(messages)])
+    async with scene([plugin], [DONE, DONE]) as it:
+        await it.session.ask("go")
+        await it.session.ask("go")  # the history holds equal messages
+        assert sent(it.model) == [["go", "before\n\nafter"], ["go", "go", "before\n\nafter"]]
+        assert it.reports.told == []
+
+
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
-        (lambda _, messages: ["note", *messages], "additions only; its list holds a message that it was shown"),
-        (lambda _, messages: [message(messages[0].text)], "additions only; its list holds a message that it was shown"),
+        (lambda _, messages: ["note", messages[0], "on", messages[0], messages[0]], "its list holds some of these"),
         (returns(None), "it returned nothing; it must return a list of texts and messages"),
         (returns("text"), "it must return a list of texts and messages"),
         (returns([3]), "it must return texts, and messages of texts"),
