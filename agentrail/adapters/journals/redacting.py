@@ -100,9 +100,7 @@ def _field(owner: str, name: str, item: object) -> object:
     if (owner, name) in STATES:
         return _state(item)
     if (owner, name) in PAIRS:
-        pairs = cast("tuple[tuple[str, object], ...] | frozenset[tuple[str, object]]", item)
-        marked = ((first, _text(second)) for first, second in pairs)
-        return frozenset(marked) if isinstance(pairs, frozenset) else tuple(marked)
+        return tuple((first, _text(second)) for first, second in cast("tuple[tuple[str, object], ...]", item))
     return _text(item)
 
 
@@ -114,6 +112,8 @@ def _text(item: object) -> object:
             return tuple(map(_text, cast("tuple[object, ...]", item)))
         case Mapping():
             return EMPTY
+        case frozenset():  # families approved for always: with a mark, another family would pass by that approval
+            return frozenset[object]()
         case _:
             return item
 

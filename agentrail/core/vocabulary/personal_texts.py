@@ -173,8 +173,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "CallProbed": "call_id",
         "CallService": "name",
         "Change": (
-            "session_id model model_options used_model deafness priced gone_tools gone_plugins found "
-            "labels compact_by"
+            "session_id model model_options used_model deafness priced gone_tools gone_plugins found labels compact_by"
         ),
         "ChangeTools": "attach detach",
         "ChangeToolsSent": "detach source closed",
@@ -307,12 +306,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
 PAIRS: Final = frozenset(
     {
         ("Batch", "texts"),
-        ("Change", "approved_always"),
         ("ChangedCalls", "texts"),
-        ("State", "approved_always"),
     }
 )
-"""Fields of `TEXTS` that hold pairs of a name, which is kept, and a text.
-
-The family of a call that was approved for always is one: it is made of the call's arguments.
-"""
+"""Fields of `TEXTS` that hold pairs of a name, which is kept, and a text."""

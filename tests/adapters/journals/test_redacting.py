@@ -179,7 +179,7 @@ def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
     assert not [text for text in strings(after) if PRIVATE in text]
     assert PRIVATE not in pack(after).body.decode()
     assert after.opening is not None
-    assert after.opening.approved_always == after.change.approved_always == {("shell", MARK)}
+    assert after.opening.approved_always == after.change.approved_always == frozenset()
     assert after.rulings[0].answers[1].name == "demo"
 
 
