@@ -3,13 +3,15 @@
 import pytest
 from msgspec import UNSET
 
-from agentrail.codec.values import write
+from agentrail.codec.text import from_text
+from agentrail.codec.values import decode, write
 from agentrail.core.vocabulary.changes import (
     NONE_LEFT,
     Appended,
     Change,
     ChangedCall,
     ChangedCalls,
+    ChangedQueue,
     ChangedShown,
     ChangedStates,
     ChangedSuspended,
@@ -23,7 +25,7 @@ from agentrail.core.vocabulary.changes import (
 from agentrail.core.vocabulary.folding import change, fold
 from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.core.vocabulary.measure import Request, Shown
-from agentrail.core.vocabulary.state import Attached, Setup, State, Suspension, Turn
+from agentrail.core.vocabulary.state import Attached, Prompt, Setup, State, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
 from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
@@ -287,6 +289,50 @@ def test_of_timers_those_that_were_set_and_cleared_are_written(old: str, new: st
     after = before.but(timers=timers_of(new))
     assert change(before, after) == Change(timers=form)
     assert fold(before, change(before, after)) == after
+
+
+PROMPTS = {ref: Prompt(ref, (Text(f"the words of {ref}"),)) for ref in "abcde"}
+
+
+def queue_of(refs: str) -> tuple[Prompt, ...]:
+    return tuple(PROMPTS[ref] for ref in refs)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "form"),
+    [
+        ("", "a", queue_of("a")),
+        ("a", "", ()),
+        ("ab", "abc", ChangedQueue((), (), queue_of("c"))),
+        ("abc", "bc", ChangedQueue(("a",))),
+        ("abc", "ac", ChangedQueue(("b",))),
+        ("abc", "deabc", ChangedQueue((), queue_of("de"))),
+        ("abc", "dbe", ChangedQueue(("a", "c"), queue_of("d"), queue_of("e"))),
+        ("abc", "cb", queue_of("cb")),
+        ("abc", "adbc", queue_of("adbc")),
+        ("aab", "ab", queue_of("ab")),
+    ],
+)
+def test_of_prompts_those_that_came_and_went_are_written(old: str, new: str, form: object) -> None:
+    before = state().but(queue=queue_of(old))
+    after = before.but(queue=queue_of(new))
+    assert repr(change(before, after)) == repr(Change(queue=form))
+    assert fold(before, change(before, after)) == after
+    assert fold(before, decode(Change, from_text(write(change(before, after))))) == after
+
+
+def test_a_queue_as_older_records_have_it_comes_back() -> None:
+    old = decode(Change, from_text('{"queue":[{"ref":"a","parts":[{"$":"Text","text":"the words of a"}]}]}'))
+    assert fold(state().but(queue=queue_of("bc")), old).queue == queue_of("a")
+
+
+def test_a_prompt_is_written_once_however_many_wait() -> None:
+    written, before = 0, state()
+    for number in range(100):
+        after = before.but(queue=(*before.queue, Prompt(f"p{number}", (Text("x" * 100),))))
+        written += len(write(change(before, after)))
+        before = after
+    assert written < 100 * 200
 
 
 PROMPTED = BeforePrompt("hello")

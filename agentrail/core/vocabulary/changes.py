@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, defstruct
 from agentrail.core.vocabulary.state import (
     NO_TOOLS,
     Attached,
+    Prompt,
     State,
     Suspension,
     Turn,
@@ -128,6 +129,17 @@ NO_TURN: Final = Turn("", 0, 0, NOTHING_USED, "", EMPTY)
 """The turn that one that begins is compared with."""
 
 
+class ChangedQueue(Value):
+    """Prompts that a step queued or took from the queue; the others keep their order."""
+
+    gone: tuple[str, ...] = ()
+    """Ids of the prompts that are no longer in the queue."""
+    first: tuple[Prompt, ...] = ()
+    """Prompts that were put before those that were there."""
+    put: tuple[Prompt, ...] = ()
+    """Prompts that were put behind them."""
+
+
 class ChangedTimers(Value):
     """Timers that a step set or cleared; those that it set come last, in this order."""
 
@@ -183,6 +195,7 @@ class Change(Value):
     turn: ChangedTurn | UnsetType | None = UNSET
     batch: Batch | ChangedCalls | UnsetType | None = UNSET
     suspended: ChangedSuspended | UnsetType = UNSET
+    queue: tuple[Prompt, ...] | ChangedQueue | UnsetType = UNSET
     timers: ChangedTimers | UnsetType = UNSET
     shown: ChangedShown | UnsetType | None = UNSET
 

@@ -22,6 +22,7 @@ from agentrail.core.vocabulary.changes import (
     Change,
     ChangedCall,
     ChangedCalls,
+    ChangedQueue,
     ChangedShown,
     ChangedStates,
     ChangedSuspended,
@@ -33,7 +34,7 @@ from agentrail.core.vocabulary.changes import (
     Suspended,
 )
 from agentrail.core.vocabulary.measure import Request, Shown
-from agentrail.core.vocabulary.state import Attached, State, Suspension, Turn
+from agentrail.core.vocabulary.state import Attached, Prompt, State, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
 from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforeRequest
 from agentrail.values.messages import (
@@ -239,6 +240,26 @@ def _change_turn(before: State, form: ChangedTurn | None, _: Changed) -> Turn | 
     return None if form is None else (before.turn or NO_TURN).but(**_written(form))
 
 
+def _changed_queue(before: State, after: State) -> tuple[Prompt, ...] | ChangedQueue:
+    old, new = before.queue, after.queue
+    had, has = {id(prompt) for prompt in old}, {id(prompt) for prompt in new}
+    rest = [prompt for prompt in old if id(prompt) in has]
+    if not rest or len({prompt.ref for prompt in old}) < len(old):
+        return new
+    begin = next(place for place, prompt in enumerate(new) if id(prompt) in had)
+    if list(map(id, new[begin : begin + len(rest)])) != list(map(id, rest)):  # they are in another order
+        return new
+    gone = tuple([prompt.ref for prompt in old if id(prompt) not in has])
+    return ChangedQueue(gone, new[:begin], new[begin + len(rest) :])
+
+
+def _change_queue(before: State, form: tuple[Prompt, ...] | ChangedQueue, _: Changed) -> tuple[Prompt, ...]:
+    if not isinstance(form, ChangedQueue):
+        return form
+    gone = frozenset(form.gone)
+    return (*form.first, *[prompt for prompt in before.queue if prompt.ref not in gone], *form.put)
+
+
 def _changed_timers(before: State, after: State) -> ChangedTimers:
     old, new = before.timers, after.timers
     if not old:
@@ -338,6 +359,7 @@ _FORMS: Final = cast(
             "tools": (_changed_tools, _change_tools),
             "turn": (_changed_turn, _change_turn),
             "suspended": (_changed_suspended, _change_suspended),
+            "queue": (_changed_queue, _change_queue),
             "timers": (_changed_timers, _change_timers),
             "shown": (_changed_shown, _change_shown),
         }

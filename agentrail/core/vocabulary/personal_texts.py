@@ -179,6 +179,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "ChangeToolsSent": "detach source closed",
         "ChangedCall": "call_id name holders",
         "ChangedCalls": "decisions",
+        "ChangedQueue": "gone",
         "ChangedShown": "by",
         "ChangedSuspended": "gone",
         "ChangedTimers": "gone put",
