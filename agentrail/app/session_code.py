@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
+from types import NoneType
 from typing import TYPE_CHECKING, Final, cast
 
 from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
@@ -19,7 +20,7 @@ from agentrail.errors import AgentrailError, BadOptions, BadSpec, ModelExists, S
 from agentrail.hooks.attachments import refuse_twins, refuse_unknown_tools, unkeyed
 from agentrail.hooks.contract import ASYNC, indirect
 from agentrail.hooks.live import Live, Validator
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.lazy import LazyModule
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import Sandbox
@@ -33,9 +34,10 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.meter import Meter
 
 if TYPE_CHECKING:
-    from agentrail.codec import states
+    from agentrail.codec import plugin_types, states
     from agentrail.tools import answers
 else:  # only needed if a plugin has a state, or the answer of a turn a form
+    plugin_types = LazyModule("agentrail.codec.plugin_types")
     states = LazyModule("agentrail.codec.states")
     answers = LazyModule("agentrail.tools.answers")
 
@@ -49,7 +51,7 @@ _HAS_PRICE: Final = _PUBLISHED.knows
 def judge_for(spec: SessionSpec, own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
     """Return the judge of a session of *spec*; *own* are its own models by name, and *known* returns all others."""
     has_price = _HAS_PRICE if prices is _PUBLISHED else prices.knows
-    return Live(_storable, _WhyNot(own, known), has_price, _data, _misfit, answer_form(spec))
+    return Live(_storable, _WhyNot(own, known), has_price, _data, _misfit, answer_form(spec), _why_lost)
 
 
 def prices_of(spec: SessionSpec) -> PriceList:
@@ -262,6 +264,16 @@ def _data(state: object) -> Json:
 
 def _storable(state: object) -> str | None:
     return None if state is None else states.storable(state)
+
+
+def _why_lost(plugin: AnyPlugin, state: object) -> str | None:
+    wanted = state_type(type(plugin))
+    if state is None and wanted in (None, NoneType, UNKNOWN):
+        return None
+    if wanted is not UNKNOWN:
+        return plugin_types.why_lost(wanted, state)
+    name = states.kept(state).get("class")
+    return None if name is None else f"it is a `{name}`, and its class does not say so: write `Plugin[…]` with the type"
 
 
 # Functions that build specifications

@@ -7,16 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
+from enum import Enum
+from functools import cache
 from types import MappingProxyType, NoneType
 from typing import Final, cast, get_args, get_origin
 
+import attrs
 from cattrs import AttributeValidationNote, BaseValidationError, Converter, IterableValidationNote
 from cattrs.cols import is_namedtuple, namedtuple_dict_structure_factory  # pyright: ignore[reportUnknownVariableType]
 
 from agentrail.codec.misfit import MisfitError, shortened, wrong
-from agentrail.codec.states import data_of, written
+from agentrail.codec.states import SCALARS, data_of, names_in_order, written
 from agentrail.codec.text import frozen
-from agentrail.codec.type_hints import TABLES, TUPLES, UNIONS, check, class_in, looks_of, members_of, named, unwrapped
+from agentrail.codec.type_hints import (
+    TABLES,
+    TUPLES,
+    UNIONS,
+    check,
+    class_in,
+    hints_of,
+    looks_of,
+    members_of,
+    named,
+    unwrapped,
+)
 from agentrail.codec.values import converted
 from agentrail.errors import BadData
 from agentrail.values.json import FrozenObject, Json, JsonObject, canonical
@@ -37,6 +51,66 @@ def decode_state(wanted: object, data: object) -> object:
 def revive(wanted: object, state: object) -> object:
     """Convert a plugin state (`Stored` or a value) to the plugin's type *wanted*."""
     return decode_state(wanted, data_of(state))
+
+
+def why_lost(wanted: object, state: object) -> str | None:
+    """Say why *state* would not come back as it is if it is read as *wanted*, naming the field, or return `None`."""
+    kind: type = type(state)
+    if kind is wanted:
+        scalars = _scalars_of(kind)
+        if scalars is not None and all(type(getattr(state, name)) in kinds for name, kinds in scalars):
+            return None
+    return why_read_otherwise(wanted, state, data_of(state))
+
+
+def why_read_otherwise(wanted: object, value: object, data: object) -> str | None:
+    """Say why *data*, as which *value* is stored, is not *value* again if it is read as *wanted*, or return `None`."""
+    try:
+        _check_equal(value, _read(wanted, data), "")
+    except MisfitError as misfit:
+        return f"{misfit.place} {misfit.problem}; let its type hint say what it holds"
+    except RecursionError:
+        return "it is nested too deep; keep less in it"
+    return None
+
+
+@cache
+def _scalars_of(cls: type) -> tuple[tuple[str, frozenset[object]], ...] | None:
+    """Return the fields of *cls* and their types if all are scalars without a converter, and nothing else is to check.
+
+    States of such a class are read back as they are, and so need not be tried.
+    """
+    if cls in SCALARS:
+        return ()
+    if attrs.has(cls) and any(field.converter is not None or not field.init for field in attrs.fields(cls)):
+        return None
+    hints = hints_of(cls)
+    names = names_in_order(cls)
+    if not names or len(hints) != len(names):
+        return None
+    fields: list[tuple[str, frozenset[object]]] = []
+    for name, hint in zip(names, map(unwrapped, hints.values()), strict=True):
+        kinds = members_of(hint) if get_origin(hint) in UNIONS else [hint]
+        if not all(kind is None or (isinstance(kind, type) and kind in SCALARS) for kind in kinds):
+            return None
+        fields.append((name, frozenset(NoneType if kind is None else kind for kind in kinds)))
+    return tuple(fields)
+
+
+def _check_equal(state: object, again: object, at: str) -> None:
+    """Raise `MisfitError` unless *again*, which was read, is *state*: of the same classes, with the same values."""
+    names = None if isinstance(state, Enum) else names_in_order(type(state))
+    if names is not None and type(state) is type(again):
+        for name in names:
+            _check_equal(getattr(state, name), getattr(again, name), f"{at}.{name}")
+    elif type(state) is tuple and type(again) is tuple:
+        for index, (item, other) in enumerate(zip(state, again, strict=True)):
+            _check_equal(item, other, f"{at}[{index}]")
+    elif isinstance(state, Mapping) and isinstance(again, Mapping):
+        for key, item in cast("Mapping[object, object]", state).items():
+            _check_equal(item, cast("Mapping[object, object]", again)[key], f"{at}[{key!a:.60}]")
+    elif type(state) is not type(again) or state != again:
+        raise MisfitError(at, f"is a `{type(state).__name__}`, and would come back as a `{type(again).__name__}`")
 
 
 def _read(wanted: object, data: object) -> object:

@@ -14,7 +14,7 @@ from agentrail.hooks.actions import UNCHANGED, Continue
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
-from agentrail.hooks.plugin import ON_EVENT
+from agentrail.hooks.plugin import ON_EVENT, AnyPlugin
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import JsonObject
@@ -59,6 +59,8 @@ class PluginEntry(Value, gc=True):
     """Description of the plugin."""
     method: Method
     """The plugin's method for the hook."""
+    plugin: AnyPlugin
+    """The plugin itself."""
 
 
 class Spoken(NamedTuple):
@@ -108,6 +110,8 @@ class AnswerForm(Value, gc=True):
 
 
 Storable = Callable[[object], str | None]
+StateCheck = Callable[[AnyPlugin, object], str | None]
+"""Function that returns why a new state of a plugin would not come back from a journal; `None` if it would."""
 ModelCheck = Callable[[str, JsonObject], str | None]
 """Function that returns why the model of this name cannot be used with these options; `None` if it can."""
 PriceCheck = Callable[[str, JsonObject], bool]
@@ -123,6 +127,13 @@ class AnswerChecks(NamedTuple):
     """Checks a model that a plugin chose."""
     has_price: PriceCheck
     """Says whether the price of that model is known."""
+    why_lost: StateCheck
+    """Checks that a new state would come back as it is."""
+
+    def state_problem(self, plugin: AnyPlugin, state: object) -> str | None:
+        """Return why the new *state* of *plugin* cannot be stored and read back; `None` if it can."""
+        problem = self.storable(state) or self.why_lost(plugin, state)
+        return None if problem is None else f"its state cannot be stored: {problem}"
 
 
 class Askers(Protocol):

@@ -22,6 +22,7 @@ from agentrail.hooks.judge import (
     PluginRow,
     PriceCheck,
     ReadAnswer,
+    StateCheck,
     Storable,
     first_spoken,
     have_on_event,
@@ -68,9 +69,6 @@ UNHEARD: Final[frozenset[type[Event]]] = frozenset({PluginSlow})
 _UNREAD: Final = ""
 """The only key of arguments that were no valid JSON; a model adapter puts the invalid text under it."""
 
-NO_STATE: Final = ((0, None),)
-"""The field `states` of the ruling on a single plugin whose state is `None`."""
-
 STATE_MISSING: Final = "its `init` returned nothing (is a `return` missing?), and its class declares another state"
 
 Data = Callable[[object], Json]
@@ -92,6 +90,11 @@ def any_model(_: str, _options: JsonObject) -> str | None:
 def no_price(_: str, _options: JsonObject) -> bool:
     """Default `PriceCheck`: no price is known."""
     return False
+
+
+def comes_back(_: AnyPlugin, _state: object) -> str | None:
+    """Default `StateCheck`: accept any state, because no journal reads it."""
+    return None
 
 
 def no_schemas(_: JsonObject, _found: JsonObject) -> str | None:
@@ -137,13 +140,14 @@ class Live:
         data: Data = as_it_is,
         misfit: Misfit = no_schemas,
         form: AnswerForm | None = None,
+        why_lost: StateCheck = comes_back,
     ) -> None:
         self._data = data
         self._form = form
         self._misfit = misfit
         self._plugins: Mapping[tuple[str, int], AnyPlugin] = _NO_PLUGINS
         self._validators: Mapping[tuple[str, int], Validator] = _NO_VALIDATORS
-        self._checks = AnswerChecks(storable, why_no_model, has_price)
+        self._checks = AnswerChecks(storable, why_no_model, has_price, why_lost)
         self._for: tuple[AttachedPlugin, ...] = ()
         self._row = _NO_ROW
         self._screening: tuple[PluginEntry, ...] = ()
@@ -179,7 +183,9 @@ class Live:
             for place, seat in enumerate(seats):
                 plugin = self._plugins[seat.key, seat.revision]
                 for hook in seat.hooks:
-                    row.setdefault(hook, []).append(PluginEntry(place, seat, cast("Method", getattr(plugin, hook))))
+                    row.setdefault(hook, []).append(
+                        PluginEntry(place, seat, cast("Method", getattr(plugin, hook)), plugin)
+                    )
             self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
             self._screening = self._row.get(SCREEN, ())
             plugins = [self._plugins[seat.key, seat.revision] for seat in seats]
@@ -305,33 +311,31 @@ class Live:
             heard = line.state
         if isinstance(heard, Action):
             raise BrokenPlugin(entry.seat.key, ON_EVENT, f"it returned `{heard.kind}` where its state is wanted")
-        problem = None if heard is state else self._checks.storable(heard)
+        problem = None if heard is state else self._checks.state_problem(entry.plugin, heard)
         if problem is not None:
-            raise BrokenPlugin(entry.seat.key, ON_EVENT, f"its state cannot be stored: {problem}")
+            raise BrokenPlugin(entry.seat.key, ON_EVENT, problem)
         return heard
 
     def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
         """Call `init` of a new plugin; the ruling has its first state."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
-        ruling = self._stateful("init", seat, lambda: plugin.init(context()))
-        if ruling.states == NO_STATE and not takes_none(type(plugin)):
-            return Ruling("init", Verdict.ABORT, seat.key, STATE_MISSING, critical=True)
-        return ruling
+        return self._stateful("init", seat, plugin, lambda: plugin.init(context()))
 
     def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
         """Call `on_options` of a plugin with its *new* options; the ruling has its new state."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
-        return self._stateful("on_options", seat, lambda: plugin.on_options(new, state))
+        return self._stateful("on_options", seat, plugin, lambda: plugin.on_options(new, state))
 
     def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
         """Call `upgrade` of a plugin whose stored state is of an earlier version; the ruling has its new state."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
-        return self._stateful("upgrade", seat, lambda: plugin.upgrade(self._data(state)))
+        return self._stateful("upgrade", seat, plugin, lambda: plugin.upgrade(self._data(state)))
 
-    def _stateful(self, hook: str, seat: AttachedPlugin, call: Callable[[], object]) -> Ruling:
+    def _stateful(self, hook: str, seat: AttachedPlugin, plugin: AnyPlugin, call: Callable[[], object]) -> Ruling:
         try:
             state = call()
-            problem = self._checks.storable(state)
+            is_missing = hook == "init" and state is None and not takes_none(type(plugin))
+            problem = STATE_MISSING if is_missing else self._checks.state_problem(plugin, state)
         except PluginRefused as refusal:
             return Ruling(hook, Verdict.ABORT, seat.key, _reason(refusal))
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
@@ -339,7 +343,7 @@ class Live:
             self.complain(seat, hook, problem, error)
             return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)  # noqa: ASYNC104 - it is reported
         if problem is not None:
-            return Ruling(hook, Verdict.ABORT, seat.key, f"its state cannot be stored: {problem}", critical=True)
+            return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)
         return Ruling(hook, states=((0, state),))
 
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:

@@ -194,9 +194,9 @@ class Pipeline:
             if malformed is not None:
                 return self._broken(entry, malformed)
             if new is not UNCHANGED and new is not self.states[entry.place]:
-                problem = self.checks.storable(new)
+                problem = self.checks.state_problem(entry.plugin, new)
                 if problem is not None:
-                    return self._broken(entry, f"its state cannot be stored: {problem}")
+                    return self._broken(entry, problem)
             emits = self._emitted(entry, answer) if answer.emits or isinstance(answer, Emit) else ()
             stopped = self._apply(entry, answer, len(emits))
         except NotJson as error:

@@ -13,6 +13,7 @@ from functools import cache
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
+    Any,  # noqa: TID251 - a plugin may say it, and then its state has no hint
     ClassVar,
     Final,
     ForwardRef,
@@ -362,12 +363,12 @@ UNKNOWN: Final = object()
 
 
 def state_type(cls: type[AnyPlugin]) -> object:
-    """Return the state type of a plugin class: the `S` of its base `Plugin[S]`."""
+    """Return the state type of a plugin class: the `S` of its base `Plugin[S]`; `UNKNOWN` if it says nothing."""
     for owner in cls.__mro__:
         for base in cast("tuple[object, ...]", owner.__dict__.get("__orig_bases__", ())):
             args = get_args(base)
             if get_origin(base) is Plugin and args:
-                return UNKNOWN if isinstance(args[0], TypeVar) else args[0]
+                return UNKNOWN if isinstance(args[0], TypeVar) or args[0] in (Any, object) else args[0]
     return UNKNOWN
 
 

@@ -17,6 +17,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
     AnswerUnfit,
     BadChoice,
+    BadOptions,
     BrokenContractError,
     NoAnswer,
     NotInItsRun,
@@ -218,6 +219,27 @@ def updated(plugin: AnyPlugin, options: Mapping[str, object]) -> AnyPlugin:
     """Return *plugin* with new options; errors that its class raises about them pass through."""
     change: object = dataclasses.replace if dataclasses.is_dataclass(type(plugin)) else attrs.evolve
     return cast("Callable[..., AnyPlugin]", change)(plugin, **options)  # `TypeError` if it is of neither kind
+
+
+def refuse_lost_pins(new: AttachedPlugin, plugin: AnyPlugin, names: Iterable[str]) -> None:
+    """Raise `BadOptions` if one of the options *names* of *plugin*, which are pinned, would not come back."""
+    from agentrail.codec.plugin_types import why_read_otherwise  # noqa: PLC0415 - few sessions pin options
+    from agentrail.codec.type_hints import hints_of  # noqa: PLC0415 - as above
+
+    hints = hints_of(type(plugin))
+    cls: type[object] = type(plugin)
+    attributes = {field.alias: field.name for field in attrs.fields(cls)} if attrs.has(cls) else {}
+    for name in names:
+        if name not in new.pinned:
+            which = "new" if name not in new.options else "old"
+            problem: str | None = f"its {which} value is none that JSON can hold"
+        elif name not in hints:
+            problem = "its class has no type hint for it that can be resolved"
+        else:
+            problem = why_read_otherwise(hints[name], getattr(plugin, attributes.get(name, name)), new.options[name])
+        if problem is not None:
+            instead = "give it without `pin`, or declare the option as text, numbers or tuples of them"
+            raise BadOptions(new.key, f"`{name}` cannot be pinned: {problem}; {instead}")
 
 
 def counted(name: str, found: object) -> int:

@@ -244,6 +244,8 @@ class SessionHandle:
         except Exception as error:
             raise BadOptions(key, commands.described(error)) from error
         seat = commands.updated_seat(old, self._seat(key, new), options, pin=pin)
+        if pin:
+            commands.refuse_lost_pins(seat, new, options)
         given = sent.UpdatePluginSent(seat, commands.plain_options(options))
         await self._user(given, command, prepare=self._session.code.joining(seat, new, self._as_tool))
 
