@@ -47,7 +47,8 @@ from agentrail.host.http11.certificates import tls_context
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket, inherited
 from agentrail.host.http11.site_policy import SitePolicy, screened
-from agentrail.host.plugins.host_plugin import HostPlugin, name_of
+from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
+from agentrail.host.plugins.plugin_values import ContextProvider
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable
 from agentrail.host.uploaded.session_files import SessionFiles
@@ -113,18 +114,20 @@ class Host:
     """Serves agents: profiles say which, plugins what else happens, an authenticator to whom.
 
     *profiles* are a list, the first of which serves requests that name no agent, or a function that finds the profile
-    of a request. *on_plugin_error* is called with a plugin's name, the hook and the error; without it, a warning is
+    of a request. *context_providers* add context to each turn, in front of what those of a profile and of plugins add.
+    *on_plugin_error* is called with a plugin's name, the hook and the error; without it, a warning is
     logged. Without an *authenticator*, a token is made at each start, for this machine alone. Without a *journal*,
     sessions are gone when the host ends. *checks* are functions by name, plain or async, that `GET /readyz` asks too:
     each raises or returns `False` if something that the program needs is not there.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is an option of its own
         self,
         profiles: Profiles,
         plugins: Sequence[HostPlugin] = (),
         *,
         on_plugin_error: OnPluginError | None = None,
+        context_providers: Sequence[ContextProvider] = (),
         authenticator: Authenticator | None = None,
         journal: Journal | None = None,
         limits: HostLimits = DEFAULTS,
@@ -140,12 +143,14 @@ class Host:
             raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
         check_checks(checks)
         check_journal(journal)
+        check_providers("Host", context_providers)
         problem = None if authenticator is None else why_unfit(authenticator, Authenticator)
         if problem is not None:
             raise WrongType("authenticator", problem, KEYS_WANTED)
         self._checks = checks
         self._profiles = ProfileTable(profiles)
         self._rows = HostPluginRow(plugins, on_plugin_error)
+        self._context_providers = tuple(context_providers)
         self._authenticator = authenticator
         self._journal = journal
         self.limits = limits
@@ -255,7 +260,7 @@ class Host:
         """
         async with self._rows.running(), sheltered() as nursery:
             turns = Turns(self._rows, nursery)
-            specs = HostedSpecs(self._profiles, self._rows, turns, nursery)
+            specs = HostedSpecs(self._profiles, self._rows, turns, nursery, self._context_providers)
             journal = self._journal or MemoryJournal()
             async with open_supervisor(journal=journal, specs=specs.returning) as supervisor:
                 figures = supervisor.figures(self.limits.metric_tenants)

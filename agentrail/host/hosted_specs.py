@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import trio
 
@@ -12,7 +13,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SpecMissing, UnknownAgent
 from agentrail.host.hosted_turns import Turns, no_request
 from agentrail.host.plugins.host_context import providers_of
-from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
 from agentrail.host.plugins.reaching import reaching
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.host.profiles import Offered, Profile, ProfileTable, offered, with_given
@@ -30,9 +31,17 @@ class HostedSpecs:
     supervisor: Supervisor
     """The supervisor of the sessions: there from `serve` on."""
 
-    def __init__(self, profiles: ProfileTable, row: HostPluginRow, turns: Turns, nursery: trio.Nursery) -> None:
+    def __init__(
+        self,
+        profiles: ProfileTable,
+        row: HostPluginRow,
+        turns: Turns,
+        nursery: trio.Nursery,
+        context_providers: Sequence[ContextProvider] = (),
+    ) -> None:
         self._profiles = profiles
         self._row = row
+        self._context_providers = context_providers
         self._turns = turns
         self._nursery = nursery
         self._ready = trio.Event()
@@ -57,7 +66,7 @@ class HostedSpecs:
         return offered(profile, await self._profiles.spec_of(profile, context))
 
     def _reaching(self, profile: Profile, spec: SessionSpec, stored: State | None = None) -> SessionSpec:
-        providers = providers_of(self._row, (), profile.context_providers, profile.id)
+        providers = providers_of(self._row, self._context_providers, profile.context_providers, profile.id)
         kept = () if stored is None else [seat.key for seat in stored.seats]
         return reaching(spec, self._row, providers, self._context_of, self._messages_of, kept)
 

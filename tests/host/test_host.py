@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, tool
-from agentrail.errors import BadChoice, BadProfile, JournalFull, KeyRefused, UsageError, WrongType
+from agentrail.errors import BadChoice, BadPlugin, BadProfile, JournalFull, KeyRefused, UsageError, WrongType
 from agentrail.host.access.api_keys import ApiKeys, KeyFile
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
@@ -38,7 +38,7 @@ from agentrail.values.messages import Message
 from agentrail.values.secrets import Secret
 from agentrail.wire.described.openapi import _written
 from agentrail.wire.limits import HostLimits
-from tests.host.hosted import KEYS, MADE, Desk, frames, listening, open_desk, scripted
+from tests.host.hosted import KEYS, LINES, MADE, Desk, desk_of, frames, listening, open_desk, scripted
 from tests.runtime.families import agent, task
 
 
@@ -372,6 +372,30 @@ async def test_plugins_of_the_host_reach_into_turns_and_again_after_a_restart(tm
     assert guard.ran == [("pay", "ok", "ann.trip")]
     added = [[each.text for each in request.messages if "of acme, " in each.text] for request in model.requests]
     assert added == [["chat of acme, 1 messages"]] * 2 + [["chat of acme, 6 messages"]] * 2
+
+
+async def test_the_host_has_providers_of_its_own_before_those_of_profiles_and_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel(["one", "two"])
+    profile = Profile("desk", SessionSpec(model=model), context_providers=[lambda *_: ["of the profile"]])
+    for _ in range(2):
+        host = Host(
+            [profile],
+            authenticator=ApiKeys(lines=LINES),
+            journal=SqliteJournal(tmp_path / "agentrail.db"),
+            context_providers=[lambda context, _: [f"of {context.tenant_id}"]],
+        )
+        async with desk_of(host) as desk:
+            await chat(desk.ann, "hi", session="trip")
+    added = [request.messages[-1].text for request in model.requests]
+    assert added == ["of acme\n\nof the profile"] * 2
+
+
+@pytest.mark.parametrize("bad", [3, ["text"], [lambda _: []]])
+def test_providers_that_cannot_be_asked_are_refused(bad: object) -> None:
+    with pytest.raises(BadPlugin, match="`context_providers`"):
+        Host([Profile("desk", SessionSpec())], context_providers=cast("Any", bad))
 
 
 async def test_sessions_come_back_without_the_plugins_of_the_host_that_reached_into_their_turns(tmp_path: Path) -> None:

@@ -214,19 +214,22 @@ def _check_class(cls: type[HostPlugin]) -> None:
                     problem = f"its `{name}` is a method, but is read and never called; write `{name} = …` in the class"
                     raise BadPlugin(cls.__name__, problem)
                 if name == "context_providers" and _are_functions(found):
-                    _check_providers(cls, cast("Sequence[ContextProvider]", found))
+                    check_providers(cls.__name__, cast("Sequence[ContextProvider]", found))
             elif not name.startswith("_"):
                 _check_name(cls, name)
 
 
-def _check_providers(cls: type[HostPlugin], providers: Sequence[ContextProvider]) -> None:
+def check_providers(whose: str, providers: Sequence[ContextProvider]) -> None:
+    """Raise `BadPlugin` if one of the `context_providers` of *whose* cannot be called, or not with their arguments."""
+    if not _are_functions(providers):
+        raise BadPlugin(whose, f"its `context_providers` is {shown(providers)}; it must be a list of functions")
     for provider in providers:
         try:
             inspect.signature(provider).bind(*PROVIDER)
         except TypeError as error:
             problem = f"a function of its `context_providers` does not take its arguments: {error}"
             right = f"async def NAME({', '.join(PROVIDER)})"
-            raise BadPlugin(cls.__name__, f"{problem}; write `{right}`") from error
+            raise BadPlugin(whose, f"{problem}; write `{right}`") from error
         except ValueError:  # a function written in C may have no signature
             continue
 
@@ -262,7 +265,7 @@ def check_plugins(plugins: Sequence[HostPlugin]) -> None:
             found: object = getattr(plugin, attribute)
             if not fits(found):
                 raise BadPlugin(whose, f"its `{attribute}` is {shown(found)}; it must be {wanted}")
-        _check_providers(type(plugin), plugin.context_providers)
+        check_providers(type(plugin).__name__, plugin.context_providers)
         for hook in HOOKS:
             if hook in vars(plugin):
                 raise BadPlugin(whose, f"its `{hook}` is set on the object; define it in the class")
