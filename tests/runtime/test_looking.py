@@ -18,9 +18,9 @@ from agentrail import open_supervisor
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import StreamBegan, StreamEnded
 from agentrail.errors import NotEntered, SessionNotAlive
-from agentrail.hooks.actions import Continue
+from agentrail.hooks.actions import BlockTool, Continue, Intervene
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.moments import BeforeFinish, BeforePrompt, BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.actor import loop as session_loop
@@ -96,6 +96,32 @@ async def test_a_trace_shows_each_step(world: World) -> None:
     assert [type(effect).__name__ for effect in seen[0].effects] == ["StartRequest"]
     assert [type(e.event).__name__ for e in seen[0].events] == ["PromptReceived", "AgentStart", "RequestStart"]
     assert seen[-1].to == "ended"
+
+
+class Door(Plugin[None]):
+    """Blocks each call, after a friendly word."""
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Intervene:
+        return Intervene("be kind")
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> BlockTool:
+        return BlockTool("closed")
+
+    def before_finish(self, hook: BeforeFinish, state: None, ctx: Context) -> Continue:
+        raise ValueError("broken")
+
+
+async def test_a_trace_tells_which_plugin_answered_what(world: World) -> None:
+    session = await world.spawn([say(calls=[call("slow")]), "fine"], tools=[slow(seconds=1)], plugins=[Door()])
+    async with session.trace() as steps:
+        await session.ask("go")
+        await session.stop()
+        seen = [step async for step in steps]
+    assert [line for step in seen for line in step.decisions()] == [
+        "before_prompt: Door: intervene: be kind",
+        "before_tool: Door: block_tool: closed",
+        "before_finish: Door: failed: ValueError: broken",
+    ]
 
 
 async def test_a_reader_who_waits_gets_a_step_when_it_happens(world: World) -> None:

@@ -3,9 +3,12 @@ from functools import cache
 
 import pytest
 
+from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.testing import Conflict, call, find_conflict, order_report, prompt, say
-from agentrail.testing.turns.conflicts import Invariant
+from agentrail.testing.scripted import Saying
+from agentrail.testing.turns.conflicts import ConflictSetup, Invariant, shrink
+from agentrail.testing.turns.trace import Trace
 from tests.testing.candidates import (
     CANDIDATES,
     Cap,
@@ -111,3 +114,35 @@ def test_a_report_shows_both_orders() -> None:
     assert 'script: prompt("go"), say(calls=[call("pay")])' in told
     assert "RiskCheck: block_tool, 'nobody knows them'" in told
     assert told.index("RiskCheck first:") < told.index("Redirect first:")
+
+
+def test_plugins_that_are_always_there_are_in_every_set() -> None:
+    always = next(plugin for plugin in CANDIDATES if isinstance(plugin, Polite))
+    seen: list[tuple[object, ...]] = []
+
+    def watched(trace: Trace) -> None:
+        seen.append(trace.plugins)
+        what_was_approved_is_safe(trace)
+
+    conflict = find_conflict(CANDIDATES, watched, always=[always], seed=5)
+    assert conflict is not None
+    assert {type(plugin) for plugin in conflict.plugins} == {Polite, RiskCheck, Redirect}
+    assert all(sum(plugin is always for plugin in plugins) == 1 for plugins in seen)
+
+
+def test_no_candidate_is_needed_beside_those_that_are_always_there() -> None:
+    conflict = find_conflict([], nothing_ever_runs, always=[Turns()])
+    assert conflict is not None
+    assert [type(plugin) for plugin in conflict.plugins] == [Turns]
+
+
+def test_calls_of_many_responses_become_calls_of_one() -> None:
+    def at_most_four(trace: Trace) -> None:
+        calls = [cue for cue in trace.script if isinstance(cue, Saying)]
+        assert sum(len(cue.response.calls) for cue in calls) < 5
+
+    setup = ConflictSetup(at_most_four, Options(), None)
+    pay = call("pay")
+    script = (prompt("go"), say(calls=[pay, pay]), say(calls=[pay, pay]), say(calls=[pay, pay]))
+    _, short = shrink(setup, (), script)
+    assert [len(cue.response.calls) for cue in short if isinstance(cue, Saying)] == [5]

@@ -14,8 +14,10 @@ from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered
+from agentrail.hooks.ruling import Ruling
 from agentrail.reprs import in_brackets, listed
 from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.plugins import PluginError
 from agentrail.values.value import Value
 
 if TYPE_CHECKING:
@@ -42,8 +44,24 @@ class TracedStep(Value, gc=True):
     """Events that the step emitted."""
     answer: Answer | None = None
     """Answer to the caller; `None` if the input did not come from one."""
+    rulings: tuple[Ruling, ...] = ()
+    """Decisions of the step's hook runs in which a plugin answered something, failed, or ended or paused the run: each
+    has the `hook`, and in `answers` the plugins with what they answered.
+    """
     missed: int = 0
     """Number of steps dropped just before this one, because too many waited."""
+
+    def decisions(self) -> tuple[str, ...]:
+        """Return a line for each answer of a plugin, such as `before_tool: guard: block_tool: no`, in order."""
+        lines: list[str] = []
+        for ruling in self.rulings:
+            answers = [(answer.plugin, answer.kind, answer.text or answer.name) for answer in ruling.answers]
+            if ruling.by is not None and all(plugin != ruling.by for plugin, _, _ in answers) and not ruling.errors:
+                answers.append((ruling.by, ruling.verdict.value, ruling.reason))
+            failures = [error for error in ruling.errors if isinstance(error, PluginError)]
+            answers += [(failure.plugin, "failed", failure.error) for failure in failures]
+            lines += [": ".join(filter(None, (ruling.hook, *answer))) for answer in answers]
+        return tuple(lines)
 
 
 class ActorTrace:
@@ -156,7 +174,8 @@ class Traces:
         if isinstance(arrival.input, TraceSent):
             return
         phases = before.phase.value, done.state.phase.value
-        step = TracedStep(arrival.input, arrival.at, *phases, done.effects, done.events, done.answer)
+        rulings = tuple(ruling for ruling in done.rulings if ruling.answers or ruling.errors or ruling.by is not None)
+        step = TracedStep(arrival.input, arrival.at, *phases, done.effects, done.events, done.answer, rulings)
         for trace in self._all:
             trace.offer(step)
 

@@ -79,10 +79,18 @@ class Conflict:
 class ConflictSetup:
     """The fixed part of a search: the invariant, the options of the sessions and the tools."""
 
-    def __init__(self, invariant: Invariant, options: Options, tools: Sequence[ToolSpec] | None) -> None:
+    def __init__(
+        self,
+        invariant: Invariant,
+        options: Options,
+        tools: Sequence[ToolSpec] | None,
+        always: Sequence[Attachable] = (),
+    ) -> None:
         self.invariant = invariant
         self.options = options
         self.tools = tools
+        self.always = tuple(always)
+        """The plugins that are in every set, and are never left out."""
         self._words: dict[int, Vocabulary] = {}
 
     def given(self) -> Mapping[str, object]:
@@ -93,6 +101,10 @@ class ConflictSetup:
         if self.tools is not None:
             more["tools"] = list(self.tools)
         return more
+
+    def keeps(self, plugin: Attachable) -> bool:
+        """Whether *plugin* must never be left out."""
+        return any(plugin is kept for kept in self.always)
 
     def words(self, plugins: Sequence[Attachable]) -> list[Vocabulary]:
         """Return the vocabulary of each of *plugins*, read once and kept; without plugins, only common words."""
@@ -123,6 +135,7 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
     plugins: Sequence[Attachable],
     invariant: Invariant,
     *,
+    always: Sequence[Attachable] = (),
     calls: Sequence[ToolCall] = (),
     options: Options = DEFAULTS,
     tools: Sequence[ToolSpec] | None = None,
@@ -138,9 +151,9 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
     plugins and steps are then left out, as long as the invariant is still broken.
 
     Args:
-        plugins: The candidates; each example has some of them. If a plugin must always be there, let the invariant
-            play the script again with it: `simulate([always, *trace.plugins], trace.script)`.
+        plugins: The candidates; each example has some of them.
         invariant: Raises `AssertionError` for a trace that shows something that must never happen.
+        always: Plugins that are in every example, registered before the others; they are never left out.
         calls: Calls that the model may make, beside those that are drawn.
         options: The options of the sessions.
         tools: The tools of the sessions; without it, each tool that a script calls exists.
@@ -149,8 +162,9 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
         seed: Start of the random draws; the same seed draws the same.
         progress: Called with the number of examples tried so far, and the number of all.
     """
-    setups = {"": ConflictSetup(invariant, options, tools)}
-    return search(plugins, setups, calls, examples, seconds, seed, progress).get("")
+    setups = {"": ConflictSetup(invariant, options, tools, always)}
+    candidates = [plugin for plugin in plugins if not setups[""].keeps(plugin)]
+    return search(candidates, setups, calls, examples, seconds, seed, progress).get("")
 
 
 def find_conflicts(
@@ -194,6 +208,7 @@ def search(
         if progress is not None:
             progress(number, examples)
         some, focus = draws.some()
+        some, focus = (*world.always, *some), (*world.always, *focus)
         script = draw_cues(choose, world.words(focus), lore.calls(focus))
         trace = world.plays(some, script)
         for name, setup in setups.items():
@@ -241,8 +256,10 @@ def _smallest(
 ) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
     """Shrink *plugins* and *script*; then look for a still smaller set of plugins that breaks with another script."""
     small, short = shrink(setup, plugins, script)
-    for size in range(len(small)):
-        for fewer in combinations(small, size):
+    others = tuple(plugin for plugin in small if not setup.keeps(plugin))
+    for size in range(len(others)):
+        for some in combinations(others, size):
+            fewer = (*setup.always, *some)
             for _ in range(FRESH):
                 other = draw_cues(choose, setup.words(fewer), lore.calls(fewer))
                 if setup.breaks(fewer, other) is not None:
@@ -260,7 +277,7 @@ def shrink(
     going = True
     while going:
         going = False
-        for fewer in _without_one(plugins):
+        for fewer in _without_one(plugins, setup):
             if setup.breaks(fewer, script) is not None:
                 plugins, going = fewer, True
                 break
@@ -271,12 +288,14 @@ def shrink(
     return _as_registered(setup, plugins, script), script
 
 
-def _without_one(plugins: tuple[Attachable, ...]) -> Iterator[tuple[Attachable, ...]]:
-    if len(plugins) > 3:  # noqa: PLR2004 - of larger sets try halves first, to save time
+def _without_one(plugins: tuple[Attachable, ...], setup: ConflictSetup) -> Iterator[tuple[Attachable, ...]]:
+    if len(plugins) > 3 and not setup.always:  # noqa: PLR2004 - of larger sets try halves first, to save time
         half = len(plugins) // 2
         yield plugins[:half]
         yield plugins[half:]
-    yield from (plugins[:place] + plugins[place + 1 :] for place in range(len(plugins)))
+    yield from (
+        plugins[:place] + plugins[place + 1 :] for place, plugin in enumerate(plugins) if not setup.keeps(plugin)
+    )
 
 
 def _as_registered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
@@ -81,8 +82,11 @@ def draw_saying(choose: Choose, words: Vocabulary, caller: Caller) -> Saying:
 
 
 def simpler_scripts(script: tuple[Cue, ...]) -> Iterator[tuple[Cue, ...]]:
-    """Yield variants of *script*: each with one cue left out, then each with one cue made simpler."""
+    """Yield variants of *script*: one cue left out, then two responses merged, then one cue made simpler."""
     yield from (script[:place] + script[place + 1 :] for place in reversed(range(len(script))))
+    for place, (cue, after) in enumerate(pairwise(script)):
+        if isinstance(cue, Saying) and isinstance(after, Saying) and cue.response.calls and after.response.calls:
+            yield (*script[:place], say(calls=(*cue.response.calls, *after.response.calls)), *script[place + 2 :])
     for place, cue in enumerate(script):
         for simple in simpler(cue):
             yield (*script[:place], simple, *script[place + 1 :])
