@@ -1,18 +1,27 @@
-"""What is required is imported, and what is imported is required: of the core, and of each extra."""
+"""Requirements and imports agree: of the package, of each of its extras, and of the tests."""
 
 import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
 from typing import Final
 
-from tests.installed import problems
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.installed import OF_EXTRA, problems
 
 ROOT: Final = Path(__file__).parents[1]
-PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT: Final = PYPROJECT["project"]
+MAKEFILE: Final = (ROOT / "Makefile").read_text("utf-8")
+GROUPS: Final = PYPROJECT["dependency-groups"]
+OURS: Final = {"agentrail", "property_tests", "tests"}
 
 PROVIDES: Final = {
     "attrs": {"attr", "attrs"},
@@ -37,24 +46,51 @@ def brought(requirement: str) -> set[str]:
     return PROVIDES.get(name(requirement), {name(requirement).replace("-", "_")})
 
 
-def _imported() -> Iterator[str]:
-    """Yield the names of all packages that the package imports."""
-    for path in (ROOT / "agentrail").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                yield from (alias.name.partition(".")[0] for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                yield (node.module or "").partition(".")[0]
+def _names(tree: ast.Module, distributions: Iterable[str]) -> Iterator[str]:
+    """Yield the top packages of all imports, and of texts that name a module of one of the *distributions*."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and DOTTED.fullmatch(node.value):
+            yield from {node.value.partition(".")[0]} & set(distributions)
+
+
+DOTTED: Final = re.compile(r"[a-z_]\w*(?:\.[a-z_]\w*)+")
+"""A text of this form may be imported by its name."""
+
+
+def foreign_names(source: str, distributions: Iterable[str] = ()) -> set[str]:
+    """Return what a module imports that is neither ours nor of the standard library."""
+    return set(_names(ast.parse(source), distributions)) - OURS - sys.stdlib_module_names
+
+
+def foreign_by_file(folder: str, distributions: Iterable[str] = ()) -> dict[str, set[str]]:
+    """Return what each module in *folder* imports of others."""
+    paths = (ROOT / folder).rglob("*.py")
+    return {path.relative_to(ROOT).as_posix(): foreign_names(path.read_text("utf-8"), distributions) for path in paths}
 
 
 @cache
-def foreign() -> frozenset[str]:
+def imported_by_package() -> dict[str, set[str]]:
+    return foreign_by_file("agentrail")
+
+
+def foreign() -> set[str]:
     """Return what the package imports that is neither its own nor of the standard library."""
-    return frozenset(_imported()) - {"agentrail", *sys.stdlib_module_names}
+    return set[str]().union(*imported_by_package().values())
 
 
 CORE: Final = PROJECT["dependencies"]
 EXTRAS: Final = PROJECT["optional-dependencies"]
+
+NEEDS_EXTRA: Final = {
+    "agentrail/adapters/mcp/": "mcp",
+    "agentrail/adapters/published_prices.py": "prices",
+    "agentrail/testing/": "testing",
+}
+"""Which extra the modules of a place may import from; all others import from the core's requirements alone."""
 
 
 def test_the_core_needs_only_what_was_agreed() -> None:
@@ -72,8 +108,23 @@ def test_the_core_needs_only_what_was_agreed() -> None:
 
 
 def test_what_is_imported_is_required() -> None:
-    there = set[str]().union(*(brought(one) for one in (*CORE, *(one for needs in EXTRAS.values() for one in needs))))
-    assert sorted(foreign() - there) == []
+    """Without any extra, and with each extra alone."""
+    missing = {}
+    for path, names in imported_by_package().items():
+        extras = [extra for place, extra in NEEDS_EXTRA.items() if path.startswith(place)]
+        requirements = [*CORE, *(requirement for extra in extras for requirement in EXTRAS[extra])]
+        missing[path] = names - set[str]().union(*map(brought, requirements))
+    assert {path: names for path, names in missing.items() if names} == {}
+
+
+def test_each_extra_has_its_place() -> None:
+    assert sorted(NEEDS_EXTRA.values()) == sorted(EXTRAS)
+
+
+def test_make_wheel_tries_each_extra() -> None:
+    tried = re.search(r"^EXTRAS := (.*)$", MAKEFILE, re.MULTILINE)
+    assert tried
+    assert sorted(tried[1].split()) == sorted(OF_EXTRA) == sorted(EXTRAS)
 
 
 def test_what_is_required_is_imported() -> None:
@@ -93,3 +144,59 @@ def test_no_extra_needs_another() -> None:
 
 def test_what_is_installed_works_outside_of_the_repository(tmp_path: Path) -> None:
     assert list(problems(sys.executable, tmp_path)) == []
+
+
+def groups_of(target: str) -> set[str]:
+    """Return the groups that the Makefile installs for *target* and all targets before it."""
+    rule = re.search(rf"^{re.escape(target)}:([^#\n]*).*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
+    if rule is None:  # a file
+        return set()
+    return set(re.findall(r"--group (\S+)", rule[2])).union(*map(groups_of, rule[1].split()))
+
+
+def in_group(group: str) -> Iterator[str]:
+    """Yield the requirements of a group, and of those that it includes."""
+    for entry in GROUPS[group]:
+        if isinstance(entry, str):
+            yield entry
+        else:
+            yield from in_group(entry["include-group"])
+
+
+def installed_with(requirements: Iterable[str]) -> set[str]:
+    """Return the names of all distributions that are installed with the *requirements*, as their metadata says."""
+    waiting = [Requirement(text) for text in requirements]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        requirement = waiting.pop()
+        key = canonicalize_name(requirement.name)
+        try:
+            needs = [Requirement(text) for text in distribution(key).requires or ()]
+        except PackageNotFoundError:  # for another system, or not installed here
+            continue
+        for extra in {"", *requirement.extras} - {extra for name, extra in seen if name == key}:
+            seen.add((key, extra))
+            waiting += (need for need in needs if need.marker is None or need.marker.evaluate({"extra": extra}))
+    return {name for name, _ in seen}
+
+
+def test_tests_import_only_what_make_test_installs() -> None:
+    """Else they fail in a new clone, and pass where the static checks have been installed too."""
+    groups = groups_of("test")
+    assert groups == {"test"}
+    there = installed_with([*CORE, *(text for group in groups for text in in_group(group))])
+    homes = packages_distributions()
+    provided = {name for name, found in homes.items() if there & set(map(canonicalize_name, found))}
+    imported = foreign_by_file("tests", homes) | foreign_by_file("property_tests", homes)
+    missing = {path: sorted(names - provided - {"_typeshed"}) for path, names in imported.items()}
+    assert {path: names for path, names in missing.items() if names} == {}
+
+
+@pytest.mark.parametrize("line", ["import rich", "from rich.logging import X", 'NEEDED = ("rich.logging",)'])
+def test_an_import_is_seen_however_it_is_written(line: str) -> None:
+    assert foreign_names(line, ["rich"]) == {"rich"}
+
+
+def test_groups_of_earlier_targets_count() -> None:
+    assert groups_of("lint") == {"lint", "test"}
+    assert groups_of("run") == set()

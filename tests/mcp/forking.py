@@ -15,7 +15,6 @@ from importlib import import_module
 NEEDED = (
     "anyio._backends._asyncio",
     "mcp.server.mcpserver",
-    "rich.logging",
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.auto",
     "uvicorn.protocols.websockets.auto",
