@@ -11,7 +11,8 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
 SOURCES := $(wildcard agentrail tests property_tests docs/examples)
 COGGED := README.md $(shell find docs -name '*.md')
 COG := $(PY) -m cogapp
-WHEEL_PY := $(CURDIR)/build/wheel/env/bin/python
+WHEEL := $(CURDIR)/build/wheel
+EXTRAS := mcp prices testing
 
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
@@ -65,7 +66,7 @@ mutants: .venv/test ## edit core, hooks and runtime on purpose and see that a te
 	$(PY) -m property_tests.mutants --edits $(EDITS)
 	$(PY) -m property_tests.mutants.tables
 
-wheel: build/wheel/.tried ## build the wheel, and try it in an environment of its own, without any extra and with one
+wheel: build/wheel/.tried ## build the wheel, and try it in environments of its own, without any extra and with each one
 
 sandbox-tools: ## install what confines commands (bubblewrap), with the system's package manager
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
@@ -154,15 +155,18 @@ build/sdks/.installed: .venv/test Makefile
 	tar -xzf build/sdks/anthropic-*.tar.gz -C build/sdks --strip-components=1 --wildcards '*/tests/lib/streaming/fixtures' '*/tests/fixtures'
 	@touch $@
 
-# What is tried is the wheel alone: the environment has no path into the repository.
+# What is tried is the wheel alone, without any extra and with each one: the environments have no path into the repository.
 build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shell find agentrail -name '*.py')
-	rm -rf build/wheel && mkdir -p build/wheel
-	$(PIP) wheel --no-deps --wheel-dir build/wheel .
-	$(PYTHON) -m venv build/wheel/env
-	$(WHEEL_PY) -m pip install --quiet --disable-pip-version-check build/wheel/agentrail-*.whl
-	$(PY) -I tests/installed.py $(WHEEL_PY)
-	$(WHEEL_PY) -m pip install --quiet --disable-pip-version-check 'agentrail[testing]'
-	$(PY) -I tests/installed.py $(WHEEL_PY)
+	rm -rf $(WHEEL) && mkdir -p $(WHEEL)
+	$(PIP) wheel --no-deps --wheel-dir $(WHEEL) .
+	$(PYTHON) -m venv $(WHEEL)/none
+	$(WHEEL)/none/bin/python -m pip install --quiet --disable-pip-version-check $(WHEEL)/agentrail-*.whl
+	$(PY) -I tests/installed.py $(WHEEL)/none/bin/python
+	set -e; for extra in $(EXTRAS); do \
+	  $(PYTHON) -m venv $(WHEEL)/$$extra; \
+	  $(WHEEL)/$$extra/bin/python -m pip install --quiet --disable-pip-version-check "$$(echo $(WHEEL)/agentrail-*.whl)[$$extra]"; \
+	  $(PY) -I tests/installed.py $(WHEEL)/$$extra/bin/python $$extra; \
+	done
 	@touch $@
 
 .venv/lint: .venv/test

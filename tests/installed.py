@@ -1,6 +1,6 @@
 """Tries the package as it is installed for an interpreter, in an empty folder: `make wheel` does so with a wheel.
 
-It is a program and imports nothing of ours: `python -I installed.py PYTHON`.
+It is a program and imports nothing of ours: `python -I installed.py PYTHON [EXTRA]`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,15 @@ class Turns(Plugin[int]):
 """
 
 
-def problems(python: str, folder: Path) -> Iterator[str]:
+OF_EXTRA: Final = {
+    "mcp": "import agentrail.adapters.mcp.connection",
+    "prices": "import genai_prices; from agentrail.adapters.published_prices import published_cost",
+    "testing": "import agentrail.testing.laws.checking, agentrail.testing.fixtures",
+}
+"""What works with an extra alone."""
+
+
+def problems(python: str, folder: Path, extra: str | None = None) -> Iterator[str]:
     """Yield what does not work with the package that *python* has; *folder* is empty."""
     command = str(Path(python).parent / "agentrail")
     (folder / "my_plugins.py").write_text(PLUGIN, encoding="utf-8")
@@ -54,6 +62,7 @@ def problems(python: str, folder: Path) -> Iterator[str]:
         ([python, "-I", "-m", "agentrail", "--once", "hello"], "> hello\nI am the built-in demo model"),
         ([python, "-I", "-c", NAMES], ""),
         ([command, "check", "--examples", "20", "my_plugins.py"], "✓ laws: Turns", "-m pip install "),
+        ([python, "-I", "-c", OF_EXTRA.get(extra or "", "")], ""),
     ):
         done = subprocess.run(  # noqa: S603 - our own commands
             words, cwd=folder, env=_environment(folder), check=False, capture_output=True, text=True
@@ -69,5 +78,5 @@ def _environment(home: Path) -> dict[str, str]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        found = list(problems(sys.argv[1], Path(name)))
+        found = list(problems(sys.argv[1], Path(name), *sys.argv[2:]))
     sys.exit("\n".join(found) or 0)
