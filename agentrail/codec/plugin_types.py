@@ -56,10 +56,9 @@ def revive(wanted: object, state: object) -> object:
 def why_lost(wanted: object, state: object) -> str | None:
     """Say why *state* would not come back as it is if it is read as *wanted*, naming the field, or return `None`."""
     kind: type = type(state)
-    if kind is wanted:
-        scalars = _scalars_of(kind)
-        if scalars is not None and all(type(getattr(state, name)) in kinds for name, kinds in scalars):
-            return None
+    scalars = _scalars_of(kind) if wanted is kind else None
+    if scalars is not None and all(type(getattr(state, name)) in kinds for name, kinds in scalars):
+        return None
     return why_read_otherwise(wanted, state, data_of(state))
 
 
@@ -99,18 +98,20 @@ def _scalars_of(cls: type) -> tuple[tuple[str, frozenset[object]], ...] | None:
 
 def _check_equal(state: object, again: object, at: str) -> None:
     """Raise `MisfitError` unless *again*, which was read, is *state*: of the same classes, with the same values."""
-    names = None if isinstance(state, Enum) else names_in_order(type(state))
-    if names is not None and type(state) is type(again):
+    kind, kind_again = type(state), type(again)
+    names = None if isinstance(state, Enum) else names_in_order(kind)
+    if names is not None and kind is kind_again:
         for name in names:
             _check_equal(getattr(state, name), getattr(again, name), f"{at}.{name}")
-    elif type(state) is tuple and type(again) is tuple:
-        for index, (item, other) in enumerate(zip(state, again, strict=True)):
+    elif kind is tuple and kind_again is tuple:
+        items, others = cast("tuple[object, ...]", state), cast("tuple[object, ...]", again)
+        for index, (item, other) in enumerate(zip(items, others, strict=True)):
             _check_equal(item, other, f"{at}[{index}]")
     elif isinstance(state, Mapping) and isinstance(again, Mapping):
         for key, item in cast("Mapping[object, object]", state).items():
             _check_equal(item, cast("Mapping[object, object]", again)[key], f"{at}[{key!a:.60}]")
-    elif type(state) is not type(again) or state != again:
-        raise MisfitError(at, f"is a `{type(state).__name__}`, and would come back as a `{type(again).__name__}`")
+    elif kind is not kind_again or state != again:
+        raise MisfitError(at, f"is a `{kind.__name__}`, and would come back as a `{kind_again.__name__}`")
 
 
 def _read(wanted: object, data: object) -> object:
