@@ -5,6 +5,7 @@
 PYTHON ?= python3
 SEEDS ?= 300
 EDITS ?= 500
+TESTS ?= tests
 BIN := .venv/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
@@ -37,8 +38,8 @@ AT_ONCE := --numprocesses 4 --dist worksteal
 run: .venv/core ## start agentrail
 	$(BIN)/agentrail chat
 
-test: .venv/test ## run the tests, without those in LEFT_OUT=
-	$(PY) -m pytest tests $(LEFT_OUT:%=--ignore=%) $(AT_ONCE)
+test: .venv/test ## run the tests, or only those in TESTS=
+	$(PY) -m pytest $(TESTS) $(AT_ONCE)
 
 host: .venv/test ## run the tests of the host alone, those in a browser included
 	$(PY) -m pytest $(HOST) $(AT_ONCE)
