@@ -1,13 +1,15 @@
-"""Removes secrets from answers and errors: a server may echo its request, and a model may repeat a secret."""
+"""Removes secrets from answers and errors: a server may echo its request, and a model may repeat a secret.
+
+Calls stay as the model made them: a tool that wrote the mark into a file would damage it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from agentrail.errors import ModelError
 from agentrail.values.content import Said, Thinking, ToolCall
-from agentrail.values.json import FrozenObject, Json, freeze_object
 from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk
 
 INSTEAD: Final = "[secret]"
@@ -17,46 +19,59 @@ TELLING: Final = 4
 """The fewest characters at the end of an error that count as the beginning of a secret; fewer may be chance."""
 
 
+SHORTEST: Final = 16
+"""The fewest characters of a key that is taken for a secret; those of providers have 25 and more."""
+
+LONG: Final = 24
+"""The fewest characters of a key that is taken for a secret although it has no digits, or no letters."""
+
+VARIED: Final = 8
+"""The fewest different characters of a key that is taken for a secret."""
+
+
+def is_secret(key: str) -> bool:
+    """Return whether *key* is a secret by its length and form.
+
+    Servers that want no key are often given a word, such as `test`, `EMPTY` or `ollama`. It stands in ordinary texts.
+    """
+    if len(key) < SHORTEST or len(set(key)) < VARIED:
+        return False
+    return len(key) >= LONG or (any(map(str.isdigit, key)) and any(map(str.isalpha, key)))
+
+
 class Redactor:
-    """Removes the secrets of one request from texts and chunks. Its `repr` does not show them."""
+    """Removes the secrets of one request from texts and chunks. Its `repr` does not show them.
 
-    __slots__ = ("_held", "_secrets")
+    A key that is no secret by `is_secret` is removed from errors only.
+    """
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = tuple(sorted({secret for secret in secrets if secret}, key=len, reverse=True))
+    __slots__ = ("_held", "_keys", "_secrets")
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._keys = tuple(sorted({key for key in keys if key}, key=len, reverse=True))
+        self._secrets = tuple(filter(is_secret, self._keys))
         self._held: dict[type[TextChunk | ThinkingChunk], str] = {}
 
     def __repr__(self) -> str:
-        return f"<Redactor of {len(self._secrets)}>"
+        return f"<Redactor of {len(self._keys)}>"
 
     @property
     def knows_none(self) -> bool:
-        """Whether the request has no secrets."""
-        return not self._secrets
+        """Whether the request has no keys."""
+        return not self._keys
 
     def text(self, text: str) -> str:
         """Return *text* with each secret replaced by `INSTEAD`."""
-        for secret in self._secrets:
-            if secret in text:
-                text = text.replace(secret, INSTEAD)
-        return text
-
-    def json(self, found: Json) -> Json:
-        """Return *found* with each secret in its texts and keys replaced."""
-        if isinstance(found, str):
-            return self.text(found)
-        if isinstance(found, Mapping):
-            return FrozenObject({self.text(key): self.json(item) for key, item in found.items()})
-        return tuple(map(self.json, found)) if isinstance(found, list | tuple) else found
+        return _replaced(text, self._secrets)
 
     def error(self, error: ModelError) -> ModelError:
-        """Return *error* with the secrets in its text replaced, also one that was cut off at the end of the text."""
-        said = self.text(str(error.args[0]))
-        end = self._beginning(said)
+        """Return *error* with all keys in its text replaced, also one that was cut off at the end of the text."""
+        said = _replaced(str(error.args[0]), self._keys)
+        end = _beginning(said, self._keys)
         return type(error)(said if len(said) - end < TELLING else said[:end] + INSTEAD, error.retry_after)
 
     def response(self, response: Response) -> Response:
-        """Return *response* with each secret in its texts, signatures and calls replaced."""
+        """Return *response* with each secret in its texts, signatures and ids replaced; names and arguments stay."""
         return response.but(parts=tuple(map(self._said, response.parts)), calls=tuple(map(self._call, response.calls)))
 
     def _said(self, part: Said) -> Said:
@@ -66,8 +81,7 @@ class Redactor:
         return part.but(text=text)
 
     def _call(self, call: ToolCall) -> ToolCall:
-        args = freeze_object(self.json(call.args))
-        return call.but(name=self.text(call.name), args=args, provider_id=self.text(call.provider_id))
+        return call.but(provider_id=self.text(call.provider_id))
 
     def chunks(self, chunk: Chunk) -> tuple[Chunk, ...]:
         """Return *chunk* with each secret replaced.
@@ -78,7 +92,7 @@ class Redactor:
             return (chunk,)
         kind = type(chunk)
         text = self.text(self._held.pop(kind, "") + chunk.text)
-        cut = self._beginning(text)
+        cut = _beginning(text, self._secrets)
         if cut < len(text):
             self._held[kind] = text[cut:]
         return (kind(text[:cut]),) if cut else ()
@@ -88,13 +102,21 @@ class Redactor:
         held, self._held = self._held, {}
         return tuple(kind(text) for kind, text in held.items())
 
-    def _beginning(self, text: str) -> int:
-        """Return the index at which the end of *text* may be the beginning of a secret; its length if it is not."""
-        first = len(text)
-        for secret in self._secrets:
-            at = text.find(secret[0], max(0, len(text) - len(secret) + 1))
-            while at >= 0 and not secret.startswith(text[at:]):
-                at = text.find(secret[0], at + 1)
-            if at >= 0:
-                first = min(first, at)
-        return first
+
+def _replaced(text: str, keys: tuple[str, ...]) -> str:
+    for key in keys:
+        if key in text:
+            text = text.replace(key, INSTEAD)
+    return text
+
+
+def _beginning(text: str, keys: tuple[str, ...]) -> int:
+    """Return the index at which the end of *text* may be the beginning of a key; its length if it is not."""
+    first = len(text)
+    for key in keys:
+        at = text.find(key[0], max(0, len(text) - len(key) + 1))
+        while at >= 0 and not key.startswith(text[at:]):
+            at = text.find(key[0], at + 1)
+        if at >= 0:
+            first = min(first, at)
+    return first

@@ -135,15 +135,17 @@ class RemoteModel:
             request, settings = request.but(may_call=False), settings.but(tool_choice="auto")
         asked, tool = with_answer_tool(request)
         settings = demanding(asked, settings, able=self._format.demands(self._provider_name, self._model, settings))
-        response = await self._answer(asked, settings.but(response_format=None), emit)
+        response = await self._answer(asked, settings.but(response_format=None), emit, tool)
         if form is not None:  # it was the schema that was refused
             self._refused = remembered(self._refused, schema)
-        return without_answer_tool(response, tool)
+        return response
 
-    async def _answer(self, request: ModelRequest, settings: Settings, emit: EmitChunk) -> Response:
+    async def _answer(
+        self, request: ModelRequest, settings: Settings, emit: EmitChunk, answer_tool: str = ""
+    ) -> Response:
         key = api_key(self._provider, settings, self._look_up)
         headers, redactor = self._headers(settings, key)
-        hearing = Hearing(self._format.decoder(), redactor, emit)
+        hearing = Hearing(self._format.decoder(), redactor, emit, answer_tool)
         try:
             return counted(await self._attempt(request, settings, headers, hearing), request)
         except ModelError as error:
@@ -197,12 +199,15 @@ class RemoteModel:
 class Hearing:
     """Decodes the stream of one answer, removes secrets, and passes the chunks to `emit`."""
 
-    __slots__ = ("_decoder", "_emit", "_reader", "_redactor")
+    __slots__ = ("_answer_tool", "_decoder", "_emit", "_reader", "_redactor")
 
-    def __init__(self, decoder: Decoder, redactor: Redactor, emit: EmitChunk) -> None:
+    def __init__(self, decoder: Decoder, redactor: Redactor, emit: EmitChunk, answer_tool: str = "") -> None:
         self._decoder = decoder
         self._redactor = redactor
         self._emit = emit
+        # The name of the tool by which the model answers; empty if there is none. Its call becomes a text before
+        # secrets are removed, because those stay in calls.
+        self._answer_tool = answer_tool
         self._reader = EventReader()
 
     def heard(self, piece: bytes) -> bool:
@@ -242,7 +247,10 @@ class Hearing:
             for event in self._reader.end():
                 for chunk in self._decoder.feed(event):
                     self._pass_on(chunk)
-        response = self._redactor.response(self._decoder.response())
+        response = self._decoder.response()
+        if self._answer_tool:
+            response = without_answer_tool(response, self._answer_tool)
+        response = self._redactor.response(response)
         for chunk in self._redactor.rest():
             self._emit(chunk)
         return response

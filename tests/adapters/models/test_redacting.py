@@ -1,12 +1,16 @@
-import pytest
+import string
 
-from agentrail.adapters.models.redaction import Redactor
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.adapters.models.redaction import Redactor, is_secret
 from agentrail.errors import RateLimited
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.json import freeze_object
 from agentrail.values.stream import PING, Chunk, Response, TextChunk, ThinkingChunk
 
-KEY = "sk-sk-key"
+KEY = "sk-sk-key-0123456789"
 
 
 def heard(redactor: Redactor, *chunks: Chunk) -> list[Chunk]:
@@ -37,31 +41,65 @@ def test_text_that_only_begins_like_a_secret_is_said_in_the_end() -> None:
 
 
 def test_text_and_thoughts_do_not_mix() -> None:
-    chunks = heard(Redactor([KEY]), ThinkingChunk("sk-sk-"), TextChunk("key"), PING, ThinkingChunk("key"))
-    assert chunks == [TextChunk("key"), PING, ThinkingChunk("[secret]")]
+    end = KEY.removeprefix("sk-sk-")
+    chunks = heard(Redactor([KEY]), ThinkingChunk("sk-sk-"), TextChunk(end), PING, ThinkingChunk(end))
+    assert chunks == [TextChunk(end), PING, ThinkingChunk("[secret]")]
 
 
 def test_of_two_secrets_the_longer_one_goes_first() -> None:
-    assert Redactor(["ab", "abc"]).text("abc ab") == "[secret] [secret]"
-    assert said(heard(Redactor(["ab", "abc"]), TextChunk("a"), TextChunk("bc"))) == "[secret]"
+    longer = f"{KEY}a"
+    assert Redactor([KEY, longer]).text(f"{longer} {KEY}") == "[secret] [secret]"
+    assert said(heard(Redactor([KEY, longer]), TextChunk(KEY[:3]), TextChunk(longer[3:]))) == "[secret]"
 
 
 def test_without_secrets_nothing_is_held_back() -> None:
     assert heard(Redactor(["", ""]), TextChunk("sk-")) == [TextChunk("sk-")]
 
 
-def test_everything_of_a_response_is_looked_through() -> None:
+def test_secrets_are_taken_out_of_what_is_said_and_stay_in_calls() -> None:
+    args = freeze_object({KEY: [KEY, {"a": KEY}, 1, None]})
     found = Redactor([KEY]).response(
-        Response(
-            (Thinking(KEY, KEY), Thinking("x"), Text(KEY)),
-            (ToolCall("", KEY, freeze_object({KEY: [KEY, {"a": KEY}, 1, None]}), KEY),),
-        )
+        Response((Thinking(KEY, KEY), Thinking("x"), Text(KEY)), (ToolCall("", KEY, args, KEY),))
     )
     mark = "[secret]"
-    assert found == Response(
-        (Thinking(mark, mark), Thinking("x"), Text(mark)),
-        (ToolCall("", mark, freeze_object({mark: [mark, {"a": mark}, 1, None]}), mark),),
+    assert found == Response((Thinking(mark, mark), Thinking("x"), Text(mark)), (ToolCall("", KEY, args, mark),))
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["test", "EMPTY", "none", "ollama", "lm-studio", "sk-1234", "token-abc123", "sk-no-key-required", "0" * 40],
+)
+def test_a_word_in_the_place_of_a_key_is_taken_out_of_errors_only(key: str) -> None:
+    redactor, words = Redactor([key]), f"run_{key}s: all {key}ed {key[:3]}"
+    response = Response(
+        (Thinking(words, words), Text(words)), (ToolCall("", words, freeze_object({words: words}), key),)
     )
+    assert redactor.response(response) == response
+    assert redactor.chunks(TextChunk(words)) == (TextChunk(words),)
+    assert redactor.error(RateLimited(f"`{key}` is unknown")) == RateLimited("`[secret]` is unknown")
+    assert not redactor.knows_none
+
+
+@pytest.mark.parametrize("key", [KEY, "sk-ant-0123456789abcdef", "AIzaSyA-0123456789", "correct-horse-battery-staple"])
+def test_a_long_key_is_a_secret(key: str) -> None:
+    assert is_secret(key)
+    assert Redactor([key]).text(f"it is {key}") == "it is [secret]"
+
+
+KEYS = st.text(string.printable[:95], min_size=1, max_size=32).map(str.strip).filter(bool)
+
+
+@given(st.data(), KEYS)
+def test_calls_and_ordinary_texts_stay_whatever_the_key_is(data: st.DataObject, key: str) -> None:
+    around = st.text("tes_ [rc]", max_size=4)
+    words = data.draw(around) + key + data.draw(around)
+    call = ToolCall("", words, freeze_object({words: [words, {key: key}]}))
+    redactor, at = Redactor([key]), data.draw(st.integers(0, len(words)))
+    response = redactor.response(Response((Text(words),), (call,)))
+    streamed = said(heard(redactor, TextChunk(words[:at]), TextChunk(words[at:])))
+    assert response.calls == (call,)
+    assert response.parts == (Text(streamed),)
+    assert streamed == (words.replace(key, "[secret]") if is_secret(key) else words)
 
 
 def test_an_error_that_was_shortened_in_a_secret_tells_nothing_of_it() -> None:

@@ -1,4 +1,7 @@
-"""A secret that a server echoes is seen nowhere, whatever the format and wherever it stands."""
+"""A secret that a server echoes is seen nowhere but in calls, whatever the format and wherever it stands.
+
+Calls stay as the model made them, and a word in the place of a key is no secret.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,19 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
 from agentrail.values.events.response import MessageDelta, ThinkingDelta
 from agentrail.values.json import Json
-from agentrail.values.messages import AssistantMessage
+from agentrail.values.messages import AssistantMessage, ToolMessage
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models import openai_events as openai
 from tests.adapters.models.goldens import OWN
-from tests.adapters.models.server import Play, chunked, events, head, refusing, serving
+from tests.adapters.models.server import Play, chunked, events, head, refusing, serving, streaming
 
 KEY = "sk-ant-0123456789abcdef"
 HALF = len(KEY) // 2
 THOUGHT = (f"it is {KEY[:HALF]}", f"{KEY[HALF:]}!")
 SAID = (*f"your key: {KEY}; sk-ant-0 is not", KEY[:5])
-ARGS = json.dumps({"room": KEY, KEY: [KEY]})
+ARGS = json.dumps({"room": "attic"})
 
 
 def of_anthropic() -> bytes:
@@ -39,7 +42,7 @@ def of_anthropic() -> bytes:
         anthropic.opening(),
         *anthropic.block(0, "thinking", "thinking_delta", "thinking", *THOUGHT, signature=KEY),
         *anthropic.block(1, "text", "text_delta", "text", *SAID),
-        *anthropic.block(2, "tool_use", "input_json_delta", "partial_json", ARGS, name=KEY, id=KEY),
+        *anthropic.block(2, "tool_use", "input_json_delta", "partial_json", ARGS, name="lamp", id=KEY),
         *anthropic.block(3, "tool_use", "input_json_delta", "partial_json", ARGS, name="lamp"),
         *anthropic.closing("tool_use"),
     )
@@ -50,7 +53,7 @@ def of_openai() -> bytes:
         {"type": "response.created", "response": {}},
         *openai.thought(0, *THOUGHT, sealed=KEY),
         *openai.message(1, *SAID),
-        *openai.call(2, KEY, ARGS, call_id=KEY),
+        *openai.call(2, "lamp", ARGS, call_id=KEY),
         *openai.call(3, "lamp", ARGS, call_id="call_2"),
         openai.closing(),
     )
@@ -61,7 +64,7 @@ def of_chat() -> bytes:
         events(
             *(chat.piece(reasoning_content=piece) for piece in THOUGHT),
             *(chat.piece(content=piece) for piece in SAID),
-            chat.calling(index=0, call_id=KEY, name=KEY, arguments=ARGS),
+            chat.calling(index=0, call_id=KEY, name="lamp", arguments=ARGS),
             chat.calling(index=1, call_id="call_2", name="lamp", arguments=ARGS),
             chat.piece("tool_calls"),
             chat.counting(),
@@ -77,7 +80,7 @@ def of_gemini() -> bytes:
         gemini.content({"text": "", "thought": True, "thoughtSignature": KEY}),
         *(gemini.content({"text": piece}) for piece in SAID),
         gemini.content({"text": "", "thoughtSignature": KEY}),
-        gemini.content(gemini.called(KEY, json.loads(ARGS), KEY, id=KEY), gemini.called("lamp", json.loads(ARGS))),
+        gemini.content(gemini.called("lamp", json.loads(ARGS), KEY, id=KEY), gemini.called("lamp", json.loads(ARGS))),
         gemini.closing(),
         named=False,
     )
@@ -144,6 +147,45 @@ async def test_a_secret_that_is_echoed_appears_nowhere(provider: str, caplog: py
     assert (thoughts, said) == (["it is [secret]!"], f"your key: [secret]; sk-ant-0 is not{KEY[:5]}")
     assert "".join(event.delta for event in heard if isinstance(event, MessageDelta)) == said
     assert "".join(event.delta for event in heard if isinstance(event, ThinkingDelta)) == thoughts[0]
-    assert first.calls[1].args == {"room": "[secret]", "[secret]": ("[secret]",)}
+    assert [call.name for call in first.calls] == ["lamp", "lamp"]
     everything = [*map(repr, heard), *map(repr, records), *shown, *raised, caplog.text]
     assert [text for text in everything if KEY[:HALF] in text.replace(f"not{KEY[:5]}", "")] == []
+
+
+@tool
+async def run_tests(path: str, test: str) -> str:
+    """Run tests."""
+    return f"ran {path} with {test}"
+
+
+@pytest.mark.parametrize("key", ["test", "ollama", KEY])
+async def test_a_call_comes_to_its_tool_as_the_model_made_it(key: str) -> None:
+    args = {"path": f"tests/{key}.py", "test": key}
+    called = chat.calling(index=0, call_id="call_1", name="run_tests", arguments=json.dumps(args))
+    first = events(called, chat.piece("tool_calls"), chat.counting(), named=False) + chat.DONE
+    async with (
+        serving(streaming(first), streaming(chat.saying("done"))) as server,
+        open_supervisor(secrets={"TESTS_KEY": key}.get) as supervisor,
+    ):
+        options: dict[str, Json] = {"base_url": server.url, "api_key": Secret("TESTS_KEY")}
+        session = await supervisor.spawn(
+            SessionSpec(model=OWN["openai-chat"], tools=[run_tests], model_options=options)
+        )
+        assert (await session.ask("run them")).text == "done"
+        result = session.messages()[2]
+    assert isinstance(result, ToolMessage)
+    assert result.text == f"ran tests/{key}.py with {key}"
+
+
+async def test_a_secret_in_an_answer_in_a_form_is_taken_out_also_if_a_tool_gives_it() -> None:
+    answer = chat.calling(index=0, call_id="call_1", name="answer", arguments=json.dumps({"room": KEY}))
+    by_tool = events(answer, chat.piece("tool_calls"), chat.counting(), named=False) + chat.DONE
+    schema: dict[str, Json] = {"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]}
+    refused = refusing(400, b'{"error": {"type": "invalid_request_error", "message": "no such schema"}}')
+    async with (
+        serving(refused, streaming(by_tool)) as server,
+        open_supervisor(secrets={"LAMP_KEY": KEY}.get) as supervisor,
+    ):
+        options: dict[str, Json] = {"base_url": server.url, "api_key": Secret("LAMP_KEY")}
+        session = await supervisor.spawn(SessionSpec(model=OWN["openai-chat"], model_options=options))
+        assert await session.ask("which room?", returns=schema) == {"room": "[secret]"}
