@@ -28,7 +28,7 @@ from agentrail.ports.web import Web
 from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import Watchdog
-from agentrail.runtime.inbox.dozing import Crowded, Idlers, TidyingUp
+from agentrail.runtime.inbox.dozing import Idlers, PackingJournal, TidyingUp
 from agentrail.runtime.inbox.draining import Draining
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
@@ -120,7 +120,7 @@ class SharedServices:
         limits: Mapping[str, Limit],
         random_: random.Random,
         forget: Callable[[str], None] | None = None,
-        crowded: Crowded | None = None,
+        crowded: PackingJournal | None = None,
     ) -> None:
         self.nursery = nursery
         self.home = trio.lowlevel.current_trio_token()

@@ -609,7 +609,7 @@ def test_the_model_sees_the_added_context_in_this_request_only() -> None:
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*starts("p1", "r2")[:-1], RequestStart("r2", "m", 2, 1)],
-        effects=[request(before, "r2", messages=(said(), RAIN.message))],
+        effects=[request(before, "r2", messages=(said(), RAIN.message), passing=1)],
         rulings=(*ruled("before_prompt"), ruling("before_request", added=(RAIN,))),
         phase=Phase.RUNNING,
         turns=1,

@@ -22,7 +22,7 @@ from agentrail.core.vocabulary.state import IDLE, NOBODY_ASKED, RUNNING, AskedBy
 from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotStorable, UnknownPrompt
 from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.moments import BeforePrompt, Hook, SessionStart
-from agentrail.hooks.ruling import ABORT, Ruling, Verdict
+from agentrail.hooks.ruling import ABORT, Gathered, Ruling, Verdict
 from agentrail.values.content import Part, Text, with_text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.life import (
@@ -207,7 +207,15 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
         w.note(altered_form(s.returns))
         s.turn = s.turn.but(returns=taken.returns)
     w.apply(ruling)
-    gathered = ruling.gathered
+    _say_prompt(w, taken, ruling.gathered)
+    limit = s.setup.options.max_turn_seconds
+    if limit is not None:
+        w.set_timer(TURN_TIMER, w.at + int(limit * 1000))
+    w.next("next_round")
+
+
+def _say_prompt(w: StepDraft, taken: Prompt, gathered: Gathered) -> None:
+    """Put the prompt into the history, followed by the texts that plugins add to it, and tell of both."""
     if gathered.said is not None:
         taken = taken.but(parts=with_text(taken.parts, gathered.said))
     by = taken.asked.by[0] if taken.asked.by else ""
@@ -218,7 +226,3 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
         text = "\n\n".join(gathered.texts)
         w.say(_user_message((Text(text),), Origin.INTERVENTION))
         w.emit(Intervention(text, "before_prompt"))
-    limit = s.setup.options.max_turn_seconds
-    if limit is not None:
-        w.set_timer(TURN_TIMER, w.at + int(limit * 1000))
-    w.next("next_round")

@@ -37,7 +37,7 @@ class Dozer(Protocol):
         ...
 
 
-class Crowded(Protocol):
+class PackingJournal(Protocol):
     """Interface: a journal in memory, which has work for the time when a session rests."""
 
     @property
@@ -58,7 +58,7 @@ class TidyingUp:
 
     __slots__ = ("_is_due", "_journal", "_timers")
 
-    def __init__(self, timers: Timers, journal: Crowded | None) -> None:
+    def __init__(self, timers: Timers, journal: PackingJournal | None) -> None:
         self._timers = timers
         self._journal = journal
         self._is_due = False
@@ -69,7 +69,7 @@ class TidyingUp:
             self._is_due = True
             self._timers.set(_TIDYING, self._timers.clock.now() + NEXT_PASS, partial(self._go_on, self._journal))
 
-    def _go_on(self, journal: Crowded) -> None:
+    def _go_on(self, journal: PackingJournal) -> None:
         self._is_due = False
         journal.put_away()
         self.begin()
