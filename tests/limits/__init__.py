@@ -1,7 +1,6 @@
 """Tests of every limit of the package: one below it, at it, and one above it.
 
-`listed.py` lists each limit with its value and its scenes; `test_list.py` compares the list with the package, so a new
-limit needs a line there. A scene is a function that gets a size and returns whether something of that size passes.
+A scene is a function that gets a size and returns whether something of that size passes.
 `test_at_the_limit.py` calls each scene with one below the limit, the limit, and one above.
 """
 

@@ -36,7 +36,6 @@ from agentrail.values.content import ToolCall
 from agentrail.values.events.life import AgentEnd
 from agentrail.values.json import EMPTY
 from agentrail.values.usage import NOTHING_USED
-from tests.limits.listed import NO_LIMITS
 from tests.plugins.shell_lines.folders import index_of
 from tests.runtime.world import settle, spec_of
 
@@ -273,11 +272,6 @@ def test_how_much_at_once_makes_no_difference(
 def test_records_around_those_in_the_index_are_read(size: int, tmp_path: Path) -> None:
     """Each 64th has a place there (`STRIDE`); it stands in statements that are made when the module is imported."""
     assert trio.run(records_of_a_session, size, tmp_path)
-
-
-def test_what_is_tried_is_in_the_list() -> None:
-    (reason,) = (reason for reason in NO_LIMITS if reason.startswith("how much is done, read or copied at once"))
-    assert sorted((*JOBS, *TRIED_ELSEWHERE)) == sorted(NO_LIMITS[reason])
 
 
 @pytest.mark.parametrize("name", TRIED_ELSEWHERE)
