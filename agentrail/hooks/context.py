@@ -167,6 +167,9 @@ class Context(Authored):
     """Ids of the sessions above this sub-agent, the outermost first; empty if it is no sub-agent."""
     parent: str | None = None
     """Id of the parent session; `None` if this is no sub-agent."""
+    returns: JsonObject = EMPTY
+    """The JSON Schema that the answer of the turn must fit, or in `before_prompt` that of the turn which the prompt
+    would start; empty if the answer is text, or no turn is open."""
 
     @property
     def total_tokens(self) -> int:

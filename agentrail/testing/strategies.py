@@ -146,6 +146,7 @@ def contexts() -> st.SearchStrategy[Context]:
         now_ms=MOMENTS,
         parent=st.none() | st.just("parent"),
         path=st.just(()) | st.just(("parent",)),
+        returns=json_objects(),
     )
 
 

@@ -74,7 +74,7 @@ async def test_a_plan_comes_first_stays_in_the_prompt_and_is_told_step_by_step()
     model = ScriptedModel(script)
     async with open_world() as world:
         session = await world.spawn(model, tools=[write_todos], plugins=[Planning()])
-        assert (await session.ask(TASK)).text == "Done.\n\n1. [!] Test"
+        assert (await session.ask(TASK)).text == "Done."
         await settle()
         heard = world.heard(session)
         assert [event.text for event in heard.of(Intervention)] == [DIRECTIVE, GO_ON]
@@ -123,6 +123,15 @@ def test_a_plan_that_is_carried_out_already_needs_no_further_round() -> None:
     assert told(trace.events) == [PlanGenerated(("Look it up",)), PlanStepCompleted(0, "Look it up")]
 
 
+@pytest.mark.parametrize("answer", ["Done.", "Done.\n\nTo buy:\n- [ ] Eggs"])
+def test_a_plan_is_not_asked_for_again_after_the_work(answer: str) -> None:
+    trace = played(say("I look.", calls=[call("look")]), say(answer), max_plan_attempts=3)
+    assert texts(trace) == [DIRECTIVE, AGAIN]
+    trace = played(say("I look.", calls=[call("look")]), say("Done."), prompt(TASK), say("Hm."), max_plan_attempts=3)
+    assert texts(trace) == [DIRECTIVE, AGAIN, DIRECTIVE, AGAIN, AGAIN]
+    assert told(trace.events)[0] == missing(2)
+
+
 @in_virtual_time
 async def test_a_turn_that_ends_before_there_is_a_plan_is_told() -> None:
     async with open_world() as world:
@@ -137,6 +146,50 @@ def test_without_plan_first_a_plan_is_kept_and_not_asked_for() -> None:
     assert texts(trace) == []
     assert told(trace.events) == [*PLAIN, PlanStepCompleted(0, "Read")]
     assert section(trace) == f"{HOW}- [ ] Read\n- [ ] Repair\n- [ ] Test"
+
+
+# Answers
+
+
+@pytest.mark.parametrize("by", ["turn", "session"])
+@in_virtual_time
+async def test_no_plan_is_asked_for_or_taken_out_where_the_answer_has_a_form(by: str) -> None:
+    form = {"type": "object", "properties": {"todo": {"type": "string"}}, "required": ["todo"]}
+    answer = '{"todo": "- [x] Read"}'
+    async with open_world() as world:
+        script: list[Element] = [PLAN, "Done.", answer] if by == "turn" else [answer]
+        spec_form = {} if by == "turn" else {"returns": form}
+        session = await world.spawn(script, plugins=[Planning()], **spec_form)
+        if by == "turn":
+            await session.ask(TASK)
+        reply = await (session.ask(TASK, returns=form) if by == "turn" else session.ask(TASK))
+        await settle()
+        heard = world.heard(session)
+        assert reply == {"todo": "- [x] Read"} or getattr(reply, "text", None) == answer
+        assert [event.text for event in heard.of(Intervention)] == ([DIRECTIVE, GO_ON] if by == "turn" else [])
+        assert told(heard.events) == (list(PLAIN) if by == "turn" else [])
+
+
+@pytest.mark.parametrize(
+    ("last", "answer"),
+    [
+        ("Done.\n\n- [x] Read\n- [x] Test", "Done."),
+        ("## Plan\n- [x] Read\n- [x] Repair\n- [x] Test\n\nDone.\n", "Done."),
+        ("- [x] Read\n\nTo buy:\n- [ ] Eggs\n- [ ] Test", "To buy:\n- [ ] Eggs\n- [ ] Test"),
+        ("```\n- [x] Read\n```\nDone.", None),
+        ("- [x] Read", None),
+        ("1. Read\n2. Test", None),
+    ],
+)
+def test_lines_of_the_plan_are_not_in_the_final_answer(last: str, answer: str | None) -> None:
+    trace = played(say(PLAN), say("I go on.\n- [>] Read", calls=[call("look")]), say(last))
+    assert trace.messages[-1].text == (last if answer is None else answer)
+    assert "- [>] Read" in [message.text for message in trace.messages if isinstance(message, AssistantMessage)][1]
+
+
+def test_a_plan_that_nobody_asked_for_stays_in_the_answer() -> None:
+    answer = f"{PLAN}\nShall I go on?"
+    assert played(say(answer), plan_first=False).messages[-1].text == answer
 
 
 # Further turns, and what comes between

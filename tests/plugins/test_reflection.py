@@ -17,6 +17,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import Reflection, SelfVerify
 from agentrail.plugins.quality.reflection import (
     CRITERIA,
+    IN_FORM,
     LOOK_AGAIN,
     MOST_PROBLEM,
     MOST_PROBLEMS,
@@ -103,6 +104,20 @@ async def test_the_answers_of_all_turns_are_reviewed_and_a_passed_one_stays_as_i
             *("Name a river.", "The Rhine.", ASKED, "The Rhine."),
             *("What is the capital of France?", "Berlin.", ASKED, "Paris.", ASKED, "Paris."),
         ]
+
+
+@in_virtual_time
+async def test_an_answer_in_a_form_is_passed_by_giving_it_again() -> None:
+    form = {"type": "object", "properties": {"river": {"type": "string"}}, "required": ["river"]}
+    script: list[Element] = ['{"river": "Berlin"}', '{"river": "Rhine"}', '{"river": "Rhine"}']
+    async with open_world() as world:
+        session = await world.spawn(script, plugins=[Reflection()])
+        assert await session.ask("Name a river.", returns=form) == {"river": "Rhine"}
+        await settle()
+        heard = world.heard(session)
+        asked = IN_FORM.format(criteria="\n".join(f"- {line}" for line in CRITERIA))
+        assert [event.text for event in heard.of(Intervention)] == [asked] * 2
+        assert [event.name for event in heard.of(PluginEvent)] == ["review_failed", "review_passed"]
 
 
 @in_virtual_time

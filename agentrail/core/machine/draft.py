@@ -313,6 +313,7 @@ class StepDraft:
             self.at,
             path[::2] if path else path,
             path[-2] if path else None,
+            s.returns if s.taking is None else s.taking.returns or setup.returns,
         )
 
     def _budget_left(self) -> float | None:

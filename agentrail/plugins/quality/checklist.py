@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -74,26 +74,63 @@ class Checklist:
     """Its items, each text once."""
 
 
+@frozen
+class _ListedLines:
+    """A checklist, and the lines of the text that it stands on."""
+
+    checklist: Checklist
+    """The checklist."""
+    lines: tuple[int, ...]
+    """Indices of the lines of its items, and of the heading that says it is a plan."""
+
+
 def checklists(text: str) -> tuple[Checklist, ...]:
     """Return the checklists in *text*, in order; what stands in a block of code is none.
 
     Empty and indented lines between two items belong to their list.
     """
-    found: list[Checklist] = []
+    return tuple(each.checklist for each in _listed(text[:MOST_READ].splitlines()))
+
+
+def without_steps(text: str, keys: Collection[str]) -> str:
+    """Return *text* without the checklists of which every item is a step with one of *keys*."""
+    lines = text.splitlines(keepends=True) if len(text) <= MOST_READ else []
+    left_out = {
+        index
+        for each in _listed(line.rstrip("\r\n") for line in lines)
+        if all(step.key in keys for step in each.checklist.steps)
+        for index in each.lines
+    }
+    if not left_out:
+        return text
+    return "".join(line for index, line in enumerate(lines) if index not in left_out).strip()
+
+
+def _listed(lines: Iterable[str]) -> Iterator[_ListedLines]:
     items: list[PlanStep] = []
-    fence, headed = "", False
-    for line in text[:MOST_READ].splitlines():
+    places: list[int] = []
+    fence, heading = "", -1
+    for index, line in enumerate(lines):
         if mark := _FENCE.match(line):
             fence = _fenced(fence, mark[1], mark[2])
         elif fence or not line.strip():
             continue
         elif item := _ITEM.fullmatch(line):
             items.append(PlanStep(one_line(item[2]), MARKS.get(item[1], PENDING)))
+            places.append(index)
         elif not items or not line[0].isspace():
             if items:
-                found.append(Checklist(headed, _once(items)))
-            items, headed = [], _HEADING.fullmatch(line.strip()) is not None
-    return (*found, Checklist(headed, _once(items))) if items else tuple(found)
+                yield _of(heading, items, places)
+            items, places = [], []
+            heading = index if _HEADING.fullmatch(line.strip()) else -1
+    if items:
+        yield _of(heading, items, places)
+
+
+def _of(heading: int, items: list[PlanStep], places: list[int]) -> _ListedLines:
+    """Return the list of *items* below the line *heading*, which is -1 if none says that they are a plan."""
+    is_plan = heading >= 0
+    return _ListedLines(Checklist(is_plan, _once(items)), (heading, *places) if is_plan else tuple(places))
 
 
 def _fenced(fence: str, mark: str, after: str) -> str:

@@ -8,7 +8,7 @@ import attrs
 from attrs import evolve, frozen
 
 from agentrail.errors import BadOptions
-from agentrail.hooks.actions import Action, Continue, Emission, Emit, Intervene, SetSection
+from agentrail.hooks.actions import Action, Continue, Emission, Emit, Intervene, ReplaceResponse, SetSection
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterResponse, AfterToolBatch, AfterTurn, BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
@@ -23,6 +23,7 @@ from agentrail.plugins.quality.checklist import (
     one_line,
     revised,
     shown,
+    without_steps,
 )
 from agentrail.values.events.context import PlanGenerated, PlanStepCompleted
 from agentrail.values.events.envelope import Event
@@ -53,7 +54,8 @@ GO_ON: Final = "Now carry out the plan, step by step, and give your answer at th
 HOW: Final = """\
 This is your plan. When a step begins or is over, write its line again with another mark, or use the same texts in \
 your list of things to do: `[>]` in progress, `[x]` completed, `[!]` failed, `[-]` skipped. To change the plan, write \
-all of it again below the line `## Plan`.
+all of it again below the line `## Plan`. These lines are taken out of your final answer: to show steps to people, \
+write them without boxes. If an answer has a form, write none of them.
 """
 """The beginning of the section."""
 
@@ -70,6 +72,8 @@ class CurrentPlan:
     """How often the model was asked for a plan in this turn; 0 if none is waited for."""
     stale: bool = False
     """Whether the section of the system prompt must be set anew."""
+    has_worked: bool = False
+    """Whether calls have run in this turn while a plan is waited for."""
 
     @property
     def is_open(self) -> bool:
@@ -87,7 +91,8 @@ class Planning(Plugin[CurrentPlan]):
     """Ask the model for a plan first, keep the plan in the system prompt, and tell when its steps are over.
 
     The plan is a checklist below the line `## Plan`. The model reports progress by writing lines of it again with
-    another mark, or by the same texts in the session's list of things to do. Events tell of it: `PlanGenerated`,
+    another mark, or by the same texts in the session's list of things to do; a final answer has these lines no more.
+    No plan is asked for if the answer has a form, which cannot hold one. Events tell of the plan: `PlanGenerated`,
     `PlanStepCompleted`, `plan_step_failed`, `plan_step_skipped`, and `plan_missing` if the model gave none.
     """
 
@@ -111,9 +116,9 @@ class Planning(Plugin[CurrentPlan]):
     ) -> Continue[CurrentPlan] | Intervene[CurrentPlan]:
         """Forget a plan that is over; ask for one if the prompt is long enough."""
         new = state if not state.steps or state.is_open else CurrentPlan(stale=True)
-        if not self.plan_first or len(hook.text.strip()) < self.min_prompt_length:
-            return Continue(evolve(new, asked=0) if new.asked else new)
-        return Intervene(self.directive + (STILL if new.steps else ""), evolve(new, asked=1))
+        if not self.plan_first or ctx.returns or len(hook.text.strip()) < self.min_prompt_length:
+            return Continue(_asking(new, 0))
+        return Intervene(self.directive + (STILL if new.steps else ""), _asking(new, 1))
 
     def before_request(
         self, hook: BeforeRequest, state: CurrentPlan, ctx: Context
@@ -125,36 +130,51 @@ class Planning(Plugin[CurrentPlan]):
 
     def after_response(
         self, hook: AfterResponse, state: CurrentPlan, ctx: Context
-    ) -> Continue[CurrentPlan] | Intervene[CurrentPlan]:
+    ) -> Continue[CurrentPlan] | Intervene[CurrentPlan] | ReplaceResponse[CurrentPlan]:
         """Read a plan or marks in the response; ask again for a plan that is missing, or to carry out a new one."""
-        text = hook.message.text
-        if "[" not in text and not state.asked:
+        text, is_last = hook.message.text, not hook.message.calls
+        if (is_last and ctx.returns) or ("[" not in text and not state.asked):
             return Continue(state)
         found = checklists(text)
         plan = next((each for each in found if each.is_plan), None)
-        if plan is None and state.asked and found:
+        may_ask = state.asked > 0 and not (is_last and state.has_worked)
+        if plan is None and may_ask and found:
             plan = found[0]
         if plan is None:
             new = _with(state, moved(state.steps, [step for each in found for step in each.steps]))
-            return self._missing(state, new) if state.asked else _telling(Continue(new), state, new)
-        new = evolve(_with(state, revised(state.steps, plan.steps)), asked=0)
+            if may_ask and state.asked < self.max_plan_attempts:
+                return _telling(Intervene(AGAIN, _asking(new, state.asked + 1)), state, new)
+            return self._going_on(text, state, new, is_last=is_last)
+        new = _with(state, revised(state.steps, plan.steps))
         is_new = _texts(new) != _texts(state)
-        if self.plan_first and (is_new or state.asked) and new.is_open and not hook.message.calls:
-            return _telling(Intervene(GO_ON, new), state, new)
-        return _telling(Continue(new), state, new)
+        if self.plan_first and (is_new or state.asked) and new.is_open and is_last:
+            return _telling(Intervene(GO_ON, _asking(new, 0)), state, new)
+        return self._going_on(text, state, new, is_last=is_last, has_plan=True)
 
-    def _missing(self, state: CurrentPlan, new: CurrentPlan) -> Continue[CurrentPlan] | Intervene[CurrentPlan]:
-        if state.asked < self.max_plan_attempts:
-            return _telling(Intervene(AGAIN, evolve(new, asked=state.asked + 1)), state, new)
-        told = freeze({"attempts": state.asked})
-        return _telling(Continue(evolve(new, asked=0)), state, new).emitting("plan_missing", told)
+    def _going_on(
+        self, text: str, state: CurrentPlan, new: CurrentPlan, *, is_last: bool, has_plan: bool = False
+    ) -> Continue[CurrentPlan] | ReplaceResponse[CurrentPlan]:
+        """Return that the turn goes on, or ends if this response *is_last*: without the lines of a plan that it had.
+
+        A plan that the model has written of its own accord in this response stays: it may be what was asked for.
+        """
+        keys = {step.key for step in (new if state.asked else state).steps}
+        left = without_steps(text, keys) if is_last and keys else text
+        now = _asking(new, 0)
+        action: Continue[CurrentPlan] | ReplaceResponse[CurrentPlan] = (
+            Continue(now) if left == text or not left.strip() else ReplaceResponse(left, now)
+        )
+        if state.asked and not has_plan:
+            action = action.emitting("plan_missing", freeze({"attempts": state.asked}))
+        return _telling(action, state, new)
 
     def after_tool_batch(self, hook: AfterToolBatch, state: CurrentPlan, ctx: Context) -> Continue[CurrentPlan]:
         """Move steps that stand in the session's list of things to do."""
+        begun = evolve(state, has_worked=True) if state.asked and not state.has_worked else state
         if not state.steps or not ctx.todos:
-            return Continue(state)
+            return Continue(begun)
         todos = [PlanStep(one_line(todo.text), _TODO(todo.status, PENDING)) for todo in ctx.todos]
-        new = _with(state, moved(state.steps, todos))
+        new = _with(begun, moved(state.steps, todos))
         return _telling(Continue(new), state, new)
 
     def after_turn(
@@ -163,7 +183,7 @@ class Planning(Plugin[CurrentPlan]):
         """Tell if the turn has ended before the model gave a plan."""
         if not state.asked:
             return Continue(state)
-        new = evolve(state, asked=0)
+        new = _asking(state, 0)
         if hook.outcome != "finished":
             return Continue(new)
         return Emit("plan_missing", freeze({"attempts": state.asked}), state=new)
@@ -171,6 +191,13 @@ class Planning(Plugin[CurrentPlan]):
 
 def _texts(plan: CurrentPlan) -> tuple[str, ...]:
     return tuple(step.text for step in plan.steps)
+
+
+def _asking(plan: CurrentPlan, asked: int) -> CurrentPlan:
+    """Return *plan* with *asked*; with 0, no plan is waited for."""
+    if asked:
+        return evolve(plan, asked=asked)
+    return evolve(plan, asked=0, has_worked=False) if plan.asked or plan.has_worked else plan
 
 
 def _with(plan: CurrentPlan, steps: tuple[PlanStep, ...]) -> CurrentPlan:

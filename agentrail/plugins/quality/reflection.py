@@ -69,6 +69,9 @@ If it does, reply with this one word: {signal}
 If it does not, reply with the whole corrected answer, and nothing about the review."""
 """The text for the model that reviews its own answer."""
 
+IN_FORM: Final = LOOK_AGAIN.replace("reply with this one word: {signal}", "give the same answer again, unchanged.")
+"""The text for the model that reviews its own answer in a form, which cannot hold the signal."""
+
 SENT_BACK: Final = """\
 Your answer was reviewed before it is final, and is not good enough yet:
 {problems}
@@ -207,7 +210,8 @@ class Reflection(Plugin[Reviewing]):
         if answer is None or state.turn != ctx.turn or hook.message.calls:
             return Continue(state)
         new = evolve(state, candidate=None, sent_back=False, steered=False)
-        if not self._passes(hook.message.text):
+        is_unchanged = bool(ctx.returns) and hook.message.text.strip() == answer.strip()
+        if not is_unchanged and not self._passes(hook.message.text):
             told = {"review": state.reviews, "problems": ()}
             return Continue(new).emitting("review_failed", freeze(told))
         if state.steered:
@@ -243,7 +247,7 @@ class Reflection(Plugin[Reviewing]):
         new = evolve(now, reviews=now.reviews + 1)
         if len(canonical(answer).encode("utf-8", "surrogatepass")) > MOST_KEPT:
             return _skipped(new, answer, f"the answer is longer than {MOST_KEPT} bytes")
-        text = LOOK_AGAIN.format(criteria=_listed(self.criteria), signal=self.pass_signal)
+        text = (IN_FORM if ctx.returns else LOOK_AGAIN).format(criteria=_listed(self.criteria), signal=self.pass_signal)
         return Intervene(text, evolve(new, candidate=answer, sent_back=True))
 
     def _request(self, task: str, answer: str, ctx: Context) -> CallModel:
