@@ -27,7 +27,7 @@ CHANGES: Final = (
     Change(
         "redaction_leaves_the_blob",
         "long texts of redacted records stay in the file",
-        redaction.redact_some,
+        redaction.drop_unnamed_blobs,
         "drop_unused_blobs(db, row.id, row.slot)",
         "None",
         "journal",
@@ -35,7 +35,7 @@ CHANGES: Final = (
     Change(
         "snapshot_outlives_a_redaction",
         "a snapshot with texts that were redacted is kept",
-        redaction.redact_some,
+        redaction._drop_snapshot,
         'db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))',
         "None",
         "journal",

@@ -329,7 +329,7 @@ CHANGES: Final = (
     Change(
         "replaced_prompt_is_said_as_it_was",
         "the model gets a prompt as the user wrote it, though a plugin has replaced its text",
-        prompts.finish_before_prompt,
+        prompts._say_prompt,
         "taken = taken.but(parts=with_text(taken.parts, gathered.said))",
         "pass",
         "world",

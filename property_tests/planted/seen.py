@@ -55,7 +55,7 @@ def found_tools_forgotten(plant: Planting) -> None:
 @BED.bug("files of a prompt are left out when it starts a turn", "world")
 def files_of_a_prompt_lost(plant: Planting) -> None:
     plant.rewrite(
-        _function(prompts.finish_before_prompt),
+        _function(prompts._say_prompt),
         "_user_message(taken.parts)",
         "_user_message(taken.parts[:1])",
     )

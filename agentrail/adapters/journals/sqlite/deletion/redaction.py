@@ -38,15 +38,19 @@ def redact_some(
             _redact(db, each, redacted(record, note), before)
             count += 1
         before = each.check
-    db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))
+    _drop_snapshot(db, row)
     reach("TEXTS_REPLACED")
     return count
 
 
 def drop_unnamed_blobs(db: sqlite3.Connection, row: SessionRow) -> None:
     """Erase the long texts that no record of the session names any more: once, as it looks at all its records."""
-    db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))  # it may have been kept between two transactions
+    _drop_snapshot(db, row)  # it may have been kept between two transactions
     drop_unused_blobs(db, row.id, row.slot)
+
+
+def _drop_snapshot(db: sqlite3.Connection, row: SessionRow) -> None:
+    db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))
 
 
 def _redact(db: sqlite3.Connection, each: RecordRow, record: Record, before: bytes) -> None:
