@@ -17,6 +17,7 @@ from agentrail.errors import ReplayDiffers
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.foreign import crash
+from agentrail.values.messages import EMPTY_HISTORY, Message
 from agentrail.values.value import Value
 
 BEFORE: Final = 60
@@ -26,6 +27,7 @@ LONGEST: Final = 400
 """How many characters of a text a finding shows."""
 
 _FIELDS: Final = tuple([f"state.{name}" for name in NAMES])
+_HISTORY: Final = "state.history"
 
 
 class Difference(Value):
@@ -80,31 +82,62 @@ class RecordedStep(Protocol):
         ...
 
 
-def differences(before: State, after: State, record: RecordedStep) -> tuple[Difference, ...]:
-    """Return where today's step does otherwise than *record*, which leads from the state *before* to *after*.
+class Audit:
+    """Makes the recorded steps of one session again, in their order.
 
-    A step that cannot be made any more is a difference too, and not an error.
+    The history of the records and that of today's steps grow on logs of their own: two that grow on one log copy it.
     """
-    try:
-        again = redo(before, record.arrival, record.rulings, record.began, record.number)
-    except ReplayDiffers as differs:
-        _, _, what = differs.args
-        return (Difference(record.number, "rulings", _listed(record.rulings), str(what)),)
-    except Exception as error:  # noqa: BLE001 - whatever today's code raises is what the audit is to tell
-        return (Difference(record.number, "step", type(record.arrival.input).__name__, crash(error)),)
-    found = _compared(record, after, again)
-    return tuple(Difference(record.number, what, then, now) for what, then, now in found)
+
+    def __init__(self) -> None:
+        self._last: State | None = None  # state after the last record
+        self._history = EMPTY_HISTORY  # equal to the history of that state, on the log of today's steps
+
+    def differences(self, before: State, after: State, record: RecordedStep) -> tuple[Difference, ...]:
+        """Return where today's step does otherwise than *record*, which leads from the state *before* to *after*.
+
+        A step that cannot be made any more is a difference too, and not an error.
+        """
+        start = before.but(history=self._history) if before is self._last else before
+        self._last = None
+        try:
+            again = redo(start, record.arrival, record.rulings, record.began, record.number)
+        except ReplayDiffers as differs:
+            _, _, what = differs.args
+            return (Difference(record.number, "rulings", _listed(record.rulings), str(what)),)
+        except Exception as error:  # noqa: BLE001 - whatever today's code raises is what the audit is to tell
+            return (Difference(record.number, "step", type(record.arrival.input).__name__, crash(error)),)
+        histories = _histories(before, after, start, again.state)
+        if histories[0] == histories[1]:
+            self._last, self._history = after, again.state.history
+        found = _compared(record, after, again, histories)
+        return tuple(Difference(record.number, what, then, now) for what, then, now in found)
 
 
-def _compared(record: RecordedStep, after: State, again: Step) -> Iterator[tuple[str, str, str]]:
+def differences(before: State, after: State, record: RecordedStep) -> tuple[Difference, ...]:
+    """Return where today's step does otherwise than *record*: see `Audit.differences`."""
+    return Audit().differences(before, after, record)
+
+
+def _histories(before: State, after: State, start: State, again: State) -> tuple[Sequence[Message], Sequence[Message]]:
+    """Return what to compare of the histories of *after* and *again*: what was added to the equal ones before them."""
+    recorded, now = after.history.added_to(before.history), again.history.added_to(start.history)
+    if recorded is None or now is None:
+        return after.history, again.history
+    return recorded, now
+
+
+def _compared(
+    record: RecordedStep, after: State, again: Step, histories: tuple[object, object]
+) -> Iterator[tuple[str, str, str]]:
     pairs: list[tuple[str, object, object]] = [
         ("events", tuple(record.events), again.events),
         ("effects", tuple(record.effects), tuple([type(effect).__name__ for effect in again.effects])),
         ("answer", record.answer, again.answer),
     ]
     for what, then, now in chain(pairs, zip(_FIELDS, astuple(after), astuple(again.state), strict=True)):
-        if then is not now and then != now:
-            yield what, *_around(repr(then), repr(now))
+        recorded, today = histories if what == _HISTORY else (then, now)
+        if recorded is not today and recorded != today:
+            yield what, *_around(repr(recorded), repr(today))
 
 
 def _around(then: str, now: str) -> tuple[str, str]:

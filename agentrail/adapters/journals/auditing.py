@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from agentrail.core.audit import Difference, differences
+from agentrail.core.audit import Audit, Difference
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotStored
 from agentrail.ports.journal import Journal, Record, Redaction, folded, opening_of
@@ -31,6 +31,7 @@ async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
     told if it depends on the texts that are gone.
     """
     found: list[Difference] = []
+    steps = Audit()
     state: State | None = None
     redacted: Record | None = None
     number = 0
@@ -42,8 +43,8 @@ async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
                 redacted = record
                 found.append(_told(record, record.redacted))
             elif redacted is None:
-                found += differences(before, state, record)
-            elif differences(before, state, record):
+                found += steps.differences(before, state, record)
+            elif steps.differences(before, state, record):
                 found.append(
                     Difference(record.number, REDACTED, "", f"record {redacted.number} before it was redacted")
                 )

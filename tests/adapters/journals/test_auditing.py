@@ -14,8 +14,14 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BadRecord, SessionNotStored
 from agentrail.journals import Journal, audit
 from agentrail.testing import ScriptedModel
+from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention
+from agentrail.values.messages import History, Message, UserMessage
 from tests.adapters.journals.sampling import JOURNAL, make
+
+
+def user(text: str) -> UserMessage:
+    return UserMessage((Text(text),))
 
 
 @pytest.fixture
@@ -56,6 +62,52 @@ async def test_other_code_is_found_by_record_and_field_and_the_session_comes_bac
         assert (await session.ask("again")).text == "well"
         assert session.inspect().phase is Phase.IDLE
     assert {one.record for one in await audit(journal, "s")} == {3}
+
+
+async def test_an_audit_copies_no_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step that added messages copied all that were there: the cost of an audit grew faster than the session."""
+    journal = MemoryJournal(encode=True)
+    turns = 20
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"] * turns)), "s")
+        for _ in range(turns):
+            await session.ask("go")
+    append, equal = History.and_, History.__eq__
+    copied: list[int] = []
+
+    def watched_append(history: History, *messages: Message) -> History:
+        grown = append(history, *messages)
+        copied.append(len(history) if grown.added_to(history) is None else 0)
+        return grown
+
+    def watched_equal(history: History, other: object) -> bool:
+        copied.append(len(history) if isinstance(other, History) and history.added_to(other) is None else 0)
+        return equal(history, other)
+
+    monkeypatch.setattr(History, "and_", watched_append)
+    monkeypatch.setattr(History, "__eq__", watched_equal)
+    assert await audit(journal, "s") == ()
+    assert len(copied) >= 4 * turns
+    assert sum(copied) <= 2
+
+
+async def test_after_a_difference_an_audit_goes_on_from_what_the_records_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = MemoryJournal(encode=True)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"] * 4)), "s")
+        for prompt in ("first", "second", "third"):
+            await session.ask(prompt)
+    say = StepDraft.say
+
+    def say_otherwise(draft: StepDraft, *messages: Message) -> None:
+        say(draft, *[user("2nd") if message == user("second") else message for message in messages])
+
+    monkeypatch.setattr(StepDraft, "say", say_otherwise)
+    found = await audit(journal, "s")
+    assert [one.what for one in found] == ["state.history"]
+    assert "second" in found[0].recorded
+    assert "first" not in found[0].recorded
+    assert "2nd" in found[0].now
 
 
 async def test_a_session_that_is_not_stored_has_no_audit(journal: Journal) -> None:
