@@ -33,6 +33,7 @@ from agentrail.errors.infrastructure import JournalFailed as JournalFailed
 from agentrail.errors.infrastructure import JournalFull as JournalFull
 from agentrail.errors.infrastructure import JournalInUse as JournalInUse
 from agentrail.errors.infrastructure import JournalLinked as JournalLinked
+from agentrail.errors.infrastructure import JournalLocked as JournalLocked
 from agentrail.errors.infrastructure import JournalUnavailable as JournalUnavailable
 from agentrail.errors.infrastructure import JournalUnusable as JournalUnusable
 from agentrail.errors.infrastructure import NothingWritten as NothingWritten

@@ -120,6 +120,16 @@ class JournalInUse(JournalUnavailable):
         super().__init__(path, owner)
 
 
+class JournalLocked(JournalInUse):
+    """A journal cannot be taken over, because another process hangs inside a write and has SQLite's lock for it."""
+
+    wording = (
+        "the journal `{0}` cannot be taken over: {1} is inside a write and keeps SQLite's lock, which only the end of "
+        "that process releases; kill it (`kill -9`, also if it is stopped) and try again: what it had not committed "
+        "is rolled back"
+    )
+
+
 class JournalUnusable(JournalUnavailable):
     """A journal cannot be opened, or is damaged as a whole."""
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 import pytest
+import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.open_files import CAN_LOCK
 from agentrail.adapters.journals.sqlite.ownership import Ownership
-from agentrail.errors import Fenced, JournalInUse, JournalLinked, JournalUnusable
+from agentrail.errors import Fenced, JournalInUse, JournalLinked, JournalLocked, JournalUnusable
 from agentrail.ports.journal import Claim
 from agentrail.testing.conformance.journal_samples import opened, refused, run_of
 
@@ -317,6 +318,60 @@ async def test_what_was_taken_over_from_a_process_that_hangs_is_safe_under_any_n
         assert await journal.append(claim, 4, run_of("theirs", 5, 1)) == 5
         assert locks(path, "OFDLCK") == 1
         await _stays_theirs(journal, claim, path)
+
+
+HANGS = """
+import os, signal, sys, trio
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.ports.failpoints import Failpoint, watching
+from agentrail.testing.conformance.journal_samples import opened, run_of
+
+def hang(point):
+    if point is Failpoint[sys.argv[2]]:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+async def main():
+    journal = SqliteJournal(sys.argv[1])
+    claim = await opened(journal, "theirs")
+    with watching(hang):
+        await journal.append(claim, 3, run_of("theirs", 4, 1))
+trio.run(main)
+"""
+
+
+@contextmanager
+def hanging(path: Path, point: str) -> "Iterator[Popen[str]]":
+    with Popen([sys.executable, "-c", HANGS, str(path), point], text=True) as process:  # noqa: S603 - our own program
+        try:
+            assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("point", ["BEGUN", "COMMIT"])
+async def test_what_hangs_inside_a_write_is_named_and_taken_over_when_it_was_killed(path: Path, point: str) -> None:
+    """No other process can write then: SQLite's lock is that process's, and what it has written is half a commit."""
+    with hanging(path, point) as other:
+        journal = SqliteJournal(path, take_over=True)
+        with trio.fail_after(30):
+            error = await refused(JournalLocked, journal.claim("mine", "test"))
+        assert f"process {other.pid} is inside a write" in str(error)
+        assert "kill it" in str(error)
+        assert await journal.read("theirs") == run_of("theirs", 1, 3)
+        other.kill()
+        other.wait()  # noqa: ASYNC222 - it is dead
+    claim = await journal.claim("theirs", "test")
+    assert await journal.append(claim, 3, run_of("theirs", 4, 1)) == 4
+    await journal.close()
+
+
+async def test_what_hangs_after_its_commit_is_taken_over(path: Path) -> None:
+    with hanging(path, "COMMITTED"):
+        journal = SqliteJournal(path, take_over=True)
+        claim = await journal.claim("theirs", "test")
+        assert await journal.append(claim, 4, run_of("theirs", 5, 1)) == 5
+        await journal.close()
 
 
 async def _stays_theirs(journal: SqliteJournal, claim: Claim, path: Path) -> None:

@@ -48,6 +48,11 @@ def is_passing(error: Exception) -> bool:
     return _kind(error) in _PASSING
 
 
+def is_locked(error: Exception) -> bool:
+    """Whether *error* means that another connection has SQLite's lock."""
+    return _kind(error) == sqlite3.SQLITE_BUSY
+
+
 def rolled_back(error: Exception, path: Path) -> JournalError:
     """Return the journal's error for *error* of a transaction that was rolled back before its commit."""
     return _unwritten(error) if is_passing(error) else JournalUnusable(str(path), _said(error))

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from agentrail.adapters.journals.sqlite.failures import RAISED, not_opened
+from agentrail.adapters.journals.sqlite.failures import RAISED, is_locked, not_opened
 from agentrail.adapters.journals.sqlite.file_type import NOT_OURS, other_version
 from agentrail.adapters.journals.sqlite.open_files import FileUse
-from agentrail.adapters.journals.sqlite.ownership import Ownership, make_file
+from agentrail.adapters.journals.sqlite.ownership import Ownership, make_file, write_lock_holder
 from agentrail.adapters.journals.sqlite.tables import NO_TABLES, PAGE_SIZE, SCHEMA, TABLES, is_ours, pragma
 from agentrail.adapters.journals.sqlite.wal_file import check_log
-from agentrail.errors import JournalError, JournalUnusable
+from agentrail.errors import JournalError, JournalLocked, JournalUnusable
 from agentrail.ports.failpoints import reach
 
 WAIT: Final = 2.0
@@ -108,10 +108,20 @@ def open_for_writing(
         generation, slot = _become_owner(connection, path, ownership, take_over=take_over)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except (OSError, *RAISED, JournalError) as error:
+        meant = _failure(error, path, ownership)
         connection.close()
         ownership.release()
-        raise (error if isinstance(error, JournalError) else not_opened(error, path)) from error
+        raise meant from error
     return connection, generation, slot
+
+
+def _failure(error: Exception, path: Path, ownership: Ownership) -> JournalError:
+    """Return the journal's error for *error* of a process that is about to become the writer."""
+    if isinstance(error, JournalError):
+        return error
+    if is_locked(error) and ownership.rival:
+        return JournalLocked(str(path), write_lock_holder(path) or ownership.rival)
+    return not_opened(error, path)
 
 
 def _set(connection: sqlite3.Connection, settings: tuple[str, ...]) -> None:

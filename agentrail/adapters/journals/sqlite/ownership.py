@@ -74,9 +74,34 @@ NAMELESS: Final = "its owner has not said who it is"
 OURSELVES: Final = "this process, by another `SqliteJournal`, which is to be closed first"
 
 
+def _name(pid: int | str) -> str:
+    """Return the text that a process writes into the lock file of its journals."""
+    return f"process {pid}"
+
+
 def _ours() -> str:
-    """Return the text that this process writes into the lock file of its journals."""
-    return f"process {os.getpid()}"
+    return _name(os.getpid())
+
+
+LOCKS: Final = Path("/proc/locks")
+"""Where Linux lists the locks of all processes."""
+
+WRITE_LOCK: Final = "120"
+"""The byte of a `-shm` file that the connection which writes has locked: see SQLite's page about the WAL index."""
+
+
+def write_lock_holder(path: Path) -> str | None:
+    """Return the process that has SQLite's lock for writing the journal *path*; `None` if the system does not say."""
+    try:
+        inode = path.with_name(f"{path.name}-shm").stat().st_ino
+        lines = LOCKS.read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        fields = line.split()  # number, kind, ADVISORY, access, process, device:inode, first and last byte
+        if fields[1] == "POSIX" and fields[5].endswith(f":{inode}") and fields[6] == WRITE_LOCK:
+            return _name(fields[4])
+    return None
 
 
 class Ownership:
@@ -87,6 +112,8 @@ class Ownership:
         self._path = path.with_name(f"{path.name}.lock")
         self._file = FileUse(path)
         self._held: int | None = None
+        self.rival = ""
+        """The process that has the lock which this one takes over, as it calls itself; empty if none has it."""
 
     def enter(self, *, over: bool) -> None:
         """Take the locks before the journal is opened; raise `JournalInUse` if a process writes it and not *over*.
@@ -138,8 +165,9 @@ class Ownership:
         except BlockingIOError:
             owner = os.read(beside, LONGEST_NAME).decode(errors="replace")
             release(beside)
+            self.rival = OURSELVES if owner == _ours() else owner or NAMELESS
             if not over:
-                raise JournalInUse(str(self._journal), OURSELVES if owner == _ours() else owner or NAMELESS) from None
+                raise JournalInUse(str(self._journal), self.rival) from None
             return None
         return beside
 
