@@ -38,8 +38,11 @@ AT_ONCE := --numprocesses 4 --dist worksteal
 run: .venv/core ## start agentrail
 	$(BIN)/agentrail chat
 
-test: .venv/test ## run the tests, or only those in TESTS=
-	$(PY) -m pytest $(TESTS) $(AT_ONCE)
+test: .venv/test ## run the tests, without those that take long, or only those in TESTS=
+	$(PY) -m pytest $(TESTS) -m 'not long' $(AT_ONCE)
+
+long: .venv/test ## run the tests that take long
+	$(PY) -m pytest tests -m long $(AT_ONCE)
 
 host: .venv/test ## run the tests of the host alone, those in a browser included
 	$(PY) -m pytest $(HOST) $(AT_ONCE)
@@ -86,7 +89,7 @@ sdk-streams: build/sdks/.installed ## fetch the streams that the official SDKs a
 
 ##@ Work on it
 
-check: lint test properties ## everything: the static checks, the tests, the properties
+check: lint test long properties ## everything: the static checks, the tests, the properties
 
 lint: format-check rules async-rules contracts docs-check mypy pyright ## the static checks alone, fastest first
 
@@ -177,5 +180,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams test host compiled properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams test long host compiled properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import pytest
 
 from agentrail.values.foreign import mended
+from tests import cpu_time
 from tests.order import put_long_ones_first
 from tests.profiles import load_profile
 
@@ -74,6 +75,11 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             thawed.clear()
             gc.collect()
             gc.freeze()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have the CPU time of each test measured."""
+    config.pluginmanager.register(cpu_time)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 import agentrail
 
 PACKAGE: Final = Path(agentrail.__file__).parent
@@ -74,6 +76,7 @@ def _circles(arrows: set[tuple[str, str]]) -> set[str]:
     return found
 
 
+@pytest.mark.long
 def test_no_circle_is_in_the_picture_of_any_package() -> None:
     packages = {name.rpartition(".")[0] for name in _trees() if "." in name}
     assert {package: found for package in packages if (found := _circles(_arrows(package)))} == {}
@@ -107,6 +110,7 @@ def test_few_classes_have_the_name_of_another() -> None:
     ] == []
 
 
+@pytest.mark.long
 def test_what_is_smaller_in_ci_is_in_the_campaign() -> None:
     """Figures that CI makes smaller are tried at full size by `make campaign`, which names their files."""
     root = Path(__file__).parent.parent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
@@ -35,6 +36,7 @@ async def _aborts_beside_a_crowd(sessions: int, aborts: int) -> list[int]:
     return taken
 
 
+@pytest.mark.long
 def test_an_abort_beside_a_hundred_prompted_sessions_is_heard_before_they_have_their_turns() -> None:
     taken = trio.run(_aborts_beside_a_crowd, 100, 40)
     assert len(taken) == 40

@@ -107,6 +107,7 @@ def test_the_core_needs_only_what_was_agreed() -> None:
     ]
 
 
+@pytest.mark.long
 def test_what_is_imported_is_required() -> None:
     """Without any extra, and with each extra alone."""
     missing = {}
@@ -127,6 +128,7 @@ def test_make_wheel_tries_each_extra() -> None:
     assert sorted(tried[1].split()) == sorted(OF_EXTRA) == sorted(EXTRAS)
 
 
+@pytest.mark.long
 def test_what_is_required_is_imported() -> None:
     used = foreign() | BY_NAME.keys()
     wanted = {"core": CORE, **EXTRAS}
@@ -142,6 +144,7 @@ def test_no_extra_needs_another() -> None:
     assert [extra for extra, needs in EXTRAS.items() if "agentrail" in map(name, needs)] == []
 
 
+@pytest.mark.long
 def test_what_is_installed_works_outside_of_the_repository(tmp_path: Path) -> None:
     assert list(problems(sys.executable, tmp_path)) == []
 
@@ -180,6 +183,7 @@ def installed_with(requirements: Iterable[str]) -> set[str]:
     return {name for name, _ in seen}
 
 
+@pytest.mark.long
 def test_tests_import_only_what_make_test_installs() -> None:
     """Else they fail in a new clone, and pass where the static checks have been installed too."""
     groups = groups_of("test")

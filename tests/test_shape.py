@@ -2,6 +2,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import agentrail
 
 PACKAGE = Path(agentrail.__file__).parent
@@ -28,6 +30,7 @@ def read(module: Path) -> str:
     return (PACKAGE / module).read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_each_module_says_what_it_is_for_and_each_function_fits_one_screen() -> None:
     silent, too_long = list[str](), dict[str, int]()
     for module in MODULES:

@@ -61,6 +61,7 @@ def check(tmp_path: Path, name: str, text: str, *options: str) -> int:
     return main(["check", str(file), *options])
 
 
+@pytest.mark.long
 def test_a_conflict_is_printed_and_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(tmp_path, "trapped_plugins", TRAPPED, "--examples", "300", "--seed", "1") == 1
     out = capsys.readouterr().out
@@ -72,6 +73,7 @@ def test_a_conflict_is_printed_and_the_exit_code_says_so(tmp_path: Path, capsys:
     assert "2 of 12 checks found something\n" in out
 
 
+@pytest.mark.long
 def test_a_clean_file_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(tmp_path, "clean_plugins", CLEAN, "--examples", "20", "--time", "60") == 0
     captured = capsys.readouterr()
@@ -81,6 +83,7 @@ def test_a_clean_file_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "\x1b" not in captured.err, "no progress bar where nobody sees it"
 
 
+@pytest.mark.long
 def test_a_pipe_is_told_at_the_start_how_long_it_is_tried_and_each_phase(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,6 +100,7 @@ def test_a_pipe_is_told_at_the_start_how_long_it_is_tried_and_each_phase(
     assert "matters for no two plugins, in 0 of 1 pairs that were tried" in captured.out
 
 
+@pytest.mark.long
 def test_the_program_says_nothing_but_what_it_does(tmp_path: Path) -> None:
     """As a process of its own: whoever calls `main` has Hypothesis imported already."""
     file = tmp_path / "clean_plugins.py"
@@ -126,6 +130,7 @@ def test_a_time_that_never_ends_is_wrong_usage(
     assert "argument --time: " in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_that_an_order_matters_is_a_finding_unless_orders_may_differ(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,6 +142,7 @@ def test_that_an_order_matters_is_a_finding_unless_orders_may_differ(
     assert "Redirect first:" in out, "it is still told"
 
 
+@pytest.mark.long
 def test_an_order_that_priorities_settle_is_told_and_is_no_finding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,6 +160,7 @@ def test_the_command_tries_as_many_examples_as_the_function(tmp_path: Path) -> N
     assert parsed([str(file)]).examples == signature(find_conflict).parameters["examples"].default == 10_000
 
 
+@pytest.mark.long
 def test_no_time_is_no_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(tmp_path, "hasty_plugins", CLEAN, "--time", "0") == 0
     assert "holds in 0 examples" in capsys.readouterr().out

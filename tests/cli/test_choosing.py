@@ -85,6 +85,7 @@ async def pump(source: trio.abc.ReceiveStream, target: trio.abc.SendStream) -> N
         pass  # one side has gone, and so does the other
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("key", "host", "saying", "target", "header"),
     [

@@ -137,6 +137,7 @@ I will write `bye` to `a.txt`.
 ]
 
 
+@pytest.mark.long
 def test_a_conversation_through_pipes(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("tea\n")
     with through_pipes("--dir", str(tmp_path)) as talk:
@@ -160,6 +161,7 @@ def test_a_conversation_through_pipes(tmp_path: Path) -> None:
     assert (tmp_path / "b.txt").read_text() == "hi"
 
 
+@pytest.mark.long
 def test_edited_arguments_that_do_not_fit_are_asked_for_again() -> None:
     with through_pipes() as talk:
         talk.say("write hello to a.txt\n")
@@ -173,6 +175,7 @@ def test_edited_arguments_that_do_not_fit_are_asked_for_again() -> None:
         talk.wait_for("1 line, 5 bytes")
 
 
+@pytest.mark.long
 def test_always_is_asked_once() -> None:
     with through_pipes() as talk:
         talk.say("run date\n")
@@ -187,6 +190,7 @@ def test_always_is_asked_once() -> None:
         assert "?" not in talk.wait_for("  ✓ shell: ")
 
 
+@pytest.mark.long
 def test_steering_while_a_tool_runs() -> None:
     with through_pipes() as talk:
         talk.say("count to 600\n")
@@ -200,6 +204,7 @@ def test_steering_while_a_tool_runs() -> None:
         assert talk.code() == 0
 
 
+@pytest.mark.long
 def test_a_question_can_be_left_for_something_else() -> None:
     with through_pipes() as talk:
         talk.say("write hello to a.txt\n")
@@ -209,6 +214,7 @@ def test_a_question_can_be_left_for_something_else() -> None:
         assert "a.txt" not in talk.wait_for("\n\n")
 
 
+@pytest.mark.long
 def test_the_fresh_folder_is_gone_at_the_end() -> None:
     with through_pipes() as talk:
         found = re.search(
@@ -229,12 +235,14 @@ def run(*args: str, given: str = "") -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.long
 def test_the_end_of_the_input_lets_the_turn_end_first() -> None:
     done = run(given="read notes.txt")
     assert done.returncode == 0
     assert done.stdout.endswith("is back by itself.”.\n\nBye.\n")
 
 
+@pytest.mark.long
 def test_the_end_of_the_input_rejects_what_nobody_can_answer_any_more() -> None:
     done = run(given="run date\n")
     assert done.returncode == 0
@@ -244,6 +252,7 @@ def test_the_end_of_the_input_rejects_what_nobody_can_answer_any_more() -> None:
     )
 
 
+@pytest.mark.long
 def test_each_line_of_a_pipe_is_a_prompt_of_its_own() -> None:
     done = run(given="read notes.txt\n\nlist the files\nread README.md\n/status\n")
     assert (done.returncode, done.stderr) == (0, "")
@@ -254,6 +263,7 @@ def test_each_line_of_a_pipe_is_a_prompt_of_its_own() -> None:
     assert done.stdout.count("”.\n\n") == 3
 
 
+@pytest.mark.long
 def test_a_line_of_a_pipe_answers_a_question_that_comes_before_its_turn() -> None:
     done = run(given="write hello to a.txt\ny\nread a.txt\n/quit\nread notes.txt\n")
     assert done.returncode == 0
@@ -263,6 +273,7 @@ def test_a_line_of_a_pipe_answers_a_question_that_comes_before_its_turn() -> Non
     assert done.stdout.endswith("”.\n\nBye.\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "code"), [("hello\n", 0), ("/fly\nhello\n", 1), ("/model big\n", 1), ("hello\n/quit\n/fly\n", 0)]
 )
@@ -270,6 +281,7 @@ def test_the_code_of_a_pipe_tells_whether_a_line_was_refused(given: str, code: i
     assert run(given=given).returncode == code
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("args", "given"), [(("--once", "hi"), ""), ((), "hi\n")], ids=["once", "a pipe"])
 def test_a_key_that_is_missing_is_told_once(args: tuple[str, ...], given: str) -> None:
     done = run("--model", "anthropic:claude-sonnet-5", *args, given=given)
@@ -278,6 +290,7 @@ def test_a_key_that_is_missing_is_told_once(args: tuple[str, ...], given: str) -
     assert "■ stopped (provider_error)\n" in done.stdout
 
 
+@pytest.mark.long
 def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("list the files\r\n")
@@ -289,6 +302,7 @@ def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
     assert done.stdout.endswith("”.\n\nBye.\n")
 
 
+@pytest.mark.long
 def test_once() -> None:
     done = run("--once", "search for tea in notes.txt")
     assert (done.returncode, done.stderr) == (0, "")
@@ -303,6 +317,7 @@ def test_once() -> None:
     )
 
 
+@pytest.mark.long
 def test_once_refuses_what_needs_a_person(tmp_path: Path) -> None:
     done = run("--dir", str(tmp_path), "--once", "write hello to a.txt")
     assert done.returncode == 0
@@ -310,6 +325,7 @@ def test_once_refuses_what_needs_a_person(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_once_can_be_interrupted() -> None:
     with through_pipes("--once", "count to 600") as talk:
         talk.wait_for("1 of 600\n")
@@ -318,6 +334,7 @@ def test_once_can_be_interrupted() -> None:
         assert talk.code() == 130
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_once_ends_in_order_when_it_is_told_to(number: signal.Signals, tmp_path: Path) -> None:
     with at_a_terminal("--once", "count to 600", TMPDIR=str(tmp_path)) as (talk, _):
@@ -352,6 +369,7 @@ sys.exit(chat.main(["--once", "count to 600"]))
 """
 
 
+@pytest.mark.long
 def test_it_ends_with_a_deaf_tool_and_says_what_is_stuck() -> None:
     with subprocess.Popen(  # noqa: S603 - our own
         [sys.executable, "-c", DEAF], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
@@ -365,6 +383,7 @@ def test_it_ends_with_a_deaf_tool_and_says_what_is_stuck() -> None:
     assert "task `tool count (" in errors
 
 
+@pytest.mark.long
 def test_who_reads_may_leave() -> None:
     with through_pipes("--once", "count to 600") as talk:
         talk.wait_for("1 of 600")

@@ -23,6 +23,7 @@ runpy.run_module("agentrail", run_name="__main__")
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [("-m", "agentrail"), ("-c", ALWAYS_LOOKING)], ids=["as it is", "always looking"])
 def test_no_run_of_the_program_crashes(command: tuple[str, ...], tmp_path: Path) -> None:
     environment = {"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": str(HERE), "PYTHONFAULTHANDLER": "1"}

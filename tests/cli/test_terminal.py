@@ -14,6 +14,7 @@ def begin(talk: Talk, text: str) -> None:
     talk.say(f"{text}\r")
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
     with at_a_terminal(NO_COLOR="1") as (talk, theirs):
         before = modes(theirs)
@@ -36,6 +37,7 @@ def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
         assert modes(theirs) == before
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_where_nothing_runs() -> None:
     with at_a_terminal() as (talk, theirs):
         before = modes(theirs)
@@ -46,6 +48,7 @@ def test_ctrl_c_leaves_where_nothing_runs() -> None:
         assert modes(theirs) == before
 
 
+@pytest.mark.long
 def test_ctrl_c_first_forgets_what_was_typed() -> None:
     with at_a_terminal() as (talk, _):
         talk.wait_for("> ")
@@ -58,6 +61,7 @@ def test_ctrl_c_first_forgets_what_was_typed() -> None:
         assert "Bye" not in talk.output
 
 
+@pytest.mark.long
 def test_ctrl_d_leaves() -> None:
     with at_a_terminal() as (talk, theirs):
         before = modes(theirs)
@@ -68,6 +72,7 @@ def test_ctrl_d_leaves() -> None:
         assert modes(theirs) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_leave_leaves_the_terminal_in_order(number: int) -> None:
     with at_a_terminal() as (talk, theirs):
@@ -80,6 +85,7 @@ def test_a_signal_to_leave_leaves_the_terminal_in_order(number: int) -> None:
         assert modes(theirs) == before
 
 
+@pytest.mark.long
 def test_a_stop_by_job_control_gives_the_keys_back() -> None:
     with at_a_terminal() as (talk, theirs):
         before = modes(theirs)
@@ -92,6 +98,7 @@ def test_a_stop_by_job_control_gives_the_keys_back() -> None:
         assert modes(theirs) == while_reading
 
 
+@pytest.mark.long
 def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
     with at_a_terminal(NO_COLOR="1") as (talk, _):
         begin(talk, "count to 600")
@@ -105,6 +112,7 @@ def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
         assert "  ✗ count was stopped for what you said\r\n  ↳ the model reads it now\r\n" in said
 
 
+@pytest.mark.long
 def test_a_pasted_line_of_a_megabyte_is_sent() -> None:
     with at_a_terminal(NO_COLOR="1") as (talk, _):
         talk.wait_for("> ")
@@ -115,6 +123,7 @@ def test_a_pasted_line_of_a_megabyte_is_sent() -> None:
         talk.wait_for("I am the built-in demo model")
 
 
+@pytest.mark.long
 def test_an_approval_with_edited_arguments() -> None:
     with at_a_terminal(NO_COLOR="1") as (talk, _):
         begin(talk, "write hello to a.txt")
@@ -126,6 +135,7 @@ def test_an_approval_with_edited_arguments() -> None:
         talk.wait_for("created `a.md`: 1 line, 5 bytes”.\r\n\r\n> ")
 
 
+@pytest.mark.long
 def test_colours_are_seen_unless_they_are_not_wanted() -> None:
     shown: dict[str, str] = {}
     for no_colour in ("", "1"):
@@ -139,6 +149,7 @@ def test_colours_are_seen_unless_they_are_not_wanted() -> None:
     assert not re.search(r"\x1b\[[0-9;]*m", shown["1"])
 
 
+@pytest.mark.long
 def test_a_terminal_that_can_do_nothing_is_read_line_by_line() -> None:
     with at_a_terminal(TERM="dumb") as (talk, _):
         talk.wait_for("with Ctrl-C\r\n\r\n")

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 import agentrail
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
@@ -50,6 +52,7 @@ PROCESSES: Final = 6
 """Without the lock, more than half of them ended with a segmentation fault."""
 
 
+@pytest.mark.long
 async def test_the_first_values_may_be_read_in_several_threads(tmp_path: Path) -> None:
     journal, places = MemoryJournal(), MessagePlaces()
     async with open_supervisor(journal=journal) as supervisor:

@@ -86,6 +86,7 @@ def _changeable(found: object) -> Iterator[object]:
             yield from _changeable(item)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", [*STORED, Envelope], ids=lambda cls: cls.__name__)
 @given(data=st.data())
 def test_nothing_that_was_read_can_be_changed(cls: type[Value], data: st.DataObject) -> None:

@@ -57,6 +57,7 @@ def test_every_plugin_that_ships_is_public() -> None:
     assert set(plugins_page.offered(agentrail.plugins)) == defined
 
 
+@pytest.mark.long
 def test_every_event_is_printed_once() -> None:
     headings = [line for line in events_page.catalogue(SOURCE) if line.startswith("#### ")]
     assert sorted(headings) == sorted(f"#### `{kind.__name__}`" for kind in EVENTS)
@@ -112,6 +113,7 @@ def test_every_call_of_the_handle_is_printed_and_says_what_it_does() -> None:
     assert len(calls_page.methods(SOURCE, SessionHandle, "session")) == lines
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_says_what_it_is(package: str) -> None:
     _, _, *rows = exports_page.names(SOURCE, import_module(package))

@@ -103,6 +103,7 @@ def test_the_folders_that_are_drawn_are_those_that_there_are() -> None:
     assert sorted(drawn) == sorted(there)
 
 
+@pytest.mark.long
 def test_every_module_and_function_that_is_named_is_there() -> None:
     loggers = {name for names, *_ in _LOGGER.findall(TEXT) for name in re.findall(r"`([^`]+)`", names)}
     named = [name for name in CODE if _DOTTED.match(name) and name.split(".")[0] in OURS and name not in loggers]
@@ -183,6 +184,7 @@ def _written() -> Iterator[tuple[str, str, frozenset[str]]]:
                 yield name, module, frozenset()
 
 
+@pytest.mark.long
 def test_the_table_of_loggers_has_all_with_their_modules_and_levels() -> None:
     told: dict[str, tuple[set[str], set[str]]] = {}
     for names, levels, modules in _LOGGER.findall(TEXT):

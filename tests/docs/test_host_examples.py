@@ -179,6 +179,7 @@ def _commands() -> list[str]:
     return [block.text.strip() for block in blocks_of(GUIDE) if block.language == "sh"]
 
 
+@pytest.mark.long
 async def test_the_commands_of_the_guide_do_what_it_says(tmp_path: Path) -> None:
     app = next(block.text for block in blocks_of(GUIDE) if block.language == "python")
     (tmp_path / "app.py").write_text(app, encoding="utf-8")

@@ -32,6 +32,7 @@ def _promised(recipe: Path) -> str:
     return "".join(f"{line[4:]}\n" for line in about.splitlines() if line.startswith("    "))
 
 
+@pytest.mark.long
 def test_the_recipes_print_what_they_say(tmp_path: Path) -> None:
     programs = [tmp_path / recipe.stem / recipe.name for recipe in RECIPES]
     for program, recipe in zip(programs, RECIPES, strict=True):

@@ -49,6 +49,7 @@ async def served(command: tuple[str, ...], folder: Path, listener: socket.socket
         assert await one.process.wait() == 0
 
 
+@pytest.mark.long
 async def test_between_two_processes_connections_wait(folder: Path, listener: socket.socket) -> None:
     command = (*WITH_KEYS, "--descriptor", str(listener.fileno()))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -83,6 +84,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
+@pytest.mark.long
 async def test_systemd_passes_one_on(folder: Path, listener: socket.socket) -> None:
     activated = (sys.executable, "-c", ACTIVATED, str(listener.fileno()), "1", *WITH_KEYS)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -93,6 +95,7 @@ async def test_systemd_passes_one_on(folder: Path, listener: socket.socket) -> N
                 assert (await client.get("/healthz")).status_code == 200
 
 
+@pytest.mark.long
 async def test_of_two_that_systemd_passes_on_none_is_taken(folder: Path, listener: socket.socket) -> None:
     activated = (sys.executable, "-c", ACTIVATED, str(listener.fileno()), "2", *WITH_KEYS)
     given = (listener.fileno(),)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+import pytest
+
 from tests.host.model.races import BESIDE, raced
 from tests.profiles import CAMPAIGN
 
 RACES: Final = 5_000 if CAMPAIGN else 250
 
 
+@pytest.mark.long
 def test_a_session_is_deleted_beside_all_other_requests() -> None:
     told = Counter[tuple[str, int]]()
     for seed in range(RACES):

@@ -48,6 +48,7 @@ async def served(arguments: list[str], folder: Path, path: str, *curl: str) -> t
     return one.said, answer.stdout.decode(), status
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "told"), FILES.values(), ids=FILES)
 async def test_what_a_file_has_is_served(text: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(text, encoding="utf-8")
@@ -59,6 +60,7 @@ async def test_what_a_file_has_is_served(text: str, told: str, tmp_path: Path) -
     assert status == 0
 
 
+@pytest.mark.long
 async def test_a_process_that_ends_looks_for_no_garbage(tmp_path: Path) -> None:
     """The clients of the next process wait for its end, and most of that was a collection among all objects."""
     lines = (
@@ -73,12 +75,14 @@ async def test_a_process_that_ends_looks_for_no_garbage(tmp_path: Path) -> None:
     assert (tmp_path / "frozen").read_text() == "True"
 
 
+@pytest.mark.long
 async def test_without_a_file_the_demo_agent_is_served(tmp_path: Path) -> None:
     said, answer, status = await served(["--journal", "kept.db"], tmp_path, "/v1/sessions")
     assert "agentrail serves the demo agent at http://127.0.0.1:" in said
     assert (json.loads(answer), status) == ({"items": [], "next": None}, 0)
 
 
+@pytest.mark.long
 async def test_names_of_the_host_and_origins_of_pages_are_options(tmp_path: Path) -> None:
     arguments = ["--name", "agents.example", "--origin", "https://pages.example"]
     sent = ("--include", "-H", "Host: agents.example", "-H", "Origin: https://pages.example")
@@ -149,6 +153,7 @@ async def test_what_cannot_be_served_is_told(arguments: list[str], told: str, tm
     assert told in done.stderr.decode()
 
 
+@pytest.mark.long
 async def test_keys_are_made_listed_and_withdrawn(tmp_path: Path) -> None:
     async def keys(*arguments: str) -> str:
         done = await trio.run_process(

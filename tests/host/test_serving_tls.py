@@ -54,6 +54,7 @@ async def test_the_command_serves_by_tls(files: Files, tmp_path: Path) -> None:
             assert await one.process.wait() == 0
 
 
+@pytest.mark.long
 async def test_the_command_serves_at_a_unix_socket(tmp_path: Path) -> None:
     with trio.fail_after(60):
         async with commanded([*SERVE, "--unix", "socket"], tmp_path) as one:
@@ -78,6 +79,7 @@ BAD: Final = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(("arguments", "told"), BAD.values(), ids=BAD)
 async def test_what_cannot_be_served_at_is_told(arguments: list[str], told: str, tmp_path: Path) -> None:
@@ -106,6 +108,7 @@ async def test_files_that_cannot_be_used_are_named(certificate: str, key: str, t
             pass
 
 
+@pytest.mark.long
 async def test_a_key_with_a_password_is_not_asked_for(files: Files, tmp_path: Path) -> None:  # noqa: ARG001
     command = ["openssl", "pkey", "-in", "key.pem", "-aes256", "-passout", "pass:x", "-out", "locked.pem"]
     await trio.run_process(command, cwd=tmp_path)

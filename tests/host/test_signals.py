@@ -122,6 +122,7 @@ async def serving(folder: Path, drain: float, journal: str = "None") -> AsyncGen
                 yield Serving(one, client)
 
 
+@pytest.mark.long
 async def test_a_host_that_is_told_to_end_finishes_its_turns(tmp_path: Path) -> None:
     answers: list[Any] = []
     async with serving(tmp_path, 60) as one, trio.open_nursery() as nursery:
@@ -159,6 +160,7 @@ async def test_a_host_that_is_told_to_end_finishes_its_turns(tmp_path: Path) -> 
     )
 
 
+@pytest.mark.long
 async def test_a_turn_that_does_not_end_in_time_is_parked(tmp_path: Path) -> None:
     async with serving(tmp_path, 0.3) as one:
         body = {"message": "go", "session": "trip"}
@@ -179,6 +181,7 @@ async def test_a_turn_that_does_not_end_in_time_is_parked(tmp_path: Path) -> Non
 KEPT: Final = "SqliteJournal('kept.db')"
 
 
+@pytest.mark.long
 async def test_with_a_journal_a_call_ends_and_the_turn_goes_on_in_the_next_process(tmp_path: Path) -> None:
     answers: list[httpx.Response] = []
     key = {"idempotency-key": "one"}
@@ -219,6 +222,7 @@ async def test_with_a_journal_a_call_ends_and_the_turn_goes_on_in_the_next_proce
     assert "waits" not in one.notes()
 
 
+@pytest.mark.long
 async def test_a_call_that_does_not_end_in_time_is_named(tmp_path: Path) -> None:
     async with serving(tmp_path, 0.3, KEPT) as one:
         await one.client.post("/v1/sessions", json={"session": "trip"})
@@ -230,6 +234,7 @@ async def test_a_call_that_does_not_end_in_time_is_named(tmp_path: Path) -> None
     assert re.search(said, one.served.log) is not None, one.served.log
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_host_that_is_told_twice_ends_at_once(number: signal.Signals, tmp_path: Path) -> None:
     async with serving(tmp_path, 60) as one:

@@ -77,6 +77,7 @@ async def test_who_stops_reading_is_cut_and_goes_on_from_its_cursor() -> None:
         assert durable == list(range(durable[0], durable[0] + len(durable)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("readers", [1, 20])
 async def test_what_is_held_for_each_is_a_cursor_and_little_more(readers: int) -> None:
     limits = HostLimits(write_seconds=1_000, drain_seconds=0.5)

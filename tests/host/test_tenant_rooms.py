@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import Final
 
+import pytest
 import trio
 
 from agentrail.journals import MemoryJournal
@@ -47,6 +48,7 @@ async def opened(desk: Desk, names: Iterable[str]) -> list[str]:
     return found
 
 
+@pytest.mark.long
 async def test_as_many_sessions_are_open_as_there_may_be_whatever_came_before() -> None:
     journal = MemoryJournal()
     chance = Random(1)

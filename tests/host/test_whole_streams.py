@@ -2,12 +2,15 @@
 
 from typing import Final
 
+import pytest
+
 from tests.host.model.streams import streamed
 from tests.profiles import CAMPAIGN
 
 HOSTS: Final = 5_000 if CAMPAIGN else 100
 
 
+@pytest.mark.long
 def test_streams_have_what_is_written_and_encode_it_once() -> None:
     for seed in range(HOSTS):
         streamed(seed)

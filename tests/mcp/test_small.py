@@ -55,6 +55,7 @@ async def small(request: pytest.FixtureRequest, marked: Marked, forking: Forking
         yield McpServer(url=started.url, name="small")
 
 
+@pytest.mark.long
 async def test_its_tools_are_there_when_the_session_is(world: World, small: McpServer) -> None:
     session = await world.spawn(obedient(), tools=[small])
     tools = session.inspect().tools
@@ -66,6 +67,7 @@ async def test_its_tools_are_there_when_the_session_is(world: World, small: McpS
     assert world.heard(session).of(ToolsUpdated) == [ToolsUpdated(TOOLS, (), "small")]
 
 
+@pytest.mark.long
 async def test_what_it_answers_is_what_the_model_sees(world: World, small: McpServer) -> None:
     session = await world.spawn(obedient(), tools=[small])
     added = await use(session, "small__add", a=1, b=2)
@@ -78,6 +80,7 @@ async def test_what_it_answers_is_what_the_model_sees(world: World, small: McpSe
     assert (shown.media_type, base64.b64decode(shown.data)[:4]) == ("image/png", b"\x89PNG")
 
 
+@pytest.mark.long
 async def test_its_progress_is_told(world: World, small: McpServer) -> None:
     session = await world.spawn(obedient(), tools=[small])
     assert (await use(session, "small__count", to=3)).text == "counted to 3"
@@ -86,6 +89,7 @@ async def test_its_progress_is_told(world: World, small: McpServer) -> None:
     assert updates == ["1 of 3: counting", "2 of 3: counting", "3 of 3: counting"]
 
 
+@pytest.mark.long
 async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(
     world: World, small: McpServer, marked: Marked
 ) -> None:
@@ -111,6 +115,7 @@ async def use_beside(world: World, small: McpServer) -> str:
     return seen
 
 
+@pytest.mark.long
 async def test_a_new_tool_is_attached(world: World, small: McpServer) -> None:
     session = await world.spawn(obedient(), tools=[small])
     assert (await use(session, "small__grow")).text == "grown"
@@ -121,6 +126,7 @@ async def test_a_new_tool_is_attached(world: World, small: McpServer) -> None:
     assert [event.name for event in heard.of(ToolAttached)] == [*TOOLS, "small__later"]
 
 
+@pytest.mark.long
 async def test_a_server_that_dies_is_an_error_and_comes_back(world: World, marked: Marked) -> None:
     session = await world.spawn(obedient(), tools=[marked.server(SMALL, name="small")])
     crashed = await use(session, "small__crash")
@@ -139,6 +145,7 @@ async def test_a_server_that_dies_is_an_error_and_comes_back(world: World, marke
     assert [event.name for event in heard.of(ToolDetached)] == list(TOOLS)
 
 
+@pytest.mark.long
 async def test_a_server_that_is_killed_in_the_middle_of_a_call(world: World, marked: Marked) -> None:
     session = await world.spawn(obedient(), tools=[marked.server(SMALL, name="small")])
     await session.prompt(asked("small__wait", {"seconds": 1000}))
@@ -189,6 +196,7 @@ async def test_a_server_by_http_is_told_that_the_session_is_over(end: str) -> No
     assert ends == ["of the client"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["stop", "leave"])
 async def test_a_server_that_ignores_everything_leaves_nothing_behind(end: str, marked: Marked) -> None:
     async with open_world() as world:
@@ -202,6 +210,7 @@ async def test_a_server_that_ignores_everything_leaves_nothing_behind(end: str, 
     assert marked.alive() == []
 
 
+@pytest.mark.long
 async def test_a_server_that_ignores_a_cancel_and_does_not_answer_is_started_again(
     world: World, marked: Marked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +224,7 @@ async def test_a_server_that_ignores_a_cancel_and_does_not_answer_is_started_aga
     assert (await use(session, "small__add", a=1, b=2)).text == "3"
 
 
+@pytest.mark.long
 async def test_of_our_environment_it_gets_what_is_named(
     world: World, marked: Marked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +236,7 @@ async def test_of_our_environment_it_gets_what_is_named(
     assert (await use(session, "small__variable", name="MARK")).text == marked.mark
 
 
+@pytest.mark.long
 async def test_hints_count_only_when_they_are_trusted(world: World, marked: Marked) -> None:
     session = await world.spawn(obedient(), tools=[marked.server(SMALL, name="small", trust_hints=True)])
     effects = {name: attached.spec.effect for name, attached in session.inspect().tools.items()}
@@ -233,6 +244,7 @@ async def test_hints_count_only_when_they_are_trusted(world: World, marked: Mark
     assert effects["small__add"] is EffectClass.PURE
 
 
+@pytest.mark.long
 async def test_two_servers_side_by_side(world: World, marked: Marked) -> None:
     servers = [marked.server(SMALL, name=name) for name in ("one", "two")]
     session = await world.spawn(obedient(), tools=servers)
@@ -241,6 +253,7 @@ async def test_two_servers_side_by_side(world: World, marked: Marked) -> None:
     assert (await use(session, "two__add", a=1, b=2)).text == "3"
 
 
+@pytest.mark.long
 async def test_it_joins_a_living_session_and_leaves_it(world: World, small: McpServer, marked: Marked) -> None:
     session = await world.spawn(obedient())
     await session.attach_tools(small)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 
+import pytest
 import trio
 from attrs import frozen
 from hypothesis import event, given, settings
@@ -239,6 +240,7 @@ async def lived(story: Story, watch: Watch) -> Usage:
         return session.status().usage
 
 
+@pytest.mark.long
 @settings(max_examples=400 if CAMPAIGN else 25)
 @given(st.integers(0, 1_000_000))
 def test_a_family_passes_its_limit_by_one_response_at_most(seed: int) -> None:

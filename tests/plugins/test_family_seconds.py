@@ -192,6 +192,7 @@ def too_late(watch: Watch, limit: float) -> list[Span]:
     return [span for span in watch.spans if not span.is_held and watch.worked(span.begin) > limit + 0.01]
 
 
+@pytest.mark.long
 @settings(max_examples=400 if CAMPAIGN else 40)
 @given(st.integers(0, 1_000_000))
 def test_nothing_begins_when_the_seconds_of_the_family_are_used_up(seed: int) -> None:
@@ -204,6 +205,7 @@ def test_nothing_begins_when_the_seconds_of_the_family_are_used_up(seed: int) ->
     assert counted / 1000 >= watch.worked(1e9) - 0.01
 
 
+@pytest.mark.long
 @settings(max_examples=400 if CAMPAIGN else 40)
 @given(st.integers(0, 1_000_000))
 @example(73)
@@ -224,6 +226,7 @@ def in_the_turn(member: Member) -> Member:
     return Member(member.rounds, tuple(map(in_the_turn, member.below)))
 
 
+@pytest.mark.long
 @settings(max_examples=200 if CAMPAIGN else 20)
 @given(st.integers(0, 1_000_000))
 def test_what_a_family_counts_is_the_time_in_which_anything_of_it_ran(seed: int) -> None:
@@ -239,6 +242,7 @@ def without_failures(member: Member) -> Member:
     return Member(rounds, tuple(map(without_failures, member.below)), member.background)
 
 
+@pytest.mark.long
 @settings(max_examples=400 if CAMPAIGN else 40)
 @given(st.integers(0, 1_000_000), st.booleans())
 def test_over_a_restart_no_more_is_lost_than_what_the_end_of_the_process_has_cut(seed: int, of_turn: bool) -> None:

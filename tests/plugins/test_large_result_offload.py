@@ -207,6 +207,7 @@ def test_options_that_cannot_be_kept_are_refused(options: dict[str, object], tol
     assert told in str(caught.value)
 
 
+@pytest.mark.long
 def test_it_says_what_it_does_and_keeps_the_laws() -> None:
     assert LargeResultOffload().describe() == (
         "Write a tool result that is too large to a file, and give the model its beginning, its end and the path."

@@ -378,6 +378,7 @@ def test_options_of_the_flush_that_cannot_be_kept_are_refused(options: dict[str,
     assert f"its `{next(iter(options))}` is " in str(caught.value)
 
 
+@pytest.mark.long
 def test_they_name_the_same_file_and_keep_the_laws() -> None:
     assert MemoryFlush().file in MemoryLoader().files
     assert (MemoryFlush().max_facts, MAX_SHOWN) == (10, 24_000)

@@ -102,6 +102,7 @@ def searched(first: Sequence[Attachable], second: Sequence[Attachable], examples
     return None
 
 
+@pytest.mark.long
 def test_where_the_order_of_two_plugins_matters_the_page_says_why() -> None:
     found = [searched(one, other, EXAMPLES) for one, other in combinations(map(variants, shipped()), 2)]
     without = [one for one in found if one is not None]
@@ -204,6 +205,7 @@ def test_the_first_of_a_check_and_a_review_sends_the_model_back_alone() -> None:
     assert first == [["The check `check` was run"], ["Before your answer is final"]]
 
 
+@pytest.mark.long
 def test_beside_the_built_in_plugins_the_two_known_traps_are_found_and_none_of_them_is_needed() -> None:
     """A counter before a guard that replaces; a check that approves what is then swapped: no built-in one is in it."""
     built_in = [wider(cls) for cls in shipped()]

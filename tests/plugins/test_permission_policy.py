@@ -618,6 +618,7 @@ def test_it_describes_its_rules_and_names_their_tools() -> None:
     assert named.tools_named == ("shell", "pay")
 
 
+@pytest.mark.long
 def test_the_laws_hold() -> None:
     check_plugin(PermissionPolicy(deny=["*(.env)", "pay"], ask=["*(rm *)"], allow=["write(**)"]), examples=30)
     check_plugin(PermissionPolicy(ask=["*"], mode="strict", always_seconds=60), examples=30)

@@ -436,6 +436,7 @@ def test_a_lone_criterion_and_a_long_signal_are_taken() -> None:
     assert (plugin.criteria, plugin.pass_signal) == (("Be short.",), "x" * 100)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plugin", [Reflection(), Reflection(reviewer="model")], ids=lambda one: one.reviewer)
 def test_it_obeys_the_laws_and_says_what_it_does(plugin: Reflection) -> None:
     check_plugin(plugin, examples=8)

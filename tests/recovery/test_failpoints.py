@@ -130,6 +130,7 @@ def places() -> Iterator[Place]:
             yield from (Place(name, effect, point, times) for times in range(1, count + 1))
 
 
+@pytest.mark.long
 def test_a_crash_loses_nothing_and_repeats_nothing_wherever_a_story_is() -> None:
     for place in list(places())[::STRIDE]:
         try:
@@ -139,6 +140,7 @@ def test_a_crash_loses_nothing_and_repeats_nothing_wherever_a_story_is() -> None
             raise
 
 
+@pytest.mark.long
 def test_a_task_is_never_in_doubt() -> None:
     """Whether a sub-agent has started is in its own records: it is found there, or started now."""
     for point, count in in_virtual_time(partial(reached, "delegate", EffectClass.UNSAFE)).items():

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self, cast
 
+import pytest
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
@@ -62,6 +63,7 @@ class Other:
         assert await self.process.wait() == 0
 
 
+@pytest.mark.long
 async def test_a_session_goes_to_another_process_when_its_own_is_killed(tmp_path: Path) -> None:
     journal = MemoryJournal()
     socket = str(tmp_path / "socket")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
+import pytest
 import trio
 
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame
@@ -68,6 +69,7 @@ def check(visitor: Visitor, session: PlayedSession) -> None:
     assert len(session.carried_out) == len(visitor.sent)
 
 
+@pytest.mark.long
 async def test_cuts_at_random_bytes_cost_nothing() -> None:
     draw = random.Random(0)
     host = SessionsHost(play=lambda _: [])

@@ -131,6 +131,7 @@ async def test_what_ends_a_connection(problem: str) -> None:
     assert cut.problem.startswith(problem)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", [-1, 0, 1])
 async def test_a_message_has_a_most(more: int) -> None:
     socket, host = await opened()

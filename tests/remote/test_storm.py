@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
 import trio
 
 from agentrail.remote.transport.host_frames import EventFrame
@@ -35,6 +36,7 @@ async def listen(
                     return
 
 
+@pytest.mark.long
 async def test_all_lines_are_served_again_when_all_are_cut_at_once() -> None:
     async with open_desk(scripted("at last"), limits=LIMITS) as desk, open_line(desk.serving.url, KEY) as line:
         await line.call("open_session", body={"session": "trip"})

@@ -37,12 +37,14 @@ REFUSED: list[tuple[JsonObject, str]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("args", "why"), REFUSED, ids=["keys", "items", "characters", "a key"])
 async def test_too_much_is_an_error_result_that_says_so(world: World, args: JsonObject, why: str) -> None:
     message = await told(world, freeze_object(args, [200_000]))
     assert (message.text, message.is_error) == (f"the arguments do not fit `take`: {why}", True)
 
 
+@pytest.mark.long
 async def test_the_defaults_are_the_limits(world: World) -> None:
     session = await world.spawn(
         [say(calls=[ToolCall("", "take", freeze_object(REFUSED[0][0], [200_000]))]), "next"], tools=[quick("take")]

@@ -100,6 +100,7 @@ async def test_the_prompt_queue_is_bounded(world: World) -> None:
         await session.prompt("3")
 
 
+@pytest.mark.long
 async def test_the_mailbox_is_bounded_for_those_who_do_not_wait() -> None:
     journal = TestJournal()
     async with open_world(journal) as world:

@@ -286,6 +286,7 @@ async def test_what_cannot_be_forked_is_refused_and_leaves_nothing(world: World)
     assert world.supervisor.sessions() == ()
 
 
+@pytest.mark.long
 async def test_a_fork_of_a_sub_agent_is_nobody_s_sub_agent(world: World) -> None:
     finder = agent([say("found", delay=30.0), "mine"])
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})

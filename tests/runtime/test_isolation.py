@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 import trio
 
 from agentrail.errors import AgentrailError
@@ -166,6 +167,7 @@ async def _quietly(session: SessionHandle, kind: str) -> None:
         return  # whoever fails is told; what counts here is that nobody else is
 
 
+@pytest.mark.long
 async def test_failures_stay_in_their_sessions() -> None:
     expected, none = await campaign(faulty=False)
     found, failures = await campaign(faulty=True)

@@ -203,6 +203,7 @@ async def _left_at_work(journal: MemoryJournal, lease: Lease) -> None:
     await journal.claim("s", "a dead one", lease)
 
 
+@pytest.mark.long
 async def test_a_start_brings_a_session_back_when_the_lease_of_a_dead_process_has_ended() -> None:
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:

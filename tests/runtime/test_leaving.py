@@ -54,6 +54,7 @@ async def _opcodes_per_session(count: int, way: str) -> float:
     return counted[0] / ends
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 async def test_the_end_of_a_session_costs_the_same_among_many(way: str) -> None:
     few = await _opcodes_per_session(FEW, way)

@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
+import pytest
 import trio
 import trio.testing
 from hypothesis import given, settings
@@ -188,6 +189,7 @@ class Restless:
         return self.longest
 
 
+@pytest.mark.long
 @settings(max_examples=2_000 if CAMPAIGN else 150)
 @given(st.integers(0, 1_000_000), st.integers(1, 12))
 def test_nobody_with_room_is_passed_over_while_others_change_in_every_pass(seed: int, requests: int) -> None:

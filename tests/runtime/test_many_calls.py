@@ -39,6 +39,7 @@ def _per_call(few: int, many: int, most: int) -> tuple[float, float]:
     return (less - one) / (few - 1), (more - less) / (many - few)
 
 
+@pytest.mark.long
 def test_each_call_of_many_takes_as_much_as_of_few() -> None:
     first, further = _per_call(*LET_THROUGH, most=MOST_CALLS)
     assert further <= first * 1.05
@@ -81,6 +82,7 @@ async def _longest_step(calls: int, most: int, window: int = NO_COMPACTION) -> i
     return steps.longest
 
 
+@pytest.mark.long
 def test_no_step_is_long_with_as_many_calls_as_may_be_let_through() -> None:
     assert trio.run(_longest_step, MOST_CALLS, MOST_CALLS) <= STEP_OPCODES
 
@@ -90,6 +92,7 @@ def test_calls_over_the_limit_make_no_step_long() -> None:
     assert (many - few) / 1_000 * MAX_CALLS <= 3_000_000
 
 
+@pytest.mark.long
 def test_a_compaction_of_so_many_calls_makes_no_step_long() -> None:
     """What it plans is planned in slices; what it writes is what is left, and each message that goes is looked at."""
     few, many = (trio.run(_longest_step, calls, 1, 100 * calls) for calls in (100, 1_100))

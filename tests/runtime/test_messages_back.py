@@ -50,6 +50,7 @@ def talking() -> SessionSpec:
     return SessionSpec(model=parent, agents=agents)
 
 
+@pytest.mark.long
 async def test_between_any_two_commits_each_message_is_sent_once() -> None:
     noting = Noting()
     async with open_supervisor(journal=noting) as supervisor:

@@ -133,6 +133,7 @@ async def test_a_provider_that_asks_for_long_leaves_the_turn_to_the_next_of_the_
     assert trio.current_time() - began == pytest.approx(0, abs=1)
 
 
+@pytest.mark.long
 async def test_a_session_may_try_again_thousands_of_times(world: World) -> None:
     tries = 1_100  # a float has no room for 2 to the power of 1,024
     session = await world.spawn([fail(TransientModelError("later"))] * tries + ["fine"], max_retries=tries)

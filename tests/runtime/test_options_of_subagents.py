@@ -202,6 +202,7 @@ async def test_a_plugin_of_a_sub_agent_that_is_not_critical_keeps_its_changes_be
         assert options_of(child) == {"Bound": BOUND, "a": Loose(one=7, two=9), "b": Loose(one=7, two=9)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", [Code(), Code(first=Strict(two=9), second=Strict(two=9))])
 async def test_changes_of_a_sub_agent_that_wait_are_made_with_the_code_of_now(
     opened: Callable[[], Journal], code: Code
@@ -244,6 +245,7 @@ async def test_a_parent_that_crashes_leaves_the_options_of_its_sub_agents_as_the
     assert await told(journal) == [("a", ()), ("b", ())]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pin", [True, False])
 async def test_a_change_of_a_guard_binds_sub_agents_that_begin_later_and_a_pin_keeps_it_for_them(
     opened: Callable[[], Journal], pin: bool

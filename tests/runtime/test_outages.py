@@ -513,6 +513,7 @@ async def test_nothing_is_lost_or_doubled_while_the_journal_is_away(
 # The tables
 
 
+@pytest.mark.long
 def test_each_place_where_the_shell_awaits_a_port_is_in_the_tables() -> None:
     """A new place needs a row that says who an outage concerns there, and which story leads there."""
     found = {(function.name, call) for function in functions() for call in journal_calls(function.node)}

@@ -173,6 +173,7 @@ async def never(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
     raise AssertionError
 
 
+@pytest.mark.long
 async def test_one_whose_parts_are_all_held_is_whole_when_it_wakes() -> None:
     script: list[Element] = [say(calls=[call("write")]), "fine", "one"]
     plugins = [HumanApproval(tools=frozenset({"write"}), timeout=100.0)]

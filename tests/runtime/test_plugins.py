@@ -267,6 +267,7 @@ async def read_files(tmp_path: Path) -> None:
         assert "no repository" in await asked(world, FindFiles(("NOT*",), (), (".",)), working_dir=str(tmp_path))
 
 
+@pytest.mark.long
 def test_a_plugin_writes_a_file_below_the_working_directory_only(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("before")
     (tmp_path / "big").write_text("x" * (MAX_WRITTEN + 1))

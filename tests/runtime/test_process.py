@@ -99,6 +99,7 @@ def test_a_program_that_does_not_heed_its_cancellation_ends_in_time(tmp_path: Pa
     assert "the process ends at once: it did not end in time" in errors
 
 
+@pytest.mark.long
 def test_a_program_whose_loop_is_held_up_for_ever_ends_in_time(tmp_path: Path) -> None:
     busy = "while True:\n            pass"
     process = started(tmp_path, count=0, within=0.5, program=PROGRAM.replace("await trio.sleep_forever()", busy))

@@ -1,5 +1,6 @@
 """Whatever subscriber and session do, each event comes once and none is lost."""
 
+import pytest
 import trio
 import trio.testing
 from hypothesis import example, given, settings
@@ -144,6 +145,7 @@ class Play:
                 self.meanwhile(count)
 
 
+@pytest.mark.long
 @given(
     ops=OPS,
     policy=st.sampled_from(["coalesce", "drop", "disconnect"]),

@@ -25,6 +25,7 @@ def held() -> tuple[int, int, int]:
     return tasks, len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
 
 
+@pytest.mark.long
 async def test_nothing_is_left_of_sessions_that_were_started_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)  # what it says on a busy machine is kept too, and is no session's
     async with open_supervisor() as supervisor:

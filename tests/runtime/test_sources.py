@@ -260,6 +260,7 @@ async def over_a_restart(bring: Supply, *script: Element) -> tuple[list[str], li
         return ran, [message.text for message in again.messages()]
 
 
+@pytest.mark.long
 async def test_a_call_that_was_approved_waits_for_the_source_of_its_tool() -> None:
     async def wait(_: Offer) -> None:
         await trio.sleep(3)

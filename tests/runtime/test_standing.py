@@ -65,6 +65,7 @@ def _not_now(_name: str) -> int:
     raise AssertionError(_name)
 
 
+@pytest.mark.long
 def test_a_thread_is_looked_at_while_it_imports() -> None:
     """One thread reads the frames of another all the time, which makes and drops frames as fast as it can."""
     over = threading.Event()

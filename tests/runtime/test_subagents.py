@@ -328,6 +328,7 @@ async def test_steering_stops_the_sub_agent(world: World) -> None:
     assert ids(world) == ["p"]
 
 
+@pytest.mark.long
 async def test_an_abort_that_spares_tools_lets_it_go_on(world: World) -> None:
     session = await world.spawn([task()], "p", agents={"finder": agent([say("found", delay=25.0)])})
     await begun(session)
@@ -446,6 +447,7 @@ async def test_a_task_in_the_background_does_not_hold_up_the_turn(world: World) 
     assert [task.status for task in session.tasks()] == ["done"]
 
 
+@pytest.mark.long
 async def test_the_end_of_a_task_in_the_background_is_told_with_the_next_request(world: World) -> None:
     model = ScriptedModel([task(background=True), "meanwhile", "aha"])
     session = await world.spawn(model, "p", agents={"finder": agent([say("found", delay=25.0)])})

@@ -135,6 +135,7 @@ async def test_however_many_records_are_read_at_once_a_task_goes_on(more: int, m
     assert inner == await events_of(journal, "p.c3")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("background", "answer"),
     [(False, "found"), (True, "the task `p.c3` runs in the background; `task_result` waits for its answer")],
@@ -378,6 +379,7 @@ async def test_a_task_whose_call_has_left_the_conversation_comes_back_too() -> N
         assert "found" in str(await session.task_result("p.c5"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("background", [False, True])
 async def test_between_any_two_commits_a_task_has_the_prompt_that_its_tool_gave_it(background: bool) -> None:
     """A tool of a program words the prompt itself, and plugins may replace the arguments that the model gave."""

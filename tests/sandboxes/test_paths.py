@@ -28,11 +28,13 @@ def test_the_corpus_is_large_enough(tmp_path: Path) -> None:
     assert len({row.kind for row in rows(tmp_path)}) >= 12
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("walk")
 async def test_no_path_leads_out(tmp_path: Path) -> None:
     assert await findings(LocalSandbox(make_world(tmp_path)), tmp_path) == []
 
 
+@pytest.mark.long
 async def test_no_path_leads_out_of_the_other_sandbox_with_a_disk(tmp_path: Path) -> None:
     assert await findings(BubblewrapSandbox(make_world(tmp_path)), tmp_path, search=False) == []
 

@@ -62,6 +62,7 @@ def has_met_both(said: set[str]) -> bool:
     return any("harmless" in one or "written" in one for one in said) and any("it leads" in one for one in said)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part_by_part", [pytest.param(False, marks=needs_openat2), True])
 async def test_a_link_that_is_flipped_never_leads_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_by_part: bool

@@ -44,6 +44,7 @@ async def test_a_line_that_takes_too_many_steps_ends_the_search_in_memory() -> N
     )
 
 
+@pytest.mark.long
 async def test_many_lines_are_searched_beside_others_and_not_without_end() -> None:
     line = b"x" * 400 + b"\n"
     sandbox = MemorySandbox({f"{number}.txt": line * 100 for number in range(100)})
@@ -66,6 +67,7 @@ async def test_many_lines_are_searched_beside_others_and_not_without_end() -> No
 HARD = "\n".join(f"{number}*[a-z]*{'?' * number}" for number in range(90)).encode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("search", ["list", "glob", "grep"])
 async def test_rules_of_gitignore_are_tried_beside_others_and_not_without_end(
     search: str, monkeypatch: pytest.MonkeyPatch
@@ -119,6 +121,7 @@ async def test_elsewhere_the_process_is_ended(tmp_path: Path, monkeypatch: pytes
         await LocalSandbox(tmp_path).grep(Search(SLOW))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pattern", ["(", "a{2,1}", "(" * 2_000 + ")" * 2_000, "(?P<a>x)(?P<a>y)"])
 async def test_a_pattern_that_cannot_be_read_is_refused_in_every_sandbox(tmp_path: Path, pattern: str) -> None:
     (tmp_path / "a.txt").write_text("x", encoding="ascii")

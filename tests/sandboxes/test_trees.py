@@ -95,6 +95,7 @@ async def test_who_obeys_has_time_to_clean_up(tmp_path: Path, opened: Opened) ->
     assert (done.killed, done.exit_code, done.stdout.text) == (True, 5, "up\ntidy\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
 async def test_who_waits_for_others_is_told_before_they_are(tmp_path: Path, opened: Opened) -> None:
     codes: list[int] = []
@@ -129,6 +130,7 @@ async def test_who_kills_its_launcher_does_not_outlive_it(tmp_path: Path, sleepe
     await sleepers.wait(0)
 
 
+@pytest.mark.long
 async def test_what_a_killed_launcher_leaves_is_ended_also_by_a_cancelled_command(
     tmp_path: Path, sleepers: Sleepers
 ) -> None:

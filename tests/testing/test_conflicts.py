@@ -44,6 +44,7 @@ TRAPS: list[tuple[Invariant, set[type[AnyPlugin]]]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("invariant", "guilty"), TRAPS)
 def test_each_known_trap_is_found_and_as_small_as_can_be(invariant: Invariant, guilty: set[type[AnyPlugin]]) -> None:
     conflict = found(invariant)
@@ -80,6 +81,7 @@ def test_what_holds_gives_no_conflict() -> None:
     assert find_conflict((SpendCounter(), Polite(), Turns()), what_was_counted_was_paid, examples=200) is None
 
 
+@pytest.mark.long
 def test_the_same_seed_finds_the_same() -> None:
     once, again = (find_conflict(CANDIDATES, what_was_approved_is_safe, seed=3) for _ in range(2))
     assert once is not None
@@ -100,6 +102,7 @@ def pairs(*plugins: AnyPlugin) -> list[tuple[str, str, str, bool]]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [lambda *those: those, lambda *those: those[::-1]])
 def test_the_order_of_two_plugins_matters_where_one_changes_what_the_other_sees(
     order: Callable[..., tuple[AnyPlugin, ...]],
@@ -108,6 +111,7 @@ def test_the_order_of_two_plugins_matters_where_one_changes_what_the_other_sees(
     assert [(set(pair[:2]), pair[2:]) for pair in report] == [({"SpendCounter", "Cap"}, ("before_tool", False))]
 
 
+@pytest.mark.long
 def test_a_report_shows_both_orders() -> None:
     (matters,) = order_report([RiskCheck(), Redirect()])
     told = str(matters)
@@ -116,6 +120,7 @@ def test_a_report_shows_both_orders() -> None:
     assert told.index("RiskCheck first:") < told.index("Redirect first:")
 
 
+@pytest.mark.long
 def test_plugins_that_are_always_there_are_in_every_set() -> None:
     always = next(plugin for plugin in CANDIDATES if isinstance(plugin, Polite))
     seen: list[tuple[object, ...]] = []

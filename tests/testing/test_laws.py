@@ -39,6 +39,7 @@ def broken_by(plugin: AnyPlugin) -> LawBrokenError:
     return broken.value
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "make", [SpendCounter, Redirect, Turns, SecurityGuard, HumanApproval, BudgetGuard, EventLogger], ids=str
 )
@@ -92,6 +93,7 @@ REMEMBERING: dict[type[AnyPlugin], str] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", REMEMBERING)
 def test_what_is_remembered_outside_of_the_state_is_found(cls: type[AnyPlugin]) -> None:
     """The class does not show its memory, and two calls in a row need not show it either."""
@@ -102,6 +104,7 @@ def test_what_is_remembered_outside_of_the_state_is_found(cls: type[AnyPlugin]) 
     assert (broken.law, broken.where) == ("the same answer", REMEMBERING[cls])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", [Outside, Attribute])
 def test_the_printed_example_of_what_is_remembered_fails_the_same_way(cls: type[AnyPlugin]) -> None:
     HEARD.clear()

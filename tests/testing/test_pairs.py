@@ -26,6 +26,7 @@ def test_each_pair_breaks_its_invariant_and_neither_does_alone(
         invariant(simulate([first, second], script))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("first", "second", "invariant"), PAIRS, ids=SHOWN)
 def test_each_pair_is_found_among_fourteen_plugins_in_as_many_examples_as_are_tried_unasked(
@@ -37,6 +38,7 @@ def test_each_pair_is_found_among_fourteen_plugins_in_as_many_examples_as_are_tr
     assert len(conflict.script) <= 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("first", "second"), [pair[:2] for pair in PAIRS], ids=SHOWN)
 def test_the_order_of_each_pair_matters(first: AnyPlugin, second: AnyPlugin, seed: int) -> None:
@@ -44,6 +46,7 @@ def test_the_order_of_each_pair_matters(first: AnyPlugin, second: AnyPlugin, see
     assert found.hook == "before_tool"
 
 
+@pytest.mark.long
 def test_the_reported_pair_is_found_among_all_others_of_its_kind() -> None:
     everybody: list[AnyPlugin] = [*CANDIDATES]
     for first, second, _ in PAIRS:

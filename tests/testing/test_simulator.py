@@ -68,12 +68,14 @@ def reports() -> list[Report]:
     return [Simulator(mode_of(seed)).run(seed) for seed in SEEDS]
 
 
+@pytest.mark.long
 def test_the_same_seed_is_the_same_run() -> None:
     first, second = reports(), [Simulator(mode_of(seed)).run(seed) for seed in SEEDS]
     assert first == second
     assert len({report.digest for report in first}) == len(SEEDS)
 
 
+@pytest.mark.long
 def test_it_is_the_same_run_in_another_process_with_another_hash_seed() -> None:
     digests = {
         subprocess.run(  # noqa: S603 - our own code
@@ -96,6 +98,7 @@ def test_there_are_many_kinds_of_faults_each_said_once() -> None:
     assert all(fault.says and 0 < fault.fires <= 1000 for fault in FAULTS)
 
 
+@pytest.mark.long
 def test_only_the_faults_that_are_wanted_fire() -> None:
     wanted = ("tool_raises", "journal_slow")
     found: Counter[str] = Counter()
@@ -116,10 +119,12 @@ def erased() -> Counter[str]:
     return found
 
 
+@pytest.mark.long
 def test_stored_sessions_are_deleted_and_redacted() -> None:
     assert set(erased()) == set(ERASING)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["delete", "redact"])
 def test_a_journal_that_keeps_what_it_should_erase_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def keep(*_: object) -> int:
@@ -154,6 +159,7 @@ class Seen(Plugin[None]):
         return Continue()
 
 
+@pytest.mark.long
 def test_plugins_of_ones_own_are_in_every_session() -> None:
     TIMES.clear()
     Simulator(plugins=[Seen()], faults=()).check(0)
@@ -299,6 +305,7 @@ def _forgets(w: StepDraft) -> None:
         w.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
 
 
+@pytest.mark.long
 def test_a_broken_rule_is_told_with_what_repeats_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -319,6 +326,7 @@ def test_a_broken_rule_is_told_with_what_repeats_it(
     assert str(failed.problem) in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_command_line_runs_many_and_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seeds", "4", "--jobs", "1"]) == 0
     out = capsys.readouterr().out

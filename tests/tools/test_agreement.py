@@ -84,6 +84,7 @@ def flat_calls(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
     return schema, args
 
 
+@pytest.mark.long
 @given(flat_calls())
 def test_the_quick_check_agrees_with_jsonschema(call: tuple[JsonObject, JsonObject]) -> None:
     schema, args = call

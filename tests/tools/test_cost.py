@@ -37,6 +37,7 @@ def said_of(schema: JsonObject, args: dict[str, object]) -> str | None:
     return validator_for(ToolSpec("probe", "Look.", schema))(freeze_object(args, [LARGE]))
 
 
+@pytest.mark.long
 def test_no_case_takes_long() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tests.tools.hostile"],
@@ -129,6 +130,7 @@ def test_much_that_is_plain_is_checked() -> None:
     )
 
 
+@pytest.mark.long
 @given(
     height=st.integers(1, 12),
     width=st.integers(1, 10),

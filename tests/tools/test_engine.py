@@ -46,6 +46,7 @@ ANY_JSON: st.SearchStrategy[Json] = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(SCHEMAS | ANY_JSON)
 def test_what_is_a_schema_is_what_the_official_schema_of_schemas_says(schema: Json) -> None:
     assert fits(META, schema) == reference_takes(schema)

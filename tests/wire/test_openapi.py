@@ -55,6 +55,7 @@ def checker(schema: Schema) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator({**schema, "components": {"schemas": components()}})
 
 
+@pytest.mark.long
 def test_a_validator_takes_the_document() -> None:
     assert [error.message for error in OpenAPIV31SpecValidator(read()).iter_errors()] == []
 
@@ -101,6 +102,7 @@ def test_the_schema_of_a_problem_takes_each_problem() -> None:
         schema.validate(json.loads(problem_of(error, "talk").content))
 
 
+@pytest.mark.long
 @WITH_BODY
 @given(data=st.data())
 def test_what_a_schema_takes_is_read_and_what_is_wrong_in_one_place_is_not(call: HostCall, data: st.DataObject) -> None:

@@ -66,6 +66,7 @@ async def test_a_number_is_the_same_whatever_its_text(number: float) -> None:
     assert repr(await moved(record)) == repr((record,))
 
 
+@pytest.mark.long
 @given(a(Record))
 async def test_any_record_is_the_same_in_another_journal(drawn: Record) -> None:
     rulings = tuple([one for one in drawn.rulings if one.pause or one.verdict is not Verdict.ASK])
@@ -101,6 +102,7 @@ async def test_a_session_that_is_not_there_is_no_file(journal: Journal, tmp_path
     await refused(NotReadable, import_session(journal, tmp_path / "s.jsonl"))
 
 
+@pytest.mark.long
 async def test_every_cut_and_every_changed_bit_is_noticed(tmp_path: Path) -> None:
     journal = MemoryJournal()
     await opened(journal, "s", 2)

@@ -118,6 +118,7 @@ async def bytes_of_turns(path: Path, plugin: Replaces) -> list[int]:
     return [sum(size[number] for number in range(start + 1, stop + 1)) for start, stop in pairwise(heads)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plugin", [Trims(), ChangesOne()], ids=lambda plugin: type(plugin).__name__)
 async def test_a_turn_takes_no_more_bytes_later_if_a_plugin_replaces_the_messages_in_each(
     tmp_path: Path, plugin: Replaces

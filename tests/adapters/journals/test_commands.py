@@ -87,6 +87,7 @@ def test_a_changed_bit_of_a_command_makes_it_never_new(path: Path) -> None:
             assert is_fine(wanted, found), byte
 
 
+@pytest.mark.long
 def test_a_changed_bit_anywhere_makes_no_command_new(path: Path) -> None:
     whole, some = path.read_bytes(), COMMANDS[::13]
     for at in range(0, len(whole), SPREAD):

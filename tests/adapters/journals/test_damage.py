@@ -140,6 +140,7 @@ def said(outcomes: Counter[str]) -> str:
     return ", ".join(f"{what} {count:,}" for what, count in sorted(outcomes.items()))
 
 
+@pytest.mark.long
 async def test_a_changed_bit_in_a_last_record_is_noticed_and_harms_nobody_else(
     tmp_path: Path, whole: bytes, record_property: Says
 ) -> None:
@@ -155,6 +156,7 @@ async def test_a_changed_bit_in_a_last_record_is_noticed_and_harms_nobody_else(
     record_property("flips in last records", f"{flips:,}: each refused by name, the others whole")
 
 
+@pytest.mark.long
 async def test_a_changed_bit_anywhere_is_never_a_hole(tmp_path: Path, whole: bytes, record_property: Says) -> None:
     """All bits of the pages with the last records, and of the places that say where records are; else one of a byte."""
     outcomes: Counter[str] = Counter()
@@ -178,6 +180,7 @@ async def test_damage_that_sqlite_cannot_even_quote_is_a_refusal_too(tmp_path: P
     assert {name: type(error) for name, error in found.items()} == dict.fromkeys(NAMES, BadRecord)
 
 
+@pytest.mark.long
 async def test_a_cut_file_is_never_a_shorter_session(tmp_path: Path, whole: bytes, record_property: Says) -> None:
     outcomes: Counter[str] = Counter()
     lengths = {*range(1, len(whole), SPREAD), *(at for name in NAMES for at in places(whole, name))}
@@ -195,6 +198,7 @@ def last_commit(log: bytes) -> int:
     return ends[-2] + FRAME
 
 
+@pytest.mark.long
 async def test_a_cut_log_leads_back_to_a_commit(tmp_path: Path, record_property: Says) -> None:
     """What was not moved into the file yet is lost from its end, commit by commit, and nothing else."""
     path = tmp_path / "open.db"
@@ -217,6 +221,7 @@ async def test_a_cut_log_leads_back_to_a_commit(tmp_path: Path, record_property:
     record_property("cuts of the log", f"{len(cuts):,}, sessions: {said(outcomes)}")
 
 
+@pytest.mark.long
 async def test_a_log_that_is_damaged_before_its_last_commit_is_refused(tmp_path: Path, record_property: Says) -> None:
     """Of what SQLite would drop without a word, only a last commit may go: a power cut can have torn that one."""
     path, copy = tmp_path / "open.db", tmp_path / "copy.db"

@@ -303,6 +303,7 @@ async def test_no_byte_of_what_is_redacted_is_left(journal: SqliteJournal, path:
     assert is_whole(path)
 
 
+@pytest.mark.long
 async def test_a_redaction_looks_once_for_the_long_texts_that_are_left(path: Path) -> None:
     statements: list[str] = []
 

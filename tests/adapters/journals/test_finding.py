@@ -81,6 +81,7 @@ async def all_of(journal: SqliteJournal) -> dict[str, tuple[Record, ...]]:
     return {stored.session_id: await journal.read(stored.session_id) for stored in await journal.sessions()}
 
 
+@pytest.mark.long
 async def test_any_run_of_records_is_found(journal: SqliteJournal) -> None:
     for name, records in (await written(journal)).items():
         for after in (0, *EDGES):

@@ -67,6 +67,7 @@ def test_a_page_costs_the_same_among_ten_times_as_many(few: Path, many: Path, na
         assert other <= 2 * one
 
 
+@pytest.mark.long
 def test_a_page_of_several_conditions_costs_no_more_than_a_look_at_the_shortest_list(many: Path) -> None:
     """A page takes a bounded number of steps to begin with, and 20 for each session that it passes over."""
     with closing(sqlite3.connect(many)) as file:

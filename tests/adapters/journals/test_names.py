@@ -117,6 +117,7 @@ async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
 # Links
 
 
+@pytest.mark.long
 async def test_a_symbolic_link_is_the_file_that_it_leads_to(path: Path, tmp_path: Path) -> None:
     link, folder = tmp_path / "link.db", tmp_path / "folder"
     link.symlink_to(path)
@@ -230,6 +231,7 @@ async def test_nothing_is_written_to_a_file_that_was_replaced_or_removed(journal
 # Processes
 
 
+@pytest.mark.long
 async def test_two_that_begin_together_are_told_apart(path: Path) -> None:
     """One of them is the owner, and the other is told who; neither is taken for a second name."""
     command = [sys.executable, "-c", WRITER, str(path)]
@@ -305,6 +307,7 @@ async def test_the_locks_of_sqlite_outlive_everything_that_others_here_do_with_t
     assert (locks(path, "OFDLCK"), locks(path, "POSIX")) == (0, 0)
 
 
+@pytest.mark.long
 async def test_what_was_taken_over_from_a_process_that_hangs_is_safe_under_any_name_when_that_is_gone(
     path: Path,
 ) -> None:

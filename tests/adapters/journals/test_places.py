@@ -25,6 +25,7 @@ MANY = 20 if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else 6
 """Processes that open one journal at the same time."""
 
 
+@pytest.mark.long
 def test_of_many_processes_that_begin_together_one_wins_also_after_the_winner_was_killed(path: Path) -> None:
     for name in ("first", "second"):
         command = [sys.executable, "-c", WRITER.replace("theirs", name), str(path)]

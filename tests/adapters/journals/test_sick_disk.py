@@ -79,6 +79,7 @@ async def stored(path: Path, name: str) -> list[object]:
     return list(found)
 
 
+@pytest.mark.long
 @needs_bubblewrap
 def test_a_really_full_disk_stops_everything_but_aborts_until_there_is_space(tmp_path: Path) -> None:
     small = tmp_path / "small"
@@ -146,6 +147,7 @@ async def test_what_fails_before_the_commit_is_tried_again(journal: Dozing, path
     assert (await stored(path, "s"))[: len(heard.durable)] == heard.durable
 
 
+@pytest.mark.long
 @in_virtual_time
 @pytest.mark.parametrize("code", ["SQLITE_IOERR_FSYNC", "SQLITE_IOERR_WRITE", "SQLITE_NOMEM"])
 async def test_a_commit_that_fails_is_taken_back_and_done_once_when_the_disk_is_back(
@@ -198,6 +200,7 @@ async def test_a_sync_that_may_have_lost_commits_ends_everything(
     Sick.failing = staticmethod(lambda _: None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "then"),
     [("once", ["two", "due"]), ("while", ["two", "due"]), ("ever", "not written yet")],

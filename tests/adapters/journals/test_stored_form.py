@@ -101,6 +101,7 @@ def waits(ruling: Ruling) -> bool:
     return ruling.verdict is Verdict.ASK
 
 
+@pytest.mark.long
 @given(a(Record))
 def test_what_is_packed_is_unpacked_to_the_same(drawn: Record) -> None:
     """A ruling that waits for an answer has a pause, if a plugin has given it."""

@@ -63,6 +63,7 @@ def _plain(found: object) -> dict[str, object]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("provider", WRITTEN)
 async def test_both_hear_the_same(provider: str) -> None:
     random = Random(f"{provider} answers")

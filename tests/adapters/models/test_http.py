@@ -371,6 +371,7 @@ async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_leaves_no
         assert len(server.asked) == 2
 
 
+@pytest.mark.long
 async def test_requests_cancelled_at_any_moment_lose_no_slot_and_mix_no_answers() -> None:
     async with serving(streaming(b"whole end", size=1)) as server, client(3) as http:
         for number in range(90):

@@ -83,12 +83,14 @@ def spec(url: str) -> SessionSpec:
     )
 
 
+@pytest.mark.long
 async def test_a_strict_server_takes_our_requests(tmp_path: Path) -> None:
     async with strict_server(tmp_path) as url, open_supervisor(secrets={"KEY": KEY}.get) as supervisor:
         session = await supervisor.spawn(spec(url))
         assert (await session.ask("is the lamp on?")).text == "It is on."
 
 
+@pytest.mark.long
 async def test_a_strict_server_refuses_what_is_not_said_to_be_json(tmp_path: Path) -> None:
     body = json.dumps({"model": "gpt-5.4", "messages": ASKED}).encode()
     async with strict_server(tmp_path) as url, httpx.AsyncClient() as client:
@@ -100,6 +102,7 @@ async def test_a_strict_server_refuses_what_is_not_said_to_be_json(tmp_path: Pat
     assert (bare.status_code, typed.status_code) == (400, 200)
 
 
+@pytest.mark.long
 async def test_a_strict_server_refuses_another_key(tmp_path: Path) -> None:
     async with strict_server(tmp_path) as url, open_supervisor(secrets={"KEY": "sk-another-one"}.get) as supervisor:
         session = await supervisor.spawn(spec(url))

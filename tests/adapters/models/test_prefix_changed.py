@@ -469,6 +469,7 @@ EDITORS: Final = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", EDITORS)
 async def test_each_edit_is_told_with_its_part_and_plugin_and_nothing_else_is(kind: str) -> None:
     chance = random.Random(kind)

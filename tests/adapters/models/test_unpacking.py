@@ -94,6 +94,7 @@ async def test_a_sum_that_is_wrong_is_noticed() -> None:
         list(Unpacker("gzip").pieces(bytes(packed)))
 
 
+@pytest.mark.long
 async def test_what_unpacks_to_too_much_is_refused_in_slices() -> None:
     bomb = gzip.compress(bytes(MOST + SLICE))
     sizes: list[int] = []

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+import pytest
 import trio
 import trio.testing
 from attrs import define, field
@@ -155,6 +156,7 @@ async def check_host(seed: int, count: int) -> None:
     assert stopping == [name for name in reversed(lived) if name in with_stop]
 
 
+@pytest.mark.long
 def test_start_and_stop_are_mirrored_ends_are_paired_and_the_first_answer_counts() -> None:
     async def all_of_them() -> None:
         for seed in range(REQUESTS // A_HOST):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+import pytest
 import trio
 
 from agentrail.wire.limits import DEFAULTS
@@ -27,6 +28,7 @@ async def found(port: int, case: Case) -> tuple[int | None, list[str], list[byte
         return heard.code, sorted(json.loads(each).get("id", NO_ID) for each in heard.texts), heard.pongs
 
 
+@pytest.mark.long
 async def test_a_host_judges_each_case_as_the_rfc_says() -> None:
     wrong: dict[str, object] = {}
     async with served() as serving:

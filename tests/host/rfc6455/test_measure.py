@@ -65,6 +65,7 @@ async def found(port: int, case: Case) -> tuple[int | str | None, list[str], lis
         return heard.code, [json.loads(each).get("id", NO_ID) for each in heard.texts], heard.pongs
 
 
+@pytest.mark.long
 async def test_websockets_judges_frames_as_we_do_or_takes_more(port: int) -> None:
     wrong: dict[str, object] = {}
     for case in (*CASES, *sizes(MOST)):

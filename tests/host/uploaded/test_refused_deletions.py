@@ -10,6 +10,7 @@ from subprocess import PIPE
 from typing import Final
 
 import httpx
+import pytest
 import trio
 
 from agentrail import SessionSpec
@@ -122,6 +123,7 @@ async def test_files_stay_if_another_process_has_taken_over_the_journal(tmp_path
         assert contents(root) == []
 
 
+@pytest.mark.long
 async def test_a_session_whose_host_is_killed_while_it_is_deleted_is_deleted_after_a_restart(tmp_path: Path) -> None:
     """Its files are gone by then. The session is not: so nobody has to look for files of sessions that are gone."""
     (tmp_path / "app.py").write_text(APP, encoding="utf-8")

@@ -221,6 +221,7 @@ async def test_a_client_that_does_not_read_is_closed_and_can_go_on_from_its_last
         await peer.stream.aclose()
 
 
+@pytest.mark.long
 async def test_a_client_that_reads_no_answers_is_closed_although_no_more_of_it_is_read() -> None:
     limits = HostLimits(write_seconds=0.2, socket_calls=2, streams=1, drain_seconds=0.5)
     async with open_desk(scripted(say(LONG * 10)), limits=limits) as desk, talking(desk) as talker:

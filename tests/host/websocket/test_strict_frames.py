@@ -28,6 +28,7 @@ def read(frames: StrictFrames, pieces: Iterator[bytes] | list[bytes]) -> tuple[i
     return None if frames.broken is None else frames.broken.code, given
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pieces", ["whole", "by bytes"])
 def test_each_case_of_the_rfc_is_judged_as_it_says(pieces: str) -> None:
     wrong: dict[str, object] = {}

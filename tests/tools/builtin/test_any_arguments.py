@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypedDict, cast
 
+import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,6 +64,7 @@ def _check(name: str) -> Callable[[], None]:
     return check
 
 
+@pytest.mark.long
 def test_the_tools_never_raise() -> None:
     for name in TOOLS:
         _check(name)()

@@ -106,6 +106,7 @@ async def test_no_payload_does_more_than_it_says(kind: str, tmp_path: Path) -> N
     assert not any(CANARY in path for path in everything(tmp_path))
 
 
+@pytest.mark.long
 async def test_odd_names_are_names(tmp_path: Path) -> None:
     sandbox = LocalSandbox(tmp_path)
     for name in ("-rf", "--pre=touch canary", "$(touch canary)", "`touch canary`", "; touch canary", "a b", "*", "-"):

@@ -151,6 +151,7 @@ async def test_a_page_of_records_makes_no_difference(page: int, monkeypatch: pyt
             assert await StoredPast(journal, "s").messages(number - 1, limit) == every[place : place + limit]
 
 
+@pytest.mark.long
 async def test_a_range_is_read_from_the_records_that_have_it_however_many_there_are() -> None:
     """What a call reads is bounded: it was all records from the first one on."""
     taken: set[int] = set()

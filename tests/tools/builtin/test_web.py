@@ -181,6 +181,7 @@ async def test_what_is_no_text_or_failed_is_told(serve: Serve) -> None:
     assert (await fetched(serve, b"rubbish\r\n\r\n")).startswith("✗ cannot fetch `URL`: ")
 
 
+@pytest.mark.long
 async def test_no_page_is_too_large(serve: Serve) -> None:
     web = HttpxWeb(allowed=(HOST,))
     bomb = gzip.compress(b"z" * (40 * MAX_PAGE))
