@@ -82,7 +82,7 @@ OWN: Final = (
     Change(
         "plan_asked_once_more",
         "a plan is asked for once more than it may be",
-        Planning._missing,
+        Planning.after_response,
         "state.asked < self.max_plan_attempts",
         "state.asked <= self.max_plan_attempts",
         QUALITY,

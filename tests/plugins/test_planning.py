@@ -23,6 +23,7 @@ from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention, PlanGenerated, PlanStepCompleted
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginEvent
+from agentrail.values.json import Json
 from agentrail.values.messages import AssistantMessage
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.world import open_world, settle, until
@@ -154,12 +155,12 @@ def test_without_plan_first_a_plan_is_kept_and_not_asked_for() -> None:
 @pytest.mark.parametrize("by", ["turn", "session"])
 @in_virtual_time
 async def test_no_plan_is_asked_for_or_taken_out_where_the_answer_has_a_form(by: str) -> None:
-    form = {"type": "object", "properties": {"todo": {"type": "string"}}, "required": ["todo"]}
+    form: dict[str, Json] = {"type": "object", "properties": {"todo": {"type": "string"}}, "required": ["todo"]}
     answer = '{"todo": "- [x] Read"}'
     async with open_world() as world:
         script: list[Element] = [PLAN, "Done.", answer] if by == "turn" else [answer]
-        spec_form = {} if by == "turn" else {"returns": form}
-        session = await world.spawn(script, plugins=[Planning()], **spec_form)
+        of_session: dict[str, object] = {} if by == "turn" else {"returns": form}
+        session = await world.spawn(script, None, plugins=[Planning()], **of_session)
         if by == "turn":
             await session.ask(TASK)
         reply = await (session.ask(TASK, returns=form) if by == "turn" else session.ask(TASK))

@@ -108,7 +108,7 @@ async def test_the_answers_of_all_turns_are_reviewed_and_a_passed_one_stays_as_i
 
 @in_virtual_time
 async def test_an_answer_in_a_form_is_passed_by_giving_it_again() -> None:
-    form = {"type": "object", "properties": {"river": {"type": "string"}}, "required": ["river"]}
+    form: dict[str, Json] = {"type": "object", "properties": {"river": {"type": "string"}}, "required": ["river"]}
     script: list[Element] = ['{"river": "Berlin"}', '{"river": "Rhine"}', '{"river": "Rhine"}']
     async with open_world() as world:
         session = await world.spawn(script, plugins=[Reflection()])
