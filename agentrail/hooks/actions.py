@@ -177,6 +177,10 @@ class Continue(Action[S_co], Generic[S_co]):
 
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state; the default leaves it unchanged."""
+    family: str | None = None
+    """Command family of `Context.approved_always` without which the plugin would have held the call; the event of the
+    call's start then says who approved it, and when. `None` if no such approval was needed.
+    """
 
 
 class Intervene(Action[S_co], Generic[S_co], metaclass=AuthoredKind):

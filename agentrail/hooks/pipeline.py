@@ -150,7 +150,8 @@ class Pipeline:
                 answer: object = entry.method(hook, before, self.ctx)
                 if type(answer) is Continue:
                     went_on = cast("Continue[object]", answer)
-                    if not went_on.emits and (went_on.state is UNCHANGED or went_on.state is before):
+                    is_plain = not went_on.emits and went_on.family is None
+                    if is_plain and (went_on.state is UNCHANGED or went_on.state is before):
                         continue
                 stopped = self._take(entry, answer)
             # A hook is sync, so no cancellation of its task can be raised in it; any exception is the plugin's own:
@@ -217,7 +218,7 @@ class Pipeline:
 
     def _apply(self, entry: PluginEntry, answer: Action[object], emits: int) -> Ruling | None:
         """Let *answer* take effect, and keep it for the ruling; return a ruling if it ends or pauses the run."""
-        if type(answer) is Continue and not emits:
+        if type(answer) is Continue and not emits and answer.family is None:
             return None
         said = answer_of(entry.seat.key, answer, self.given, self.hook)
         effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
@@ -346,10 +347,24 @@ def _hold(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | Non
     if isinstance(hook, BeforeTool):
         approved = run.consent.approved is not None and is_same(hook.args, run.consent.approved)
         consented = entry.seat.key in run.consent.holders and approved
-        if consented or (said.name is not None and (hook.name, said.name) in run.consent.always):
+        if consented or _passes_always(run, said):
             return None
     behind = Place(entry.place + 1, run.final)
     return run.paused(entry, HOLD, Pause(behind, None, said.seconds, said.text or "", said.name))
+
+
+def _go_on(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
+    _passes_always(run, said)
+
+
+def _passes_always(run: Pipeline, said: PluginAnswer) -> bool:
+    """Return whether a person approved the family of *said* for always; if so, keep it for the record of the call."""
+    hook, family = run.hook, said.name
+    if family is None or not isinstance(hook, BeforeTool) or (hook.name, family) not in run.consent.always:
+        return False
+    if family not in run.gathered.families:
+        run.gathered = run.gathered.but(families=(*run.gathered.families, family))
+    return True
 
 
 def _pause_for_ask(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
@@ -365,11 +380,11 @@ def _pause_for_ask(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Rul
 
 
 def _nothing(_run: Pipeline, _entry: PluginEntry, _said: PluginAnswer) -> None:
-    """Apply an action without further effect (`Continue`, `Emit`): state and events are kept for all actions."""
+    """Apply an action without further effect (`Emit`): state and events are kept for all actions."""
 
 
 _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
-    Continue: _nothing,
+    Continue: _go_on,
     Intervene: _intervene,
     AddContext: _add_context,
     Abort: _abort,

@@ -121,6 +121,8 @@ class Gathered(Value):
     """Events to emit when the pipeline ends, even if it ends in an abort."""
     asks: tuple[tuple[str, int], ...] = ()
     """How many times each plugin has returned `Ask` in this run: pairs of key and number."""
+    families: tuple[str, ...] = ()
+    """Command families that a person approved for always, without which the call would have been held."""
 
     def shown_in(self, hook: Hook) -> Hook:
         """Return *hook* with what the plugins have replaced or added, as the next plugin sees it."""
@@ -194,7 +196,7 @@ class PluginAnswer(Value):
     `BlockTool`, hint of `HoldTool`.
     """
     name: str | None = None
-    """Model of `SwitchModel`, key of `SetSection`, command family of `HoldTool`."""
+    """Model of `SwitchModel`, key of `SetSection`, command family of `HoldTool` or `Continue`."""
     args: JsonObject | None = None
     """Arguments of `ReplaceToolArgs`, options of `SwitchModel`."""
     result: Ok | Err | None = None

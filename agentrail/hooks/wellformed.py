@@ -194,8 +194,8 @@ def answer_of(plugin: str, action: Action[object], given: Hook, shown: Hook) -> 
     """
     kind = action.kind
     match action:
-        case Continue():
-            return PluginAnswer(plugin, kind)
+        case Continue(family=name):
+            return PluginAnswer(plugin, kind, name=name)
         case Ask(request=request, deadline=deadline):
             return PluginAnswer(plugin, kind, request=frozen_request(request), seconds=seconds(deadline))
         case (
@@ -241,6 +241,7 @@ _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = 
         ReplaceMessages: {"messages": _are_messages},
         ReplaceToolArgs: {"args": _is_object},
         ReplaceToolResult: {"result": _is_result},
+        Continue: {"family": _is_text_or_none},
         HoldTool: {"hint": _is_text, "timeout": _is_seconds_or_none, "family": _is_text_or_none},
         SetSection: {"key": _is_text, "text": _is_text_or_none, "layer": _is_layer},
         Ask: {"request": _is_request, "deadline": _is_seconds},

@@ -15,7 +15,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.arguments import COMMAND_ARGS, INERT_ARGS, command_lines, shown, shown_as_json
-from agentrail.plugins.lasting import is_allowed, offered
+from agentrail.plugins.lasting import approved_family, offered
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience, plain
 from agentrail.plugins.shell.command_line import QUIET_WRAPPERS, Commands, writes_file
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, trusted
@@ -164,8 +164,11 @@ class HumanApproval(Plugin[None]):
         if hook.approved or not any(meets(pattern, hook.name, hidden=True) for pattern in self.tools):
             return Continue()
         judged = self._judge(hook.name, hook.args)
-        if judged.safe or is_allowed(hook.name, judged.family, self.always_seconds, ctx):
+        if judged.safe:
             return Continue()
+        approved = approved_family(hook.name, judged.family, self.always_seconds, ctx)
+        if approved is not None:
+            return Continue(family=approved)
         family = offered(judged.family, self.always_seconds, ctx)
         return HoldTool(judged.what, timeout=self.timeout, family=family)
 

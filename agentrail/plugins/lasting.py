@@ -21,15 +21,16 @@ def offered(family: str | None, seconds: float | None, ctx: Context) -> str | No
     return family if seconds is None else f"{family}{_UNTIL}{_date(ctx.now_ms / 1000 + seconds)}"
 
 
-def is_allowed(tool: str, family: str | None, seconds: float | None, ctx: Context) -> bool:
-    """Whether a person has approved *family* of *tool* for always, and the time that they were offered is not over."""
+def approved_family(tool: str, family: str | None, seconds: float | None, ctx: Context) -> str | None:
+    """Return what a person has approved for always, if it covers *family* of *tool* and its time is not over."""
     if family is None or _UNTIL in family:
-        return False
+        return None
     if seconds is None:
-        return (tool, family) in ctx.approved_always
-    now = _date(ctx.now_ms / 1000)
-    ends = (found.rpartition(_UNTIL) for name, found in ctx.approved_always if name == tool)
-    return any(base == family and now < end <= _date(ctx.now_ms / 1000 + seconds) for base, _, end in ends)
+        return family if (tool, family) in ctx.approved_always else None
+    now, latest = _date(ctx.now_ms / 1000), _date(ctx.now_ms / 1000 + seconds)
+    pairs = ((approved, approved.rpartition(_UNTIL)) for name, approved in ctx.approved_always if name == tool)
+    ends = [(end, approved) for approved, (base, _, end) in pairs if base == family and now < end <= latest]
+    return max(ends)[1] if ends else None
 
 
 def _date(seconds: float) -> str:

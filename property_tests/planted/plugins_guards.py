@@ -84,7 +84,7 @@ CHANGES: Final = (
     Change(
         "always_lasts_for_ever",
         "an approval for always counts after its time",
-        lasting.is_allowed,
+        lasting.approved_family,
         "now < end <=",
         "end <=",
         "permissions",

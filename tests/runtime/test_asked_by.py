@@ -14,7 +14,16 @@ from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
-from agentrail.values.events import AgentEnd, PromptReceived
+from agentrail.values.events import (
+    AgentEnd,
+    ApprovalResolved,
+    PromptReceived,
+    SubAgentEvent,
+    ToolApprovedAlways,
+    ToolExecutionStart,
+)
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.standing_approval import StandingApproval
 from tests.runtime.families import agent, task
 
 ANN: Final = "ann"
@@ -38,6 +47,10 @@ def payer(*script: Element) -> SessionSpec:
         on_prompt_while_held="queue",
         name="payer",
     )
+
+
+async def stored(journal: MemoryJournal, session_id: str) -> list[Envelope]:
+    return [envelope for record in await journal.read(session_id) for envelope in record.events]
 
 
 async def held(session: SessionHandle, text: str) -> str:
@@ -229,3 +242,49 @@ async def test_whether_four_eyes_are_wanted_is_yes_or_no() -> None:
         session = await supervisor.spawn(payer("well"), "s")
         with pytest.raises(BadChoice, match="four_eyes"):
             session.by(ANN, four_eyes="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seconds", [None, 60.0])
+async def test_a_call_that_runs_by_an_approval_for_always_says_who_gave_it_when_and_for_what(
+    seconds: float | None,
+) -> None:
+    journal = MemoryJournal(encode=True)
+    spec = payer(paying(), "done", paying("bob"), "again", paying("joe"), "at last").but(
+        plugins=[HumanApproval(tools=["pay"], always_seconds=seconds)]
+    )
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        waits = await held(session, "first")
+        await session.by("boss").approve(waits, always=True)
+        async with session.subscribe(since=0, types=[ToolApprovedAlways]) as events:
+            approved = await events.__anext__()
+        assert isinstance(approved.event, ToolApprovedAlways)
+        assert approved.event.by == "boss"
+        family = approved.event.command_family
+        assert (await session.by("eve").ask("second")).stop_reason == "end"
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s", spec)
+        assert (await session.by("eve").ask("third")).stop_reason == "end"
+    approval = StandingApproval("pay", family, "boss", approved.at)
+    starts = [each.event for each in await stored(journal, "s") if isinstance(each.event, ToolExecutionStart)]
+    assert [start.standing for start in starts] == [(), (approval,), (approval,)]
+    assert await audit(journal, "s") == ()
+
+
+async def test_the_parent_s_record_says_who_approved_a_call_of_its_sub_agent() -> None:
+    journal = MemoryJournal(encode=True)
+    child = agent([paying(), paying("bob"), "paid"], tools=[pay], plugins=[HumanApproval(tools=["pay"])])
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([task(), "done"]), agents={"finder": child})
+        session = await supervisor.spawn(spec, "p")
+        waits = await held(session, "go")
+        await session.by("boss").approve(waits, always=True)
+        async with session.subscribe(since=0, types=[AgentEnd]) as events:
+            await events.__anext__()
+    records = await stored(journal, "p")
+    (resolved,) = [each.event for each in records if isinstance(each.event, ApprovalResolved)]
+    assert (resolved.status, resolved.by) == ("approved", "boss")
+    inner = [each.event.event for each in records if isinstance(each.event, SubAgentEvent)]
+    assert [start.standing[0].by for start in inner if isinstance(start, ToolExecutionStart) and start.standing] == [
+        "boss"
+    ]

@@ -18,7 +18,7 @@ from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.codec.states import Stored
 from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS
 from agentrail.core.vocabulary.tool_calls import Call, CallList
-from agentrail.hooks.actions import HoldTool
+from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.ruling import PluginAnswer
 from agentrail.ports.journal import About, Record, Redaction
 from agentrail.ports.session_summary import about_after
@@ -86,7 +86,7 @@ def _struct(value: msgspec.Struct) -> msgspec.Struct:
         marked = _field(name, field, item) if field in texts else _marked(item)
         if marked is not item:
             changed[field] = marked
-    if isinstance(value, PluginAnswer) and value.kind == HoldTool.kind:
+    if isinstance(value, PluginAnswer) and value.kind in {HoldTool.kind, Continue.kind}:
         changed["name"] = _text(value.name)  # its family; of other kinds it is a model or the key of a section
     return replace(value, **changed)
 

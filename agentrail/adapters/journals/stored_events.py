@@ -19,6 +19,7 @@ from agentrail.values.events.response import ResponseComplete
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
+from agentrail.values.standing_approval import StandingApproval
 from agentrail.values.tools import Err, Ok
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Value
@@ -48,6 +49,7 @@ class StoredToolExecutionStart(Value, tag_field=TAG, tag=ToolExecutionStart.__na
     name: str | UnsetType = UNSET
     args: JsonObject | UnsetType = UNSET
     attempt: int = 1
+    standing: tuple[StandingApproval, ...] = ()
 
 
 class StoredToolExecutionEnd(Value, tag_field=TAG, tag=ToolExecutionEnd.__name__):

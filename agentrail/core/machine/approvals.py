@@ -21,6 +21,7 @@ from agentrail.errors import (
 from agentrail.hooks.ruling import START, Gathered
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
+from agentrail.values.standing_approval import StandingApproval
 from agentrail.values.tools import ok
 
 
@@ -81,8 +82,11 @@ def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
         if hold.family is None:
             w.refuse(NoFamily(sent.approval_id))
             return
-        s.approved_always |= {(call.name, hold.family)}
-        w.emit(ToolApprovedAlways(call.name, hold.family))
+        pair = call.name, hold.family
+        s.approved_always |= {pair}
+        others = (other for other in s.standing_approvals if (other.tool, other.command_family) != pair)
+        s.standing_approvals = (*others, StandingApproval(*pair, w.by, w.at))
+        w.emit(ToolApprovedAlways(call.name, hold.family, w.by))
     w.answer = commands.DONE
     resolve(w, call, hold, "approved", "tool_approved", goes_on=sent.auto_resume, edited=edited)
     put(w, _approved(call, hold, edited))
@@ -129,7 +133,7 @@ def resolve(
     """
     s = w.s
     w.clear_timer(hold_timer(hold.approval_id))
-    w.emit(ApprovalResolved(hold.approval_id, call.call_id, call.name, status, reason, edited is not None))
+    w.emit(ApprovalResolved(hold.approval_id, call.call_id, call.name, status, reason, edited is not None, w.by))
     if s.batch is not None:
         s.batch = s.batch.but(decisions=(*s.batch.decisions, (trigger, goes_on)))
     wake(w)

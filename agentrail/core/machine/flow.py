@@ -218,7 +218,8 @@ def _screen(
         answer(w, waiting.ask_id, Failed(problem))
         return
     if waiting.started_at is None:
-        w.emit(ToolExecutionStart(waiting.ask_id, request.name, args))
+        standing = tool_checks.standing_approvals(w, request.name, decided.gathered.families)
+        w.emit(ToolExecutionStart(waiting.ask_id, request.name, args, standing=standing))
         started = waiting.but(started_at=w.at)
         s.suspended = tuple(started if other is waiting else other for other in s.suspended)
         waiting = started

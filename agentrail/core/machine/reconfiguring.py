@@ -115,6 +115,7 @@ def put_tools(w: StepDraft, left: Mapping[str, Attached], by: str = "") -> None:
         if (before := s.tools.get(name)) and (before.source or before.plugin) and not _is_same(before, left.get(name))
     }
     s.approved_always = frozenset(pair for pair in s.approved_always if pair[0] not in renewed)
+    s.standing_approvals = tuple(approval for approval in s.standing_approvals if approval.tool not in renewed)
     replaced, s.tools = s.tools, left
     tell_changes(w, replaced)
 

@@ -18,6 +18,7 @@ from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.meter import RESPONSE_STEPS, Meter
+from agentrail.values.standing_approval import StandingApproval
 from agentrail.values.tools import ToolSpec
 from agentrail.values.value import quick
 
@@ -48,6 +49,12 @@ def where_before_tool(w: StepDraft, call_id: str) -> tuple[Place, Consent, Gathe
     if call is None:
         return START, NO_CONSENT, NOTHING_GATHERED
     return call.place, Consent(call.approved, call.holders, w.s.approved_always), call.gathered
+
+
+def standing_approvals(w: StepDraft, tool: str, families: tuple[str, ...]) -> tuple[StandingApproval, ...]:
+    """Return the approvals for always of *families* of *tool*, by which plugins let a call pass."""
+    known = {(approval.tool, approval.command_family): approval for approval in w.s.standing_approvals}
+    return tuple([known.get((tool, family)) or StandingApproval(tool, family) for family in families])
 
 
 def _looked_up(w: StepDraft, call: Call) -> Call | None:
@@ -174,7 +181,9 @@ def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -
         pause = Pause(Place(len(w.s.seats), final=True), None, REPEAT_TIMEOUT, REPEAT_HINT)
         hold(w, call.but(args=args), ruling.but(by=HOLDER, gathered=ruling.gathered.but(emits=())), pause)
     else:
-        put(w, call.but(args=args, status=READY))
+        call = call.but(args=args, status=READY)
+        families = ruling.gathered.families
+        put(w, call.but(gathered=call.gathered.but(families=families)) if families else call)
     if not (w.s.due and w.s.due[0].what == "before_tool"):
         w.next("advance_batch")
 

@@ -7,6 +7,7 @@ from agentrail.core.machine.endings import close_batch, end_turn
 from agentrail.core.machine.repeat_doubts import clear_up, doubt_about, remember
 from agentrail.core.machine.requests import abort_by, next_round
 from agentrail.core.machine.resting import key_of, rest, start_clock, stop_clock
+from agentrail.core.machine.tool_checks import standing_approvals
 from agentrail.core.machine.tool_results import (
     GRACE_TIMER,
     call_timer,
@@ -133,7 +134,9 @@ def _start(w: StepDraft, call: Call) -> None:
     put(w, call.but(status=RUNNING, started_at=started))
     if call.approved is not None:
         clear_up(w, call.name, call.args)
-    w.emit(_start_event(call.call_id, call.name, call.args, call.attempt))
+    families = call.gathered.families
+    standing = standing_approvals(w, call.name, families) if families else ()
+    w.emit(_start_event(call.call_id, call.name, call.args, call.attempt, standing))
     if call.spec is not None:
         w.set_timer(call_timer(call.call_id), w.at + int(call.spec.timeout * 1000))
     w.ask(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, key_of(w, call)))

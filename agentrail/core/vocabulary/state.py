@@ -21,6 +21,7 @@ from agentrail.hooks.ruling import Gathered, Pause, Section
 from agentrail.values.content import Part, text_of
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History
+from agentrail.values.standing_approval import StandingApproval
 from agentrail.values.tools import Todo, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Draftable, Value
@@ -260,6 +261,8 @@ class State(Draftable):
     todos: tuple[Todo, ...] = ()
     sections: tuple[Section, ...] = ()
     approved_always: frozenset[tuple[str, str]] = frozenset()
+    standing_approvals: tuple[StandingApproval, ...] = ()
+    """Who approved the pairs of `approved_always`, and when; those approved before this field was there are missing."""
     queue: tuple[Prompt, ...] = ()
     steering: tuple[Steering, ...] = ()
     taking: Prompt | None = None

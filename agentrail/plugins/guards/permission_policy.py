@@ -23,7 +23,7 @@ from agentrail.plugins.guards.permission_rules import (
     problem_of,
     rules_of,
 )
-from agentrail.plugins.lasting import is_allowed, offered
+from agentrail.plugins.lasting import approved_family, offered
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.paths import PathPlace, directory
@@ -150,8 +150,9 @@ class PermissionPolicy(Plugin[None]):
         """Hold the call, unless a person has approved its family for always, or nobody is to be asked."""
         certain = not denying and all(found is YES for found, _ in asking)
         family = _family(call, asking) if certain else None
-        if is_allowed(hook.name, family, self.always_seconds, ctx):
-            return Continue()
+        approved = approved_family(hook.name, family, self.always_seconds, ctx)
+        if approved is not None:
+            return Continue(family=approved)
         why = f"{_listed(denying)} may deny it, which cannot be told" if denying else f"{_listed(asking)} asks"
         if self.mode == "dont_ask":
             return BlockTool(f"{why}, and the mode is `dont_ask`")

@@ -84,6 +84,7 @@ def husk(state: State) -> State:
         last_reply=None,
         todos=(),
         approved_always=_NONE_APPROVED,
+        standing_approvals=(),
         priced=_NONE_PRICED,
         notices=(),
         in_doubt=(),

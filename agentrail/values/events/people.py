@@ -48,6 +48,8 @@ class ApprovalResolved(Event):
     """Reason given with the decision."""
     edited: bool = False
     """Whether the person edited the arguments."""
+    by: str = ""
+    """Id of the user who decided; empty if it was done without one, or if nobody did."""
 
 
 class ToolApprovedAlways(Event):
@@ -57,6 +59,8 @@ class ToolApprovedAlways(Event):
     """Name of the tool."""
     command_family: str
     """Command family of the calls."""
+    by: str = ""
+    """Id of the user who approved; empty if it was done without one."""
 
 
 class AskUser(Event):

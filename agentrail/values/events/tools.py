@@ -7,6 +7,7 @@ from typing import TypeAlias
 from agentrail.values.content import Part, text_of
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.json import JsonObject
+from agentrail.values.standing_approval import StandingApproval
 from agentrail.values.tools import Todo
 
 
@@ -28,6 +29,8 @@ class ToolExecutionStart(Event):
     """Arguments of the call."""
     attempt: int = 1
     """Number of the attempt, from 1."""
+    standing: tuple[StandingApproval, ...] = ()
+    """The approvals for always without which the call would have been held."""
 
 
 class ToolExecutionUpdate(Ephemeral):

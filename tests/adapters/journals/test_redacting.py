@@ -18,14 +18,16 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, Hold, first_call
 from agentrail.errors import BadArguments
 from agentrail.hooks.moments import Hook
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause, PluginAnswer, Ruling, Section, Verdict
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, PluginAnswer, Ruling, Section, Verdict
 from agentrail.ports.journal import Record, Redaction
 from agentrail.testing.conformance.journal_samples import prompted
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.people import ApprovalRequired, ToolApprovedAlways
+from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
+from agentrail.values.standing_approval import StandingApproval
 from tests.codec.shapes import fields_of, is_class
 
 NOTE = Redaction(5, "somebody")
@@ -160,18 +162,31 @@ def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
     """It is made of the arguments of the call, such as the first words of a command."""
     pause = Pause(START, None, 5.0, "may it?", PRIVATE)
     hold = Hold("a1", "may it?", "P", FrozenObject(), START, NOTHING_GATHERED, 5, None, PRIVATE)
-    answers = (PluginAnswer("P", "hold_tool", "may it?", PRIVATE), PluginAnswer("Q", "switch_model", name="demo"))
-    state = State("s", Setup("be brief"), "demo", approved_always=frozenset({("shell", PRIVATE), ("shell", "git")}))
+    answers = (
+        PluginAnswer("P", "hold_tool", "may it?", PRIVATE),
+        PluginAnswer("Q", "switch_model", name="demo"),
+        PluginAnswer("R", "continue", name=PRIVATE),
+    )
+    approval = StandingApproval("shell", PRIVATE, "ann", 5)
+    state = State(
+        "s",
+        Setup("be brief"),
+        "demo",
+        approved_always=frozenset({("shell", PRIVATE), ("shell", "git")}),
+        standing_approvals=(approval,),
+    )
+    gathered = Gathered(families=(PRIVATE,))
     before = prompted(
         "s",
         1,
         "hello",
         opening=state.but(batch=Batch(CallList([CALL.but(hold=hold)]))),
-        change=Change(approved_always=state.approved_always),
-        rulings=(Ruling("before_tool", Verdict.HOLD, pause=pause, answers=answers),),
+        change=Change(approved_always=state.approved_always, standing_approvals=(approval,)),
+        rulings=(Ruling("before_tool", Verdict.HOLD, pause=pause, answers=answers, gathered=gathered),),
         events=(
             in_envelope(ApprovalRequired("a1", "c1", "shell", FrozenObject(), "may it?", "P", 5, None, PRIVATE)),
             in_envelope(ToolApprovedAlways("shell", PRIVATE)),
+            in_envelope(ToolExecutionStart("c1", "shell", FrozenObject(), standing=(approval,))),
         ),
     )
     after = redacted(before, NOTE)
