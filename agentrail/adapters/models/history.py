@@ -50,6 +50,9 @@ SHORT: Final = 64
 SECTIONS: Final = "<system>\n{}\n</system>"
 """The text with the dynamic sections; the tags tell the model that the user did not write them."""
 
+TAG: Final = re.compile(r"<(?=\s*/?\s*system\b)", re.IGNORECASE)
+"""The beginning of a tag in a section that could be taken for one of `SECTIONS`."""
+
 NO_NAME: Final = "unnamed"
 """Name that is given to a call without a name."""
 
@@ -139,7 +142,9 @@ def with_sections(turns: tuple[Turn, ...], request: ModelRequest) -> tuple[Turn,
     last = turns[-1]
     if not sections or not isinstance(last, UserTurn):
         return turns
-    return (*turns[:-1], last.but(sections=Text(SECTIONS.format("\n\n".join(sections)))))
+    # A section may quote a file, which must not end the text of the system and go on as the user.
+    text = TAG.sub("&lt;", "\n\n".join(sections))
+    return (*turns[:-1], last.but(sections=Text(SECTIONS.format(text))))
 
 
 def _headed(sections: Iterable[tuple[str, str]]) -> tuple[str, ...]:
