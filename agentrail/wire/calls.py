@@ -221,6 +221,7 @@ _CALLS: Final = (
         status=201,
         raises=(
             errors.BodyTooLarge,
+            errors.BadBody,
             errors.WrongMedia,
             errors.WrongContent,
             errors.SpecMissing,

@@ -44,6 +44,8 @@ class Schemas:
         schema = self.found(schema)
         if "anyOf" in schema:
             return st.one_of([self.values(each) for each in cast("Sequence[Schema]", schema["anyOf"])])
+        if "const" in schema:
+            return st.just(cast("Json", schema["const"]))
         if "enum" in schema:
             return st.sampled_from(cast("Sequence[Json]", schema["enum"]))
         least, most = cast("int", schema.get("minLength", 0)), cast("int", schema.get("maxLength", 8))
@@ -84,7 +86,7 @@ class Schemas:
         if "anyOf" in schema:
             parts = [self.takes(each) for each in cast("Sequence[Schema]", schema["anyOf"])]
             return set[str]().union(*parts)
-        if "enum" in schema:
+        if "const" in schema or "enum" in schema:
             return {"string"}
         return {str(schema["type"])} if "type" in schema else set()
 
@@ -93,7 +95,7 @@ class Schemas:
         schema = self.found(schema)
         types = self.takes(schema)
         bad = [value for name, value in OF_TYPE.items() if types and name not in types]
-        if "enum" in schema or types == {"boolean"}:
+        if "const" in schema or "enum" in schema or types == {"boolean"}:
             bad.append("nonsense")
         if "minimum" in schema:
             bad.append(cast("int", schema["minimum"]) - 1)

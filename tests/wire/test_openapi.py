@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from typing import cast
 
 import jsonschema
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,3 +181,42 @@ def test_a_host_that_is_not_ready_says_so_in_the_form_of_the_call() -> None:
 def test_a_file_is_sent_as_it_is_and_not_as_a_form() -> None:
     body = cast("dict[str, dict[str, object]]", operation(CALLS["upload"])["requestBody"])
     assert list(body["content"]) == ["application/octet-stream", "application/pdf", "image/*", "text/*"]
+
+
+# What makers of clients do not understand
+
+
+def parts(value: object) -> Iterator[Schema]:
+    """Yield each object in a document."""
+    if isinstance(value, dict):
+        yield cast("Schema", value)
+    if isinstance(value, dict | list):
+        for each in (
+            cast("dict[str, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
+        ):
+            yield from parts(each)
+
+
+def test_no_schema_has_an_enum_of_one_value_or_items_that_are_false() -> None:
+    bad = [
+        part
+        for part in parts(read())
+        if part.get("items") is False or len(cast("list[object]", part.get("enum", "--"))) == 1
+    ]
+    assert bad == []
+
+
+def test_the_tag_of_each_event_is_a_constant() -> None:
+    for event in EVENTS:
+        properties = cast("dict[str, Schema]", components()[event.__name__]["properties"])
+        assert properties["$"]["const"] == event.__name__
+
+
+def test_a_query_parameter_is_required_if_it_has_no_default() -> None:
+    for call in CALLS.values():
+        if call.query is not None:
+            told = cast("list[dict[str, object]]", operation(call)["parameters"])
+            required = {each["name"] for each in told if each["in"] == "query" and each["required"]}
+            assert required == {field.encode_name for field in msgspec.structs.fields(call.query) if field.required}, (
+                call.name
+            )

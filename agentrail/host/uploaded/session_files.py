@@ -15,7 +15,15 @@ import msgspec
 import trio
 from attrs import frozen
 
-from agentrail.errors import BodyTooLarge, FileMissing, FilesTooLarge, TooManyFiles, UnknownFile, UnknownSession
+from agentrail.errors import (
+    BadBody,
+    BodyTooLarge,
+    FileMissing,
+    FilesTooLarge,
+    TooManyFiles,
+    UnknownFile,
+    UnknownSession,
+)
 from agentrail.host.http11.http_messages import Body
 from agentrail.host.uploaded.file_kinds import HEAD, is_ours, media_of, new_name, readable
 from agentrail.ports.sandbox import KIB, Kind, Receiver, Sandbox
@@ -98,6 +106,8 @@ class Incoming:
             piece += chunk
         if not self.media_type:
             self.media_type = media_of(self._said, bytes(piece[:HEAD]))
+        if not self.size:
+            raise BadBody("upload", "it", "is empty, and must be the file itself")
         return bytes(piece)
 
     def check(self, more: int) -> None:

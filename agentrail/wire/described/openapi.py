@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from inspect import cleandoc
 from typing import Final, TypeAlias, cast
@@ -86,10 +86,11 @@ def document() -> Document:
     """Return the document as plain data."""
     hints = [*_shown(), Envelope, AnyEvent, Message]
     written, components = msgspec.json.schema_components(hints, schema_hook=_foreign, ref_template=_TEMPLATE)
-    schemas = dict(zip(map(repr, hints), written, strict=True))
+    schemas = dict(zip(map(repr, hints), map(_portable, written), strict=True))
+    components = {name: _portable(schema) for name, schema in components.items()}
     for schema in components.values():
         if "description" in schema:
-            schema["description"] = cleandoc(schema["description"])
+            schema["description"] = cleandoc(cast("str", schema["description"]))
     paths: dict[str, Document] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
@@ -116,6 +117,27 @@ def _shown() -> Iterator[object]:
 def _foreign(hint: object) -> Document:
     """Return the schema of what msgspec does not know: JSON, of any kind or an object."""
     return {"type": "object"} if hint is FrozenObject else {"description": "Any JSON value."}
+
+
+def _portable(schema: Mapping[str, object]) -> Document:
+    """Return a schema of msgspec in words that generators of clients know, with the same meaning.
+
+    They drop a class whose tag has an `enum` of one value, and fail at `"items": false`, which `maxItems` says too.
+    """
+    portable = {name: _portable_part(part) for name, part in schema.items() if (name, part) != ("items", False)}
+    values = cast("Sequence[object]", portable.get("enum", ()))
+    if len(values) == 1:
+        del portable["enum"]
+        portable["const"] = values[0]
+    return portable
+
+
+def _portable_part(part: object) -> object:
+    if isinstance(part, Mapping):
+        return _portable(cast("Mapping[str, object]", part))
+    if isinstance(part, list | tuple):
+        return [_portable_part(each) for each in cast("Sequence[object]", part)]
+    return part
 
 
 def _operation(route: HostRoute, schemas: Mapping[str, Document]) -> Document:
@@ -168,9 +190,10 @@ def _header(name: str, about: str, pattern: str) -> Document:
 
 def _fields(query: type[Query]) -> Iterator[Document]:
     _, components = msgspec.json.schema_components([query], ref_template=_TEMPLATE)
-    properties = cast("Mapping[str, Document]", components[query.__name__]["properties"])
-    for name, schema in properties.items():
-        yield {"name": name, "in": "query", "required": False, "schema": schema}
+    schema = _portable(components[query.__name__])
+    needed = cast("Sequence[str]", schema.get("required", ()))
+    for name, part in cast("Mapping[str, Document]", schema["properties"]).items():
+        yield {"name": name, "in": "query", "required": name in needed, "schema": part}
 
 
 def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Document]:

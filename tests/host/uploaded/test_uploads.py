@@ -101,13 +101,13 @@ async def test_a_file_is_stored_under_a_name_of_ours(tmp_path: Path) -> None:
 async def test_a_file_may_have_as_many_bytes_as_its_limit(tmp_path: Path, announced: bool) -> None:
     async with open_desk(with_folder(tmp_path), limits=SMALL) as desk:
         await opened(desk)
-        for size in (0, 999, 1000):
+        for size in (1, 999, 1000):
             content = b"x" * size
             assert told(await upload(desk, content if announced else in_pieces(content[:700], content[700:]))) == TAKEN
         content = b"x" * 1001
         refused = await upload(desk, content if announced else in_pieces(content[:700], content[700:]))
         assert told(refused) == (413, "body-too-large")
-        assert (sizes(tmp_path), notes(tmp_path)) == ([0, 999, 1000], 3)
+        assert (sizes(tmp_path), notes(tmp_path)) == ([1, 999, 1000], 3)
 
 
 async def test_a_large_file_is_taken_and_one_byte_more_is_not(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ async def test_the_files_of_a_session_have_a_quota(tmp_path: Path, announced: bo
             TAKEN,
             (409, "files-too-large"),
         ]
-        assert await send(0) == TAKEN
+        assert await send(0) == (422, "bad-body")
 
 
 async def test_uploads_at_once_share_the_quota(tmp_path: Path) -> None:
@@ -171,8 +171,19 @@ async def test_uploads_at_once_share_the_quota(tmp_path: Path) -> None:
 async def test_a_session_has_so_many_files_and_no_more(tmp_path: Path) -> None:
     async with open_desk(with_folder(tmp_path), limits=HostLimits(session_files=3)) as desk:
         await opened(desk)
-        assert [told(await upload(desk, b"")) for _ in range(4)] == [TAKEN, TAKEN, TAKEN, (409, "too-many-files")]
-        assert (sizes(tmp_path), notes(tmp_path)) == ([0, 0, 0], 3)
+        assert [told(await upload(desk, b"x")) for _ in range(4)] == [TAKEN, TAKEN, TAKEN, (409, "too-many-files")]
+        assert (sizes(tmp_path), notes(tmp_path)) == ([1, 1, 1], 3)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_an_upload_without_a_body_is_refused_and_leaves_nothing(tmp_path: Path, announced: bool) -> None:
+    async with open_desk(with_folder(tmp_path), limits=HostLimits(session_files=1)) as desk:
+        await opened(desk)
+        refused = await upload(desk, b"" if announced else in_pieces())
+        assert told(refused) == (422, "bad-body")
+        assert "it is empty, and must be the file itself" in refused.json()["detail"]
+        assert (sizes(tmp_path), notes(tmp_path)) == ([], 0)
+        assert told(await upload(desk, b"x")) == TAKEN
 
 
 async def begin(desk: Desk, length: str, content: bytes) -> trio.SocketStream:
