@@ -181,6 +181,7 @@ def test_a_host_that_is_not_ready_says_so_in_the_form_of_the_call() -> None:
 def test_a_file_is_sent_as_it_is_and_not_as_a_form() -> None:
     body = cast("dict[str, dict[str, object]]", operation(CALLS["upload"])["requestBody"])
     assert list(body["content"]) == ["application/octet-stream", "application/pdf", "image/*", "text/*"]
+    assert all(media == {"schema": {"type": "string", "format": "binary"}} for media in body["content"].values())
 
 
 # What makers of clients do not understand

@@ -54,6 +54,8 @@ _PROBLEM_SCHEMA: Final[Document] = {
 }
 _FILES: Final = ("application/octet-stream", "application/pdf", "image/*", "text/*")
 """Media types of files; the body is the file itself, so that others are taken too, but none of several parts."""
+_BYTES: Final[Document] = {**_TEXT, "format": "binary"}
+"""Schema of bytes; JSON Schema needs none for them, but makers of clients leave out a call whose body has none."""
 COMMAND_ID: Final = r"^[!-~]{1,128}$"
 _ABOUT: Final = (
     "Sessions of agents: talk to them, steer and abort them, decide about calls that wait for a person, and follow "
@@ -151,7 +153,7 @@ def _operation(route: HostRoute, schemas: Mapping[str, Document]) -> Document:
     if call.body is not None:
         made["requestBody"] = {"content": {call.takes: {"schema": schemas[repr(call.body)]}}, "required": True}
     elif call.takes != JSON:
-        made["requestBody"] = {"content": {media: {} for media in _FILES}, "required": True}
+        made["requestBody"] = {"content": {media: {"schema": _BYTES} for media in _FILES}, "required": True}
     if call.scope is not None:
         made["security"] = [{"key": []}]
         made["description"] = _scopes(call)
