@@ -155,6 +155,8 @@ class AfterTool(Hook):
     """Arguments with which the call ran."""
     duration_ms: int = 0
     """Time since the call was started first, in milliseconds."""
+    max_result_chars: int | None = None
+    """The most characters of text and JSON that the model sees: the rest is cut after this hook. `None`: all."""
 
 
 class AfterToolBatch(Hook):

@@ -201,6 +201,7 @@ HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrate
             "result": _results(),
             "args": json_objects(),
             "duration_ms": st.integers(0, 9_999),
+            "max_result_chars": st.none() | st.integers(1, 60_000),
         },
         AfterToolBatch: lambda: {"results": st.lists(tool_results(), max_size=3).map(tuple)},
         BeforeFinish: lambda: {"texts": st.lists(WORDS, max_size=1).map(tuple)},

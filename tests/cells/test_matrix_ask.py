@@ -166,7 +166,13 @@ def _on_tool_error(before: State) -> Waiting:
 def _after_tool(before: State) -> Waiting:
     returned = _call_is(before, status=CallStatus.RETURNED, answer=ok("done"))
     told = tuple(ran("c3", "look"))
-    return Waiting(AfterTool("look", "c3", ok("done"), path("a")), "c3", events=told, effects=CLEARED, changes=returned)
+    return Waiting(
+        AfterTool("look", "c3", ok("done"), path("a"), max_result_chars=30_000),
+        "c3",
+        events=told,
+        effects=CLEARED,
+        changes=returned,
+    )
 
 
 def _after_tool_batch(before: State) -> Waiting:

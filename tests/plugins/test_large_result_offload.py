@@ -20,11 +20,12 @@ from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, check_plugin
 from agentrail.testing.scripted import call, say
 from agentrail.tools import standard_tools
-from agentrail.values.content import Image, Text
+from agentrail.tools.builtin.workspace import MAX_TEXT
+from agentrail.values.content import Image, Text, text_of
 from agentrail.values.events.plugins import AskStarted, PluginEvent
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.json import JsonObject
-from agentrail.values.tools import Err, Ok, ToolResult, ok
+from agentrail.values.tools import Err, Ok, ToolResult, ToolSpec, ok
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.tools import Fake, fake
 from tests.runtime.world import open_world, settle
@@ -72,6 +73,48 @@ async def test_the_model_gets_a_preview_and_reads_the_rest_from_the_file() -> No
         assert page.startswith(" 15001\trow 15000\n")
         assert heard.only(LargeResultOffloaded) == LargeResultOffloaded("c3", "fetch_rows", path, 188_890)
         assert (await sandbox.read(path)).data.decode() == rows
+
+
+@in_virtual_time
+@pytest.mark.parametrize("length", [30_001, 50_000, 80_000, 80_001])
+async def test_nothing_is_lost_of_a_result_that_its_tool_would_cut(length: int) -> None:
+    rows = "x" * 999 + "\n"
+    text = (rows * (length // 1000 + 1))[:length]
+    sandbox = MemorySandbox({})
+    async with open_world() as world:
+        model = ScriptedModel([say(calls=[call("fetch_rows")]), "done"])
+        session = await world.spawn(model, tools=[tool_of(text)], plugins=[LargeResultOffload()], sandbox=sandbox)
+        await session.ask("look")
+        preview = model.requests[1].messages[-1].text
+        path = f"large_results/fetch_rows-{sha256(text.encode()).hexdigest()[:16]}.txt"
+        assert f"The whole result is in the file `{path}`" in preview
+        assert "[cut:" not in preview
+        assert (await sandbox.read(path)).data.decode() == text
+
+
+@pytest.mark.parametrize("spec", [tool.spec for tool in standard_tools()], ids=lambda spec: spec.name)
+def test_no_built_in_tool_that_cuts_loses_anything(spec: ToolSpec) -> None:
+    """Each tool that ships is either excluded, as its answers end before its cut, or what it would cut is kept."""
+    cut = spec.max_result_chars
+    for length in (cut, cut + 1):
+        hook = AfterTool(name=spec.name, call_id="c", result=ok("x" * length), max_result_chars=cut)
+        is_asked = isinstance(LargeResultOffload().after_tool(hook, None, CTX), Ask)
+        assert is_asked == (length > cut and spec.name not in EXCLUDED_TOOLS)
+    assert spec.name not in EXCLUDED_TOOLS or cut > MAX_TEXT
+
+
+@pytest.mark.parametrize("cut", [1, 200, 400, 2_000, 3_100, 30_000])
+def test_the_preview_is_no_longer_than_the_cut_of_the_tool(cut: int) -> None:
+    text = "a" * 20_000 + "z" * 20_000
+    hook = AfterTool(name="t", call_id="c", result=ok(text), max_result_chars=cut)
+    request, done = ruled(LargeResultOffload(), hook, Answered(None))
+    assert isinstance(request, WriteFile)
+    assert isinstance(done, ReplaceToolResult)
+    preview = text_of(done.result.content)
+    assert request.path in preview
+    head, tail = preview.count("a" * 10), preview.count("z" * 10)
+    assert len(preview) <= max(cut, 300)
+    assert (head > tail > 0) == (cut >= 400)
 
 
 @in_virtual_time

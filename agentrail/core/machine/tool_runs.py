@@ -294,7 +294,8 @@ def begin_after_tool(w: StepDraft, call_id: str) -> Hook | None:
     call = find(w, call_id)
     if call is None or call.status is not RETURNED or call.answer is None:
         return None
-    return _after_tool(call.name, call_id, call.answer, call.args, w.at - call.started_at)
+    most = None if call.spec is None else call.spec.max_result_chars
+    return _after_tool(call.name, call_id, call.answer, call.args, w.at - call.started_at, most)
 
 
 def finish_after_tool(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -> None:

@@ -30,6 +30,9 @@ EXCLUDED_TOOLS: Final = frozenset(
 MAX_LINE: Final = 1_000
 """The most characters of a line in the file: `read_file` cuts lines that are longer than 2,000."""
 
+GAP: Final = "\n\n"
+"""What stands between the beginning, the note and the end."""
+
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -39,7 +42,8 @@ class LargeResultOffload(Plugin[None]):
 
     The model reads the rest with `read_file`, in pieces. The result is replaced only when the file is written: if that
     fails or takes too long, it stays, and an event `large_result_kept` says why. Results are counted in characters, of
-    text and JSON; images stay beside the preview. The file has the whole text, with lines of more than 1,000 characters
+    text and JSON; images stay beside the preview. A result that its tool's `max_result_chars` would cut is too large as
+    well, and the preview is short enough for it. The file has the whole text, with lines of more than 1,000 characters
     broken, because `read_file` would cut them. Equal results of a tool share a file. The event `LargeResultOffloaded`
     names call, tool and path. Nothing removes the files, which sessions may share: do so when none needs them.
     """
@@ -79,7 +83,8 @@ class LargeResultOffload(Plugin[None]):
         if hook.name in EXCLUDED_TOOLS or hook.name in self.excluded_tools:
             return Continue()
         text = result_text(hook.result)
-        if len(text) <= self._most:
+        limit = self._most if hook.max_result_chars is None else min(self._most, hook.max_result_chars)
+        if len(text) <= limit:
             return Continue()
         digest = sha256(text.encode()).hexdigest()[:16]
         name = _ODD.sub("_", hook.name)[:40]
@@ -91,19 +96,31 @@ class LargeResultOffload(Plugin[None]):
             why = {"call_id": hook.call_id, "name": hook.name, "error": _why(hook.answer)}
             return Continue().emitting("large_result_kept", why)
         size = len(request.text.encode())
-        preview = self._preview(text, request.path, size, len(lines))
+        preview = self._preview(text, _whereabouts(request.path, size, len(lines)), hook.max_result_chars)
         rest: tuple[Part, ...] = tuple(part for part in hook.result.content if not isinstance(part, (Text, Data)))
         result = hook.result.but(content=(Text(preview), *rest))
         return ReplaceToolResult(result).reporting(LargeResultOffloaded(hook.call_id, hook.name, request.path, size))
 
-    def _preview(self, text: str, path: str, size: int, lines: int) -> str:
-        head, tail = text[: self.head], text[len(text) - self.tail :]
+    def _preview(self, text: str, where: str, most: int | None) -> str:
+        """Return beginning and end of *text* around a note, shortened if a cut to *most* would take of them."""
+        shown = self.head + self.tail
+        room = shown if most is None else max(0, most - len(_note(len(text), where)) - 2 * len(GAP))
+        first, last = self.head, self.tail
+        if shown > room:
+            first = room * self.head // shown
+            last = room - first
+        head, tail = text[:first], text[len(text) - last :]
         left_out = len(text) - len(head) - len(tail)
-        note = (
-            f"[{left_out} characters are left out here. The whole result is in the file `{path}`: {size} bytes in "
-            f"{lines} lines. Read it with `read_file`, with `offset` and `limit`.]"
-        )
-        return "\n\n".join(part for part in (head, note, tail) if part)
+        return GAP.join(part for part in (head, _note(left_out, where), tail) if part)
+
+
+def _note(left_out: int, where: str) -> str:
+    return f"[{left_out} characters are left out here. {where}]"
+
+
+def _whereabouts(path: str, size: int, lines: int) -> str:
+    whole = f"The whole result is in the file `{path}`: {size} bytes in {lines} lines."
+    return f"{whole} Read it with `read_file`, with `offset` and `limit`."
 
 
 def _broken(text: str) -> Sequence[str]:

@@ -120,7 +120,8 @@ def _before_tool(caller: Caller) -> BeforeTool:
 
 def _after_tool(caller: Caller) -> AfterTool:
     drawn, result = _result(caller)
-    return AfterTool(drawn.name, "c1", result, drawn.args, 40)
+    most = 30 if caller.choose.percent(20) else 30_000
+    return AfterTool(drawn.name, "c1", result, drawn.args, 40, most)
 
 
 def _results(caller: Caller) -> AfterToolBatch:
