@@ -47,6 +47,7 @@ class Application:
                 if self._drain.has_begun:
                     raise HostClosing
                 who = await self._authenticator.identify(request.headers)
+                request.note.tenant, request.note.user = who.tenant, who.user
                 self._rates.take(who.tenant)
                 check_scope(call, who)
             function = self._functions.get(call.name)

@@ -46,6 +46,7 @@ from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.certificates import tls_context
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket, inherited
+from agentrail.host.http11.proxies import Proxies
 from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
 from agentrail.host.plugins.plugin_values import ContextProvider
@@ -166,17 +167,21 @@ class Host:
         tls: tuple[Path, Path] | None = None,
         hosts: Sequence[str] = (),
         origins: Sequence[str] = (),
+        proxies: Sequence[str] = (),
     ) -> AbstractAsyncContextManager[Serving]:
         """Serve until the `async with` is left; then requests end, plugins stop, and sessions are parked.
 
         *tls* are the files of a certificate with its chain and of its key, as PEM; a *unix* socket takes none.
         *descriptor* is that of a listening socket which another process has opened, in place of an address.
         *hosts* are names under which the host is reached besides this address, *origins* those of pages of other sites
-        that may use it. Without an authenticator, only this machine can reach it.
+        that may use it. *proxies* are addresses and networks of proxies in front of the host, or `unix`: what they say
+        of a client is believed, in `X-Forwarded-For`, `Forwarded` and `X-Request-Id`. Without an authenticator, only
+        this machine can reach it.
         """
         if unix is not None and tls is not None:
             raise BadChoice("tls", tls, NO_TLS)
-        serving = self._serving(port, host, unix, descriptor, tls, hosts, origins)
+        named = Proxies.named(proxies)
+        serving = self._serving(port, host, unix, descriptor, tls, hosts, origins, named)
         return Opening(serving, Serving, SERVING)
 
     @asynccontextmanager
@@ -189,6 +194,7 @@ class Host:
         tls: tuple[Path, Path] | None,
         hosts: Sequence[str],
         origins: Sequence[str],
+        proxies: Proxies,
     ) -> AsyncGenerator[Serving, None]:
         """Look at the parts, start them, and serve until the `async with` is left. See `serving`."""
         await self._check()
@@ -212,7 +218,7 @@ class Host:
         )
         async with self.opened(authenticator) as opened, sheltered() as nursery:
             application = opened.application
-            server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits)
+            server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits, proxies)
             opened.metrics.connections = server.__len__
             with fewer_full_collections(server):
                 (listening,) = await nursery.start(server.serve, (address,))

@@ -23,7 +23,9 @@ from agentrail.app.spec import SessionSpec
 from agentrail.errors import AgentrailError
 from agentrail.host.access.api_keys import ApiKeys, KeyFile, new_key
 from agentrail.host.host_server import Host
+from agentrail.host.json_lines import JsonLines
 from agentrail.host.profiles import Profile
+from agentrail.host.shipped.request_log import FORMS
 from agentrail.values.foreign import described
 from agentrail.wire.call_rows.host_call import SCOPES
 
@@ -41,6 +43,7 @@ KINDS: Final = (Host, Profile, SessionSpec)
 MANY: Final = {
     "--name": "a name under which clients reach the host, besides the address, such as `agents.example.com`",
     "--origin": "the origin of pages of another site that may use the host, such as `https://example.com`",
+    "--proxy": "the address or network of a proxy in front of the host, or `unix`: it says who the client is",
 }
 """Options that may be given more than once."""
 
@@ -62,6 +65,8 @@ class ServeOptions:
     keys: Path | None
     names: tuple[str, ...]
     origins: tuple[str, ...]
+    proxies: tuple[str, ...]
+    log_form: str
 
 
 class NothingToServeError(Exception):
@@ -74,6 +79,9 @@ def main(argv: Sequence[str]) -> int:
         return _keys(argv[1:])
     options = parsed(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    if options.log_form != FORMS[0]:
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonLines())
     try:
         host, said = found(options)
         # At its end, Python collects garbage among all objects there are. That took four fifths of the CPU of an exit,
@@ -96,6 +104,7 @@ async def _serve(host: Host, said: str, options: ServeOptions) -> int:
             tls=options.tls,
             hosts=options.names,
             origins=options.origins,
+            proxies=options.proxies,
         ) as serving:
             print(f"agentrail serves {said} at {serving.entry}\nCtrl-C ends it.", flush=True)
             await trio.sleep_forever()
@@ -130,6 +139,8 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         given.keys,
         tuple(given.name),
         tuple(given.origin),
+        tuple(given.proxy),
+        given.log_form,
     )
 
 
@@ -152,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tls", type=Path, nargs=2, metavar=("CERT", "KEY"), help="a certificate, and its key: PEM")
     parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
+    parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], help="how lines of the log are written")
     for option, about in MANY.items():
         parser.add_argument(
             option, action="append", default=[], metavar=option[2:].upper(), help=f"{about}; it may be given again"

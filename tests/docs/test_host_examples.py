@@ -237,4 +237,4 @@ def test_the_other_commands_of_the_guide_are_there(
             assert capsys.readouterr().out.startswith("ak_")
         else:
             assert parsed(arguments).file == Path("app.py")
-    assert len(others) == 4
+    assert len(others) == 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable
 from functools import partial
 from hashlib import sha256
@@ -85,7 +84,7 @@ class CallRequest:
     def context(self, kind: RequestKind, session: str = "", agent: str | None = None) -> RequestContext:
         """Return the context that host plugins get of a request to an agent; on a WebSocket, its kind is `ws`."""
         kind = "ws" if self.on_socket else kind
-        request = f"{kind}-{secrets.token_hex(16)}"  # its kind is known by it after a restart
+        request = f"{kind}-{self.request.note.id}"  # its kind is known by it after a restart
         return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
 
     def given(self, found: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:

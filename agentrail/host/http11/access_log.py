@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from typing import Final
 
+from agentrail.host.http11.request_note import RequestNote
+
 log = logging.getLogger("agentrail.access")
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,32}")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./:+-]+", re.ASCII)
 LONGEST_PATH: Final = 200
+
+FACTS: Final = "facts"
+"""Attribute of a record of the log that has by name what its line says, for a log of JSON."""
 
 
 def told_target(target: str) -> str:
@@ -25,9 +32,22 @@ def _told_parameter(parameter: str) -> str:
     return f"{name}=…" if equals and _PLAIN_NAME.fullmatch(name) else "…"
 
 
-def tell_request(peer: str, line: tuple[str, str] | None, status: int, sent: int, seconds: float) -> None:
+def tell_request(
+    client: str, line: tuple[str, str] | None, status: int, sent: int, seconds: float, note: RequestNote
+) -> None:
     """Log a request; *line* is its method and target, `None` if they were not valid, and status 0 is no answer."""
-    if log.isEnabledFor(logging.INFO):
-        method, target = line or ("-", "-")
-        answered = status or "unanswered"
-        log.info("%s %s %s %s %d bytes %.1f ms", peer, method, told_target(target), answered, sent, seconds * 1000)
+    if not log.isEnabledFor(logging.INFO):
+        return
+    method, target = line or ("-", "-")
+    target, ms = told_target(target), round(seconds * 1000, 1)
+    known = {"tenant": note.tenant, "user": note.user, "request": note.id}
+    facts = {"client": client, "method": method, "target": target, "status": status, "bytes": sent, "ms": ms, **known}
+    pairs = " ".join([f"{name}={plain_or_quoted(fact)}" for name, fact in known.items() if fact])
+    words = "%s %s %s %s %d bytes %.1f ms %s"
+    log.info(words, client, method, target, status or "unanswered", sent, ms, pairs, extra={FACTS: facts})
+
+
+def plain_or_quoted(fact: object) -> str:
+    """Return *fact* as it is if it is plain, else as a JSON string of ASCII characters, without line breaks."""
+    plain = str(fact)
+    return plain if _PLAIN.fullmatch(plain) else json.dumps(plain)

@@ -24,7 +24,9 @@ from agentrail.host.http11.inbound.received import PIECE, Inbound
 from agentrail.host.http11.inbound.request_body import ConnectionBody
 from agentrail.host.http11.inbound.request_head import RequestHead, read_head
 from agentrail.host.http11.outbound import DateHeader, Outbound
+from agentrail.host.http11.proxies import Proxies
 from agentrail.host.http11.refusals import NO_PLACE, NOT_FOR_H11, HttpRefusal
+from agentrail.host.http11.request_note import RequestNote
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import INTERNAL, problem_of
@@ -37,6 +39,7 @@ class Service(Protocol):
 
     handler: Handler
     limits: HostLimits
+    proxies: Proxies
     date: DateHeader
 
     @property
@@ -67,11 +70,13 @@ class HttpConnection:
 
     __slots__ = (
         "_began",
+        "_client",
         "_first",
         "_gives_way",
         "_inbound",
         "_line",
         "_machine",
+        "_note",
         "_outbound",
         "_rest",
         "_service",
@@ -82,7 +87,7 @@ class HttpConnection:
     def __init__(self, stream: trio.abc.Stream, peer: str, service: Service) -> None:
         self._stream = stream
         self._service = service
-        self.peer = peer
+        self.peer = self._client = peer
         self._machine = h11.Connection(h11.SERVER, service.limits.header_bytes)
         self._inbound = Inbound(stream, service.limits)
         self._outbound = Outbound(stream, self._machine, service.limits, service.date)
@@ -90,6 +95,7 @@ class HttpConnection:
         self._first = True
         self._gives_way = False
         self._line: tuple[str, str] | None = None
+        self._note = RequestNote()
         self._began = trio.current_time()
 
     def __repr__(self) -> str:
@@ -145,18 +151,20 @@ class HttpConnection:
         """Serve a request; return whether another may follow."""
         self._began = trio.current_time()
         self._line = None
+        self._client, self._note = self.peer, RequestNote()
         self._outbound.status = self._outbound.sent = 0
         try:
             return await self._answered()
         except HttpRefusal as refusal:
             content = refusal.problem.content
-            head = self._outbound.prepared(problem_answer(refusal.problem), close=True)
+            head = self._outbound.prepared(problem_answer(refusal.problem), self._note.id, close=True)
             await self._outbound.answer(head, content, bare=False)
             await self._linger()
             return False
         finally:
             seconds = trio.current_time() - self._began
-            tell_request(self.peer, self._line, self._outbound.status, self._outbound.sent, seconds)
+            sent = self._outbound
+            tell_request(self._client, self._line, sent.status, sent.sent, seconds, self._note)
 
     async def _answered(self) -> bool:
         if self._gives_way:
@@ -165,7 +173,7 @@ class HttpConnection:
         bare = head.method == "HEAD"
         method = "GET" if bare else head.method
         request = HttpRequest(
-            method, head.path, head.query, head.headers, self.peer, body, self._gone, upgradable=head.upgrades
+            method, head.path, head.query, head.headers, self._client, body, self._gone, head.upgrades, self._note
         )
         response = await self._handled(request)
         content: object = getattr(response, "content", None)  # a handler may return anything
@@ -197,6 +205,9 @@ class HttpConnection:
         raw = await self._inbound.head()
         head = read_head(raw, self._service.limits)
         self._line = (head.method, head.target)
+        proxies = self._service.proxies
+        self._client = proxies.client(self.peer, head.headers)
+        self._note.id = proxies.request_id(self.peer, head.headers) or self._note.id
         try:
             self._machine.receive_data(raw)
             self._machine.next_event()
@@ -232,15 +243,23 @@ class HttpConnection:
 
     def _crashed(self, error: BaseException) -> HttpResponse:
         method, target = self._line or ("-", "-")
-        tell(log, error, "the handler of %s %s failed", method, told_target(target), words=False)
+        tell(
+            log,
+            error,
+            "the handler of %s %s failed (request %s)",
+            method,
+            told_target(target),
+            self._note.id,
+            words=False,
+        )
         return problem_answer(INTERNAL)
 
     def _prepared(self, response: HttpResponse, *, close: bool) -> tuple[HttpResponse, h11.Response]:
         try:
-            return response, self._outbound.prepared(response, close=close)
+            return response, self._outbound.prepared(response, self._note.id, close=close)
         except Exception as error:  # noqa: BLE001 - a handler may return anything
             response = self._crashed(error)
-            return response, self._outbound.prepared(response, close=close)
+            return response, self._outbound.prepared(response, self._note.id, close=close)
 
     async def _stream_by(self, streaming: Streaming, first: h11.Response, *, watching: bool) -> None:
         """Send the head *first*, and call *streaming*, which is cancelled if the peer has gone already.

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 import trio
-from attrs import frozen
+from attrs import field, frozen
 
 from agentrail.errors import BodyTooLarge
+from agentrail.host.http11.request_note import RequestNote
 from agentrail.wire.problems import MEDIA_TYPE, Problem
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -77,12 +78,14 @@ class HttpRequest:
     headers: Headers
     """Names in lower case."""
     peer: str
-    """The IP address of the peer; `unix` on a unix socket."""
+    """The IP address of the client, as a named proxy says it, else of the peer; `unix` on a unix socket."""
     body: Body
     gone: Callable[[], Awaitable[None]] = trio.sleep_forever
     """Returns when the peer has closed its side of the connection, or the connection is broken."""
     upgradable: bool = False
     """Whether the answer may be an `Upgrade`: a GET of HTTP/1.1 that asks for one, and has no body."""
+    note: RequestNote = field(factory=RequestNote)
+    """What the log is to say of it."""
 
     def header(self, name: str) -> str | None:
         """Return the first header with a *name* (in lower case); `None` if there is none."""

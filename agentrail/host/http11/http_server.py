@@ -18,6 +18,7 @@ from agentrail.host.http11.http_messages import Handler
 from agentrail.host.http11.inbound.received import PIECE
 from agentrail.host.http11.listening import Address, Inherited, Listener, Listening, opened
 from agentrail.host.http11.outbound import DateHeader
+from agentrail.host.http11.proxies import NO_PROXIES, UNIX, Proxies
 from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.wire.limits import DEFAULTS, HostLimits
@@ -26,9 +27,6 @@ from agentrail.wire.problems import MEDIA_TYPE
 log = logging.getLogger("agentrail.http")
 
 INTERNET: Final = frozenset({socket.AF_INET, socket.AF_INET6})
-
-UNIX: Final = "unix"
-"""The peer of a connection on a unix socket."""
 
 MOST_TOLD: Final = 256
 """How many connections at once are told that there are too many; others are only closed, which is a reset for them.
@@ -51,9 +49,16 @@ Started: TypeAlias = trio.TaskStatus[Sequence[Listening]]
 class HttpServer:
     """Serves connections until it is drained. Its *handler* is called once for each request."""
 
-    def __init__(self, handler: Handler, now_ms: Callable[[], int], limits: HostLimits = DEFAULTS) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        now_ms: Callable[[], int],
+        limits: HostLimits = DEFAULTS,
+        proxies: Proxies = NO_PROXIES,
+    ) -> None:
         self.handler = handler
         self.limits = limits
+        self.proxies = proxies
         self.date = DateHeader(now_ms)
         self._draining = trio.Event()
         self._drained = trio.Event()
@@ -154,7 +159,7 @@ class HttpServer:
         with Contained(_tell):
             peer = _peer_of(stream)
             network = network_of(peer)
-            if self._has_place(network):
+            if self._has_place(network, is_one=not self.proxies.knows(peer)):
                 self._open += 1
                 self._of_network[network] += 1
                 try:
@@ -176,9 +181,12 @@ class HttpServer:
             with trio.move_on_after(LINGER):
                 await stream.aclose()
 
-    def _has_place(self, network: str) -> bool:
-        """Whether one more connection may be served; if the server is full, the one that has waited longest may go."""
-        if network != UNIX and self._of_network[network] >= self.limits.connections_per_address:
+    def _has_place(self, network: str, *, is_one: bool) -> bool:
+        """Whether one more connection may be served; if the server is full, the one that has waited longest may go.
+
+        Most addresses are those of one client each; behind that of a proxy (not *is_one*) are many.
+        """
+        if is_one and network != UNIX and self._of_network[network] >= self.limits.connections_per_address:
             return False
         if self._open < self.limits.connections:
             return True

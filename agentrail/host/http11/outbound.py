@@ -13,6 +13,7 @@ import trio
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT, HttpResponse, PeerGone
 from agentrail.host.http11.inbound.received import PIECE
+from agentrail.host.http11.request_note import REQUEST_ID
 from agentrail.host.http11.sending import sent_at_once
 from agentrail.wire.limits import HostLimits
 
@@ -53,10 +54,13 @@ class Outbound:
         self.sent = 0
         """Bytes of content that were sent for the current answer."""
 
-    def prepared(self, response: HttpResponse, *, close: bool) -> h11.Response:
-        """Return the head of an answer; raise an exception of any class if the handler's *response* is not valid."""
+    def prepared(self, response: HttpResponse, request: str, *, close: bool) -> h11.Response:
+        """Return the head of the answer to the *request* of that id.
+
+        Raise an exception of any class if the handler's *response* is not valid.
+        """
         status, content = response.status, response.content
-        headers = [*response.headers, ("date", self._date.text())]
+        headers = [*response.headers, ("date", self._date.text()), (REQUEST_ID, request)]
         if not OWNED.isdisjoint(name.lower() for name, _ in response.headers):
             raise BadChoice("headers", response.headers, "headers that the connection does not set")
         if status in WITHOUT_CONTENT:

@@ -122,7 +122,7 @@ class SitePolicy:
             raise OriginRefused(origin or "")
 
 
-EXPOSED: Final = "etag, location, retry-after"
+EXPOSED: Final = "etag, location, retry-after, x-request-id"
 ALLOWED_METHODS: Final = "DELETE, GET, PATCH, POST, PUT"
 ALLOWED_HEADERS: Final = "authorization, content-type, idempotency-key, last-event-id"
 PREFLIGHT_AGE: Final = "600"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from agentrail.errors import BadChoice
+from agentrail.host.http11.access_log import FACTS, plain_or_quoted
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestEnd
 from agentrail.values.spelling import checked
@@ -21,8 +21,6 @@ LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 )
 LOGGER: Final = "agentrail.requests"
-
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_./:+-]+", re.ASCII)
 
 
 class RequestLog(HostPlugin):
@@ -50,7 +48,8 @@ class RequestLog(HostPlugin):
     def on_request_end(self, context: RequestEnd) -> None:
         """Write the line of the request."""
         if self._log.isEnabledFor(self._level):
-            self._log.log(self._level, "%s", self._write(_facts(context)))
+            facts = _facts(context)
+            self._log.log(self._level, "%s", self._write(facts), extra={FACTS: facts})
 
 
 def _facts(end: RequestEnd) -> dict[str, object]:
@@ -77,10 +76,4 @@ def _as_json(facts: Mapping[str, object]) -> str:
 
 
 def _as_text(facts: Mapping[str, object]) -> str:
-    return " ".join([f"{name}={_told(fact)}" for name, fact in facts.items()])
-
-
-def _told(fact: object) -> str:
-    """Return *fact* as it is if it is plain, else as a JSON string of ASCII characters, without line breaks."""
-    plain = str(fact)
-    return plain if _PLAIN.fullmatch(plain) else json.dumps(plain)
+    return " ".join([f"{name}={plain_or_quoted(fact)}" for name, fact in facts.items()])

@@ -16,6 +16,7 @@ from agentrail.host.answering.plugin_calls import COMMAND, GivenBody
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.access_log import tell_request
 from agentrail.host.http11.http_messages import PROBLEM, HttpRequest, HttpResponse, PeerGone, problem_answer
+from agentrail.host.http11.request_note import RequestNote
 from agentrail.host.told_refusals import told_problem
 from agentrail.host.websocket.socket_parts import SocketParts
 from agentrail.host.websocket.socket_user import SocketUser
@@ -37,10 +38,11 @@ log = logging.getLogger("agentrail.host")
 class SocketCalls:
     """Carries out the calls of one WebSocket."""
 
-    def __init__(self, parts: SocketParts, user: SocketUser, peer: str) -> None:
+    def __init__(self, parts: SocketParts, user: SocketUser, handshake: HttpRequest) -> None:
         self._parts = parts
         self._user = user
-        self._peer = peer
+        self._peer = handshake.peer
+        self._handshake = handshake.note
 
     async def answer(
         self, frame: CallFrame, gone: Callable[[], Awaitable[None]], refused: Callable[[], None]
@@ -50,42 +52,48 @@ class SocketCalls:
         Return `None` if the client has *gone*, or waits no longer, before there is one.
         """
         began = trio.current_time()
+        note = RequestNote(f"{self._handshake.id}.{frame.id}")
         failed: list[BaseException] = []
         answer = problem_answer(INTERNAL)
         with Contained(failed.append):
-            answer = await self._carried_out(frame, gone, refused)
+            answer = await self._carried_out(frame, note, gone, refused)
         if failed and isinstance(failed[0], PeerGone):
             return None
         if failed:
             self._tell(frame, failed[0])
-        return partial(self._made, frame, answer, trio.current_time() - began)
+        return partial(self._made, frame, note, answer, trio.current_time() - began)
 
     def _tell(self, frame: CallFrame, error: BaseException) -> None:
         tell(log, error, "the call `%s` on a WebSocket failed", frame.call, words=False)
 
-    def _made(self, frame: CallFrame, answer: HttpResponse, seconds: float) -> bytes:
+    def _made(self, frame: CallFrame, note: RequestNote, answer: HttpResponse, seconds: float) -> bytes:
         """Make the message with an answer; one that cannot be made is a fault of the host."""
         failed: list[BaseException] = []
         with Contained(failed.append):
-            return _told(frame, answer, self._peer, seconds)
+            return _told(frame, answer, self._peer, seconds, note)
         self._tell(frame, failed[0])
-        return _told(frame, problem_answer(INTERNAL), self._peer, seconds)
+        return _told(frame, problem_answer(INTERNAL), self._peer, seconds, note)
 
     async def _carried_out(
-        self, frame: CallFrame, gone: Callable[[], Awaitable[None]], refused: Callable[[], None]
+        self,
+        frame: CallFrame,
+        note: RequestNote,
+        gone: Callable[[], Awaitable[None]],
+        refused: Callable[[], None],
     ) -> HttpResponse:
         call, who, limits = CALLS[frame.call], NOBODY, self._parts.limits
         try:
             if self._parts.drain.has_begun:
                 raise HostClosing
             who = await self._user.identity()
+            note.tenant, note.user = who.tenant, who.user
             self._parts.rates.take(who.tenant)
             check_place(frame)
             check_scope(call, who)
             headers = (*self._user.headers, ("content-type", JSON))
             headers += () if frame.command is None else ((COMMAND, frame.command),)
             body = GivenBody(to_json(thaw(frame.body)))
-            request = HttpRequest("POST", PATH, frame.query_text, headers, self._peer, body, gone)
+            request = HttpRequest("POST", PATH, frame.query_text, headers, self._peer, body, gone, note=note)
             exchange = CallRequest(request, call, who, frame.session or "", limits, on_socket=True)
             return await exchange.answered(self._parts.functions[frame.call])
         except AgentrailError as error:
@@ -95,12 +103,12 @@ class SocketCalls:
             return LaterAnswer(problem.status, PROBLEM, make=lambda: problem.content)
 
 
-def _told(frame: CallFrame, answer: HttpResponse, peer: str, seconds: float) -> bytes:
+def _told(frame: CallFrame, answer: HttpResponse, peer: str, seconds: float, note: RequestNote) -> bytes:
     """Return an answer as a message, and log it as that of a request."""
     content = answer.make() if isinstance(answer, LaterAnswer) else answer.content
     if not isinstance(content, bytes):
         raise BadChoice("content", "a stream", "bytes: a call on a WebSocket is answered by one message")
-    tell_request(peer, (METHOD, f"{PATH}/{frame.call}"), answer.status, len(content), seconds)
+    tell_request(peer, (METHOD, f"{PATH}/{frame.call}"), answer.status, len(content), seconds, note)
     if dict(answer.headers).get("content-type") == MEDIA_TYPE:
         return socket_frames.refused(frame.id, answer.status, content)
     return socket_frames.answer(frame.id, answer.status, content)

@@ -73,7 +73,8 @@ class SocketConnection:
         self._limits = parts.limits
         self._most = parts.limits.body_bytes + parts.limits.header_bytes
         self.user = SocketUser(parts.authenticator, parts.keys, request.headers)
-        self._calls = SocketCalls(parts, self.user, request.peer)
+        self._calls = SocketCalls(parts, self.user, request)
+        self._note = request.note
         self._outbox = Outbox(parts.limits.unsent_bytes)
         self._looking = trio.StrictFIFOLock()
         """Whoever looks at something holds it until what was found has room among what is to be sent."""
@@ -99,7 +100,7 @@ class SocketConnection:
     async def serve(self, stream: SocketStream) -> None:
         """Serve the WebSocket until either side ends it. Calls that have begun come to their end all the same."""
         async with trio.open_nursery() as calls:  # noqa: TID251 - the calls end with the connection, or after it
-            async with accepted(stream, self._most) as socket, trio.open_nursery() as tasks:  # noqa: TID251 - as above
+            async with accepted(stream, self._most, self._note.id) as socket, trio.open_nursery() as tasks:  # noqa: TID251 - as above
                 try:
                     with Contained(self._failed):
                         await self._converse(socket, tasks, calls)
@@ -116,6 +117,7 @@ class SocketConnection:
         tasks.start_soon(self._guarded, self._write, socket)
         with self._reading, suppress(SocketClosed):
             who = await self._read_key(socket)
+            self._note.tenant, self._note.user = who.tenant, who.user
             tasks.start_soon(self._guarded, self._keep_alive, socket)
             tasks.start_soon(self._guarded, self._watch_key, who)
             while True:

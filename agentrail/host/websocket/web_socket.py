@@ -9,6 +9,7 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
 from agentrail.host.http11.inbound.received import PIECE
+from agentrail.host.http11.request_note import REQUEST_ID
 from agentrail.host.websocket.socket_stream import SocketStream, text_frame
 from agentrail.wire.socket_frames import SUBPROTOCOL
 
@@ -74,10 +75,11 @@ class WebSocket:
 
 
 @asynccontextmanager
-async def accepted(stream: SocketStream, most: int) -> AsyncGenerator[WebSocket, None]:
-    """Answer the handshake that *stream* begins with; a message may have *most* bytes."""
+async def accepted(stream: SocketStream, most: int, request_id: str) -> AsyncGenerator[WebSocket, None]:
+    """Answer the handshake that *stream* begins with, the request *request_id*; a message may have *most* bytes."""
     async with trio.open_nursery() as nursery:  # noqa: TID251 - its reader ends with the WebSocket
         request = await wrap_server_stream(nursery, stream, max_message_size=most, receive_buffer_size=PIECE)
         chosen = SUBPROTOCOL if SUBPROTOCOL in request.proposed_subprotocols else None
-        yield WebSocket(await request.accept(subprotocol=chosen), stream)
+        named = [(REQUEST_ID.encode(), request_id.encode())]
+        yield WebSocket(await request.accept(subprotocol=chosen, extra_headers=named), stream)
         nursery.cancel_scope.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import trio
 
@@ -15,10 +16,12 @@ async def test_an_answer_has_a_date_and_its_length() -> None:
         return HttpResponse(200, (("content-type", "text/plain"),), b"hello")
 
     async with served(hello) as one:
-        assert await one.talk(request()) == (
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n"
-            b"date: " + TODAY.encode() + b"\r\ncontent-length: 5\r\n\r\nhello"
-        )
+        answer = await one.talk(request())
+    (made,) = re.findall(rb"x-request-id: ([0-9a-f]{32})\r\n", answer)
+    assert answer == (
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n"
+        b"date: " + TODAY.encode() + b"\r\nx-request-id: " + made + b"\r\ncontent-length: 5\r\n\r\nhello"
+    )
 
 
 async def test_pipelined_requests_are_served_one_after_the_other() -> None:

@@ -1,0 +1,132 @@
+"""`Proxies`: the proxies in front of a server, and what is believed of what they say about a client.
+
+Anybody can send `X-Forwarded-For`, `Forwarded` and `X-Request-Id`, so they count only on a connection of a proxy that
+the operator has named. A proxy adds to what its client has sent, so the lists are read from their ends, as far as they
+name proxies that are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final, TypeAlias
+
+from attrs import field, frozen
+
+from agentrail.errors import BadChoice
+from agentrail.host.http11.http_messages import Headers
+from agentrail.host.http11.request_note import REQUEST_ID, is_request_id
+
+UNIX: Final = "unix"
+"""The peer of a connection on a unix socket, and the name of a proxy there."""
+
+WANTED: Final = "addresses such as `10.0.0.7`, networks such as `10.0.0.0/8`, or `unix`"
+
+Network: TypeAlias = IPv4Network | IPv6Network
+
+_FOR: Final = re.compile(r'(?i)(?:^|;)\s*for\s*=\s*(?:"([^"\\]*)"|([^\s;"]*))\s*(?=;|$)')
+_BRACKETED: Final = re.compile(r"\[([0-9A-Fa-f:.]{2,45})\](?::\d{1,5})?")
+_WITH_PORT: Final = re.compile(r"([0-9.]{7,15}):\d{1,5}")
+
+
+def _networks(given: Iterable[str]) -> tuple[Network, ...]:
+    found: list[Network] = []
+    for one in given:
+        try:
+            found.append(ip_network(one))
+        except ValueError as error:
+            raise BadChoice("proxies", one, WANTED) from error
+    return tuple(found)
+
+
+@frozen
+class Proxies:
+    """Proxies that are named, by their addresses."""
+
+    networks: tuple[Network, ...] = field(default=(), converter=_networks)
+    """The networks that they are in."""
+    at_socket: bool = False
+    """Whether whoever connects to the unix socket is one."""
+
+    @classmethod
+    def named(cls, given: Iterable[str]) -> Proxies:
+        """Return those that are *given*; raise `BadChoice` if one is no address, no network and not `unix`."""
+        names = list(given)
+        return cls([name for name in names if name != UNIX], UNIX in names)
+
+    def knows(self, peer: str) -> bool:
+        """Whether *peer*, an IP address or `unix`, is one of them."""
+        if peer == UNIX:
+            return self.at_socket
+        return bool(self.networks) and _is_in(peer, self.networks)
+
+    def client(self, peer: str, headers: Headers) -> str:
+        """Return the address of the client of a request with *headers* that came from *peer*.
+
+        It is *peer*, unless that is a proxy. If both headers are there and say different things, one of them comes from
+        the client, so it is *peer*, too.
+        """
+        if not self.knows(peer):
+            return peer
+        told = [_entries(headers, "x-forwarded-for"), [_named_for(one) for one in _entries(headers, "forwarded")]]
+        clients = {self._last_stranger(peer, entries) for entries in told if entries}
+        return clients.pop() if len(clients) == 1 else peer
+
+    def request_id(self, peer: str, headers: Headers) -> str | None:
+        """Return the id that a proxy at *peer* gives a request with *headers*; `None` if it gives none that is valid.
+
+        With more than one header, one of them comes from the client.
+        """
+        if not self.knows(peer):
+            return None
+        found = [value for name, value in headers if name == REQUEST_ID]
+        return found[0] if len(found) == 1 and is_request_id(found[0]) else None
+
+    def _last_stranger(self, peer: str, entries: Sequence[str]) -> str:
+        """Return the last address of *entries* that is none of a proxy; the first one if all are."""
+        found = peer
+        for entry in reversed(entries):
+            address = _address(entry)
+            if address is None:
+                break
+            found = address
+            if not self.knows(address):
+                break
+        return found
+
+
+NO_PROXIES: Final = Proxies()
+
+
+@lru_cache(maxsize=1024)
+def _is_in(peer: str, networks: tuple[Network, ...]) -> bool:
+    address = _parsed(peer)
+    return address is not None and any(address in network for network in networks)
+
+
+def _parsed(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that *text* is; the one of IPv4 if it is mapped into IPv6."""
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found
+
+
+def _address(entry: str) -> str | None:
+    """Return the address of an entry, which may have brackets and a port; `None` if it has none."""
+    bare = _BRACKETED.fullmatch(entry) or _WITH_PORT.fullmatch(entry)
+    found = _parsed(entry if bare is None else bare[1])
+    return None if found is None or "%" in entry else str(found)
+
+
+def _entries(headers: Headers, name: str) -> list[str]:
+    return [entry.strip() for key, value in headers if key == name for entry in value.split(",")]
+
+
+def _named_for(element: str) -> str:
+    """Return whom an element of `Forwarded` (RFC 7239) is for; no text if it says nobody, or is not valid."""
+    found = _FOR.findall(element)
+    return found[0][0] or found[0][1] if len(found) == 1 else ""

@@ -1,0 +1,39 @@
+"""The id of a request: in the answer, in the log with tenant and user, in what plugins get, and in a log of JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from agentrail import SessionSpec
+from agentrail.host.json_lines import JsonLines
+from agentrail.host.shipped.request_log import RequestLog
+from tests.host.hosted import open_desk
+
+
+async def test_answer_access_log_and_request_log_name_the_same_request(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with open_desk(SessionSpec(model="demo"), [RequestLog()]) as desk:
+        answer = await desk.ann.post("/v1/chat", json={"message": "hello"})
+        refused = await desk.clients["bob"].get("/v1/approvals")
+    sent = answer.headers["x-request-id"]
+    lines = [json.loads(JsonLines().format(each)) for each in caplog.records]
+    of_server = {line["request"]: line for line in lines if line["logger"] == "agentrail.access"}
+    (of_plugin,) = [line for line in lines if line["logger"] == "agentrail.requests"]
+    assert of_plugin["request"] == f"chat-{sent}"
+    wanted = {"client": "127.0.0.1", "method": "POST", "target": "/v1/chat", "status": 200, "level": "info"}
+    assert {**of_server[sent], **wanted, "tenant": "acme", "user": "ann"} == of_server[sent]
+    assert (refused.status_code, of_server[refused.headers["x-request-id"]]["user"]) == (403, "bob")
+    assert of_server[sent]["message"].endswith(f" ms tenant=acme user=ann request={sent}")
+
+
+def test_a_line_of_json_is_one_line_with_its_traceback() -> None:
+    try:
+        raise ValueError("a\nb")
+    except ValueError as error:
+        found = logging.makeLogRecord({"msg": "it\nfailed", "exc_info": (ValueError, error, error.__traceback__)})
+    (line,) = JsonLines().format(found).splitlines()
+    assert json.loads(line)["message"] == "it\nfailed"
+    assert "ValueError" in json.loads(line)["traceback"]
