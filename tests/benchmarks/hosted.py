@@ -34,6 +34,8 @@ REPEATS: Final = 9
 PROMPTS: Final = 100
 EVENTS: Final = 200
 LISTENING: Final = 9
+STREAMED: Final = 20
+"""Chunks of a streamed answer."""
 TURNS: Final = 100
 SESSIONS: Final = 5
 """Sessions of `TURNS` in which each part of `hook_rounds` is measured: the shortest part takes more than 150 ms."""
@@ -48,13 +50,17 @@ FIRST: Final = 1.2
 """Bare requests that an event costs to the first who listens."""
 FURTHER: Final = 0.35
 """Bare requests that an event costs to each further one."""
+STREAM: Final = 2.0
+"""Bare h11 loops that a chunk of a streamed request costs; the loop writes each chunk by itself."""
+WHOLE: Final = 1.2
+"""Milliseconds of CPU of a streamed request with `STREAMED` chunks, its turn among it."""
 HOOKS: Final = 1.5
 """Tool rounds that the hooks before and after a call cost together."""
 READY: Final = 1.0
 """Seconds of CPU until `agentrail serve` serves."""
 
 ROW, KEY = new_key("acme", "ann", ["talk"])
-HOST: Final = {"prompts": 1, "events": EVENTS}
+HOST: Final = {"prompts": 1, "events": EVENTS, "streams": STREAMED}
 """Profiles, and how many chunks their model says."""
 
 
@@ -100,6 +106,19 @@ class Client:
             rest += self._socket.recv(65536)
         return rest
 
+    def stream(self, session: str) -> None:
+        """Prompt a session, and read its events up to the end of the answer."""
+        content = json.dumps({"session": session, "message": "hi"}).encode()
+        head = (
+            f"POST /v1/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        )
+        self._socket.sendall(head.encode() + content)
+        received = b""
+        while not received.endswith(b"\r\n0\r\n\r\n"):
+            received += self._socket.recv(65536)
+        assert received.startswith(b"HTTP/1.1 200"), received
+
     def listen(self, session: str) -> None:
         """Begin to listen to a session."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * 1024 * 1024)
@@ -125,6 +144,20 @@ def prompt_cost(server: Serving) -> float:
         before = server.cpu()
         for _ in range(PROMPTS):
             client.post("/v1/chat", {"session": session, "message": "hi"})
+        return (server.cpu() - before) / PROMPTS
+
+
+def stream_cost(server: Serving, *, hosted: bool) -> float:
+    """Return the seconds of CPU for a streamed request: a prompt, its turn, and all its events."""
+    with Client(server) as client:
+        session = ""
+        if hosted:
+            session = json.loads(client.post("/v1/sessions", {"agent": "streams"}))["session"]
+        for _ in range(PROMPTS):
+            client.stream(session)
+        before = server.cpu()
+        for _ in range(PROMPTS):
+            client.stream(session)
         return (server.cpu() - before) / PROMPTS
 
 
@@ -227,6 +260,8 @@ class Measured(NamedTuple):
     prompt: float
     first: float
     further: float
+    stream: float
+    whole: float
     hooks: float
     ready: float
 
@@ -234,11 +269,14 @@ class Measured(NamedTuple):
 def measured(bare: Serving, ours: Serving) -> Measured:
     """Measure all once, in bare requests."""
     request, turn = bare.cost(), turn_cost()
+    streamed, whole = stream_cost(bare, hosted=False), stream_cost(ours, hosted=True)
     none, one, many = (event_cost(ours, listening) for listening in (0, 1, LISTENING))
     return Measured(
         (prompt_cost(ours) - turn) / request,
         (one - none) / EVENTS / request,
         (many - one) / (LISTENING - 1) / EVENTS / request,
+        whole / streamed,
+        whole * 1e3,
         hook_rounds(),
         ready(),
     )
@@ -246,10 +284,13 @@ def measured(bare: Serving, ours: Serving) -> Measured:
 
 def main() -> int:
     """Measure, print, and return 1 if a figure is missed."""
-    with serving("tests.benchmarks.bare_http") as bare, serving("tests.benchmarks.hosted", written([ROW])) as ours:
+    with (
+        serving("tests.benchmarks.bare_http", str(STREAMED)) as bare,
+        serving("tests.benchmarks.hosted", written([ROW])) as ours,
+    ):
         found = [measured(bare, ours) for _ in range(REPEATS)]
     missed = False
-    for (name, what), figure in zip(SAID.items(), (PROMPT, FIRST, FURTHER, HOOKS, READY), strict=True):
+    for (name, what), figure in zip(SAID.items(), (PROMPT, FIRST, FURTHER, STREAM, WHOLE, HOOKS, READY), strict=True):
         value = statistics.median(getattr(each, name) for each in found)
         missed |= value > figure
         print(f"{what}: {value:.2f} (figure {figure:g}){'  MISSED' if value > figure else ''}")
@@ -260,6 +301,8 @@ SAID: Final = {
     "prompt": "a prompt and the answer to it, beside its turn, in bare requests",
     "first": "an event to the first who listens, in bare requests",
     "further": "an event to each further one, in bare requests",
+    "stream": f"a streamed request with {STREAMED} chunks, in those of the bare loop",
+    "whole": "the same, in milliseconds of CPU",
     "hooks": "tool hooks before and after a call, in tool rounds",
     "ready": "`agentrail serve` is ready, in seconds of CPU",
 }

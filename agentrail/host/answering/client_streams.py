@@ -13,6 +13,7 @@ import trio
 from agentrail.errors import AgentrailError, TooManyStreams
 from agentrail.host.access.key_watch import KeyWatch
 from agentrail.host.answering.call_request import CallRequest
+from agentrail.host.answering.frame_relay import FrameRelay
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
 from agentrail.host.told_refusals import told_problem
 from agentrail.sheltered import beside
@@ -65,10 +66,10 @@ class ClientStreams:
         if self._of_tenant[tenant] >= self._most:
             raise TooManyStreams(self._most)
 
-    def turn(self, exchange: CallRequest, frames: trio.MemoryReceiveChannel[bytes]) -> HttpResponse:
+    def turn(self, exchange: CallRequest, frames: FrameRelay) -> HttpResponse:
         """Return the answer with the *frames* of a turn; it ends with the turn.
 
-        Closing *frames* tells the request that the client has gone.
+        *frames* tell the request that the client has gone.
         """
         return HttpResponse(200, STREAMED, partial(self._send_turn, exchange, frames))
 
@@ -82,12 +83,12 @@ class ClientStreams:
         for stream in self._endless:
             stream.end()
 
-    async def _send_turn(self, exchange: CallRequest, frames: trio.MemoryReceiveChannel[bytes], send: Send) -> None:
+    async def _send_turn(self, exchange: CallRequest, frames: FrameRelay, send: Send) -> None:
         async def relay(send: Send) -> None:
-            async for each in frames:
-                await send(each)
+            while data := await frames.take():
+                await send(data)
 
-        async with frames:
+        with frames.taking():
             await self._send(exchange, relay, Endable(), send)
 
     async def _send_endless(self, exchange: CallRequest, write: Streaming, send: Send) -> None:

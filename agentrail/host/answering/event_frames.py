@@ -13,10 +13,13 @@ from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.public_ids import read_internal
-from agentrail.wire.sse_frames import event_frame
+from agentrail.wire.sse_frames import HEARTBEAT, event_frame
 
 KEPT: Final = 1024
 """Frames that are kept for others who listen; one is asked for at once by all, or never again."""
+
+AT_ONCE: Final = 16 * 1024
+"""Bytes of frames from which no more are added to what is given at once."""
 
 LOOK: Final = 0.5
 """Seconds between two looks at which clients take no event."""
@@ -65,13 +68,19 @@ class EventFrames:
     def _forget(self, key: tuple[str, Cursor]) -> None:
         self.bytes -= len(self._kept.pop(key)[1])
 
-    async def give_each(self, events: Subscription, give: Callable[[Envelope | None], Awaitable[bool]]) -> None:
-        """Give each event as it comes, up to the last one, or until *give* returns false.
+    async def give_each(
+        self,
+        events: Subscription,
+        give: Callable[[bytes], Awaitable[bool]],
+        frame: Callable[[Envelope], bytes] | None = None,
+    ) -> None:
+        """Give the frames of events as they come, up to the last one, or until *give* returns false.
 
-        It is given `None` when none has come for as long as heartbeats are apart.
+        Those that are ready are given together, and a heartbeat when no event has come for as long as heartbeats are
+        apart. *frame* makes a frame, or none for an event that is left out.
         """
         try:
-            await self._give_each(events, give)
+            await self._give_each(events, give, frame or self.frame)
         finally:
             self._given.pop(events, None)
 
@@ -100,27 +109,37 @@ class EventFrames:
                 if self._given[events] >= LOOKS:
                     events.let_go()
 
-    async def _give_each(self, events: Subscription, give: Callable[[Envelope | None], Awaitable[bool]]) -> None:
+    async def _give_each(
+        self, events: Subscription, give: Callable[[bytes], Awaitable[bool]], frame: Callable[[Envelope], bytes]
+    ) -> None:
         apart, goes_on, given = self.limits.heartbeat_seconds, True, self._given
         while goes_on:
-            late: Envelope | None = None
+            late = HEARTBEAT
             # One scope for many events: one for each took a tenth of what an event costs.
             with trio.move_on_after(apart) as scope:
                 async for envelope in events:
                     scope.deadline = math.inf
-                    if events.merged or events.dropped:
-                        self._count(envelope.session_id, events)
-                    if scope.cancel_called:  # at the same time: in this scope it could not be sent
-                        late = envelope
+                    frames = self._ready(events, envelope, frame)
+                    if scope.cancel_called:  # at the same time: in this scope they could not be sent
+                        late = frames
                         break
                     given[events] = 0
-                    if not await give(envelope):
+                    if not await give(frames):
                         return
                     del given[events]
                     scope.deadline = trio.current_time() + apart
                 else:
                     return
             goes_on = await give(late)
+
+    def _ready(self, events: Subscription, first: Envelope, frame: Callable[[Envelope], bytes]) -> bytes:
+        """Return the frames of *first* and of the events after it that are there."""
+        if events.merged or events.dropped:
+            self._count(first.session_id, events)
+        frames = frame(first)
+        while len(frames) < AT_ONCE and (envelope := events.next_now()) is not None:
+            frames += frame(envelope)
+        return frames
 
     def _count(self, session_id: str, events: Subscription) -> None:
         """Count what a slow client has lost since its last event."""

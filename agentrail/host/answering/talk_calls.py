@@ -29,6 +29,7 @@ from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.answering.file_calls import FileCalls
+from agentrail.host.answering.frame_relay import FrameRelay
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer, while_here
@@ -48,16 +49,13 @@ from agentrail.wire.bodies import ChatBody, PromptBody, SteerBody
 from agentrail.wire.call_rows.handle_views import WholeReplyView
 from agentrail.wire.problems import INTERNAL
 from agentrail.wire.public_ids import SessionName, new_name
-from agentrail.wire.sse_frames import HEARTBEAT, PROBLEM, REPLY, frame
+from agentrail.wire.sse_frames import PROBLEM, REPLY, frame
 from agentrail.wire.views import AcceptedView, ReplyView, to_json, view
 
 log = logging.getLogger("agentrail.host")
 
 HELD: Final = 202
 """Status of the answer to a request whose turn waits for a person."""
-
-WAITING: Final = 4
-"""Frames that may wait for a client before its request waits for it."""
 
 
 @frozen
@@ -235,10 +233,10 @@ class TalkCalls:
             seen = session.inspect().seq
             asked = await self._asked(session, talk)
             # The turn goes on when the client has gone, so a task of the host follows it, and not the connection's.
-            send, receive = trio.open_memory_channel[bytes](WAITING)  # noqa: TID251
-            talk.reply(self._streams.turn(talk.exchange, receive))
-            async with send:
-                await self._follow(talk, asked, Following(self._frames, events, send, asked, seen))
+            relay = FrameRelay()
+            talk.reply(self._streams.turn(talk.exchange, relay))
+            with relay.ending():
+                await self._follow(talk, asked, Following(self._frames, events, relay, asked, seen))
 
     async def _follow(self, talk: Talk, asked: PromptAsked, following: Following) -> None:
         """Send the events of the turn, and its end; if the client goes away, wait for the end all the same."""
@@ -306,13 +304,13 @@ class Following:
         self,
         frames: EventFrames,
         events: Subscription,
-        send: trio.MemorySendChannel[bytes],
+        relay: FrameRelay,
         asked: PromptAsked,
         seen: int,
     ) -> None:
         self._frames = frames
         self._events = events
-        self._send, self._patience = send, 2 * frames.limits.write_seconds  # who reads on has taken a frame by then
+        self._relay, self._patience = relay, 2 * frames.limits.write_seconds  # who reads on has taken a frame by then
         self._asked = asked
         self._turn: int | None = None
         self._seen = seen  # a command that was carried out before has no events any more
@@ -342,29 +340,32 @@ class Following:
         with suppress(trio.BrokenResourceError, trio.TooSlowError):
             with self._scope:
                 if self._goes_on:
-                    await self._frames.give_each(self._events, self._send_one)
+                    await self._frames.give_each(self._events, self._send, self._frame)
             await self._is_over.wait()  # the events of a session that is stopped end before its turn has its end
             await self._give(self._last)
 
     async def _give(self, data: bytes) -> None:
-        """Send a frame; raise `TooSlowError` if nobody takes it: its answer may have been lost with the client."""
-        with trio.fail_after(self._patience):
-            await self._send.send(data)
+        """Send frames; raise `TooSlowError` if nobody takes some: its answer may have been lost with the client."""
+        if not self._relay.put_now(data):
+            with trio.fail_after(self._patience):
+                await self._relay.put(data)
 
     @property
     def _goes_on(self) -> bool:
         """Whether there may be events to send."""
         return self._until is None or self._seen < self._until
 
-    async def _send_one(self, envelope: Envelope | None) -> bool:
-        """Send an event if it is ours, a heartbeat if there is none; return whether there may be more."""
-        if envelope is None:
-            await self._give(HEARTBEAT)
-        else:
-            self._seen = envelope.seq
-            if self._is_ours(envelope):
-                await self._give(self._frames.frame(envelope))
+    async def _send(self, frames: bytes) -> bool:
+        """Send frames, if there are some; return whether there may be more."""
+        if frames:
+            await self._give(frames)
         return self._goes_on
+
+    def _frame(self, envelope: Envelope) -> bytes:
+        """Return the frame of an event; none if it is not ours, or came after the end that the last frame tells."""
+        is_before_end = self._goes_on
+        self._seen = envelope.seq
+        return self._frames.frame(envelope) if is_before_end and self._is_ours(envelope) else b""
 
     def _is_ours(self, envelope: Envelope) -> bool:
         """Whether an event is about the prompt or its turn; turns before it may still be under way."""

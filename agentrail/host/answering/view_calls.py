@@ -10,10 +10,9 @@ from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse, Send
 from agentrail.runtime.events.subscription import Subscription
-from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.events.policies import POLICIES, Policy
 from agentrail.wire.bodies import EventsQuery, MessagesQuery
-from agentrail.wire.sse_frames import HEARTBEAT
 from agentrail.wire.strict_reading import start_of, types_of
 from agentrail.wire.views import MessagesView
 
@@ -48,8 +47,8 @@ class ViewCalls:
         return session.subscribe(since=since, types=types, policy=policy)
 
     async def _send_events(self, subscription: Subscription, send: Send) -> None:
-        async def give(envelope: Envelope | None) -> bool:
-            await send(HEARTBEAT if envelope is None else self._frames.frame(envelope))
+        async def give(frames: bytes) -> bool:
+            await send(frames)
             return True
 
         async with subscription as events:

@@ -105,6 +105,10 @@ class Past:
         self._found = first
         self._record: int | None = None
 
+    def next_now(self) -> Envelope | None:
+        """Return the next event if it has been read already."""
+        return self._found.pop(0) if self._found else None
+
     async def next(self) -> Envelope | None:
         """Return the next event; `None` after the last."""
         while not self._found:

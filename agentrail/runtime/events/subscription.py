@@ -330,6 +330,18 @@ class Subscription:
             if self._barred is AlreadyRead:
                 self._barred = None
 
+    def next_now(self) -> Envelope | None:
+        """Take the next event if it is there, without waiting: whoever writes events writes many at once.
+
+        `None` may also say that there are none any more, or that some were lost: `async for` tells.
+        """
+        if self._barred is not None:
+            return None
+        if self._past is None:
+            return self._taken()
+        again = self._past.next_now()
+        return None if again is None else self._out(again)
+
     def _taken(self) -> Envelope | None:
         """Take the next live event; `None` if there is none."""
         tail, last = self._bus.tail

@@ -1,0 +1,71 @@
+"""Frames that are ready go out together, in order, and a client that takes none is waited for."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.host.answering.event_frames import EventFrames
+from agentrail.host.answering.frame_relay import MOST_WAITING, FrameRelay
+from agentrail.testing import ScriptedModel, say
+from agentrail.values.events.envelope import Cursor
+from agentrail.wire.limits import HostLimits
+
+CHUNKS = 20
+
+
+@pytest.mark.parametrize(("since", "writes"), [(None, 1), (Cursor(0), 2)], ids=["live", "past and live"])
+async def test_events_that_are_ready_are_given_at_once(since: Cursor | None, writes: int) -> None:
+    given: list[bytes] = []
+
+    async def give(frames: bytes) -> bool:
+        given.append(frames)
+        await trio.lowlevel.checkpoint()
+        return b"event: AgentEnd" not in frames
+
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([say(chunks=["a"] * CHUNKS)])))
+        async with session.subscribe(since=since) as events:
+            await session.ask("hi")
+            await EventFrames(HostLimits()).give_each(events, give)
+    written = b"".join(given)
+    deltas = [line for line in written.split(b"\n\n") if b"event: MessageDelta" in line]
+    numbers = [int(delta.split(b"\n")[0].rpartition(b".")[2]) for delta in deltas]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == CHUNKS
+    assert len(given) <= writes
+
+
+async def test_a_relay_gives_all_that_waits_and_makes_a_full_one_wait() -> None:
+    relay, piece = FrameRelay(), b"x" * (MOST_WAITING // 2)
+    assert relay.put_now(piece)
+    assert relay.put_now(piece)
+    assert not relay.put_now(b"y")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(relay.put, b"y")
+        await trio.testing.wait_all_tasks_blocked()
+        assert await relay.take() == piece + piece
+        assert await relay.take() == b"y"
+
+
+async def test_who_waits_for_room_is_told_that_the_client_has_gone() -> None:
+    relay = FrameRelay()
+    assert relay.put_now(b"x" * MOST_WAITING)
+
+    async def put() -> None:
+        with pytest.raises(trio.BrokenResourceError):
+            await relay.put(b"y")
+
+    async with trio.open_nursery() as nursery:
+        with relay.taking():
+            nursery.start_soon(put)
+            await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_the_end_comes_after_all_frames() -> None:
+    relay = FrameRelay()
+    with relay.ending():
+        assert relay.put_now(b"last")
+    assert [await relay.take(), await relay.take()] == [b"last", b""]
