@@ -82,6 +82,7 @@ def test_no_circle_is_in_the_picture_of_any_package() -> None:
     assert {package: found for package in packages if (found := _circles(_arrows(package)))} == {}
 
 
+@pytest.mark.long
 def test_the_picture_of_the_runtime_can_be_drawn() -> None:
     arrows = _arrows("agentrail.runtime")
     rooms = {room for name in _trees() if (room := _room(name, "agentrail.runtime")) is not None}
