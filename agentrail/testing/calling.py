@@ -129,14 +129,18 @@ class Caller:
         return self.name()
 
     def _value(self, key: Key, read: Read) -> Json:
-        """Draw a value of the argument *key*: of an earlier call, or one that the code compares an argument with."""
+        """Draw a value of the argument *key*: of an earlier call, or one that the code compares an argument with.
+
+        Some texts are put together of two, also of two plugins: one looks at the beginning, which the other takes off.
+        """
         said = [one.args[key.name] for one in self.said if key.name in one.args]
         if said and self.choose.percent(40):
             return self.choose.pick(said)
         values = key.values if key.values and self.choose.percent(80) else read.values
         drawn = self.choose.pick(values)
-        if isinstance(drawn, str) and self.choose.percent(10):
-            more = self.choose.pick(values)
+        readers = [one.values for read in self.reads for one in read.keys if one.name == key.name and one.values]
+        if isinstance(drawn, str) and self.choose.percent(30 if len(readers) > 1 else 10):
+            more = self.choose.pick(self.choose.pick([values, *readers]))
             return drawn + more if isinstance(more, str) else drawn
         return drawn
 

@@ -33,7 +33,7 @@ from agentrail.plugins import (
     SelfVerify,
 )
 from agentrail.plugins.quality.self_verify import Verification
-from agentrail.testing import call, find_conflict, permanent, prompt, returns, say, simulate, tell
+from agentrail.testing import call, find_conflict, order_report, permanent, prompt, returns, say, simulate, tell
 from agentrail.testing.known_words import vocabulary
 from agentrail.testing.world.choose import Choose
 from agentrail.values.tools import Ok, err
@@ -106,6 +106,14 @@ def searched(first: Sequence[Attachable], second: Sequence[Attachable], examples
 def test_where_the_order_of_two_plugins_matters_the_page_says_why() -> None:
     found = [searched(one, other, EXAMPLES) for one, other in combinations(map(variants, shipped()), 2)]
     without = [one for one in found if one is not None]
+    assert not without, "\n\n".join(without)
+
+
+@pytest.mark.long
+def test_each_order_of_two_plugins_that_the_kit_reports_has_a_reason_on_the_page() -> None:
+    report = order_report([wider(cls) for cls in shipped()], examples=EXAMPLES)
+    found = [(matters, unexplained((matters.first, matters.second), matters.script)) for matters in report]
+    without = [f"{matters}\n{reason}" for matters, reason in found if reason is not None]
     assert not without, "\n\n".join(without)
 
 

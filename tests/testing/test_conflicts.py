@@ -98,7 +98,8 @@ def test_progress_is_told_and_time_is_kept() -> None:
 
 def pairs(*plugins: AnyPlugin) -> list[tuple[str, str, str, bool]]:
     return [
-        (type(one.first).__name__, type(one.second).__name__, one.hook, one.settled) for one in order_report(plugins)
+        (type(one.first).__name__, type(one.second).__name__, one.hook, one.settled)
+        for one in order_report(plugins, examples=600)
     ]
 
 
@@ -113,7 +114,7 @@ def test_the_order_of_two_plugins_matters_where_one_changes_what_the_other_sees(
 
 @pytest.mark.long
 def test_a_report_shows_both_orders() -> None:
-    (matters,) = order_report([RiskCheck(), Redirect()])
+    (matters,) = order_report([RiskCheck(), Redirect()], examples=600)
     told = str(matters)
     assert 'script: prompt("go"), say(calls=[call("pay")])' in told
     assert "RiskCheck: block_tool, 'nobody knows them'" in told

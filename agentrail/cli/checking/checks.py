@@ -18,7 +18,7 @@ from agentrail.testing.laws.checking import check_plugin
 from agentrail.testing.laws.laws import LAWS, LawBrokenError
 from agentrail.testing.turns.conflicts import Conflict, Invariant, find_conflicts
 from agentrail.testing.turns.invariants import INVARIANTS
-from agentrail.testing.turns.orders import OrderMatters, order_report
+from agentrail.testing.turns.orders import OrderMatters, OrderSearch, share
 from agentrail.values.value import Value
 
 BAR: Final = 30
@@ -251,11 +251,12 @@ class Checks:
         show = self._begins("order")
         report: list[OrderMatters] = []
         tried = 0
+        search = OrderSearch(self.found.plugins, (), self.options.seed)
         for pair in self.pairs:
             if self._left <= 0:
                 break
             show(tried, len(self.pairs))
-            report.extend(order_report(pair, seed=self.options.seed))
+            report.extend(search.report(pair, share(self.options.examples, len(self.pairs))))
             tried += 1
         rest = "" if tried == len(self.pairs) else f", in {tried} of {len(self.pairs)} pairs that were tried"
         pairs = [

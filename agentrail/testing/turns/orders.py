@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
@@ -13,16 +13,22 @@ from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.known_words import vocabulary
 from agentrail.testing.scripted import Cue
+from agentrail.testing.turns.conflicts import EXAMPLES
 from agentrail.testing.turns.generating import draw_cues, simpler_scripts
 from agentrail.testing.turns.lore import Lore
 from agentrail.testing.turns.script_code import cue_code
 from agentrail.testing.turns.trace import Trace, simulate
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import ToolCall
+from agentrail.values.events.life import AgentAbort, PromptRejected, SessionEnded
+from agentrail.values.messages import Message
 from agentrail.values.spelling import checked
 from agentrail.values.value import Value
 
 Script: TypeAlias = tuple[Cue, ...]
+
+LEAST: Final = 600
+"""How many scripts are played with each pair at least, unless fewer are asked for."""
 
 
 class OrderMatters(Value, gc=True):
@@ -61,66 +67,147 @@ def order_report(
     plugins: Sequence[Attachable],
     *,
     calls: Sequence[ToolCall] = (),
-    examples: int = 600,
+    examples: int | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[OrderMatters, ...]:
     """Return for which pairs of *plugins* the order matters, and at which hook, each with the shortest script found.
 
-    The same random scripts are played with each pair in both orders, whatever the priorities. The order of texts and
-    events that plugins add does not count as a difference. A pair that is not in the report differed in no example.
+    Random scripts are played with each pair in both orders, whatever the priorities. The order matters if the outcomes
+    of the two sessions differ; the order of texts and events that plugins add does not count as a difference. Scripts
+    use words from the code of all *plugins*, as those of `find_conflict` do. A pair that is not in the report differed
+    in no example.
 
     Args:
         plugins: The plugins; each pair is tried.
         calls: Calls that the model may make, beside those that are drawn.
-        examples: How many scripts are played with each pair.
+        examples: How many scripts are played with each pair; without it, as many in all as `find_conflict` tries, but
+            at least 600 with each pair.
         seed: Start of the random draws; another one gives other scripts.
         progress: Called with the number of pairs that are done, and the number of all.
     """
-    found: list[OrderMatters] = []
+    report: list[OrderMatters] = []
     pairs = list(combinations(plugins, 2))
+    search = OrderSearch(plugins, calls, seed)
     for number, pair in enumerate(pairs):
         if progress is not None:
             progress(number, len(pairs))
-        one, other = sorted(pair, key=lambda given: unkeyed(given)[1].priority)
-        choose = Choose(random.Random(seed).randrange)  # noqa: S311 - no secret
-        found.extend(_of_pair(one, other, choose, Lore(calls), examples))
-    return tuple(found)
+        report.extend(search.report(pair, share(EXAMPLES, len(pairs)) if examples is None else examples))
+    return tuple(report)
 
 
-def _of_pair(first: Attachable, second: Attachable, choose: Choose, lore: Lore, examples: int) -> list[OrderMatters]:
-    words = [vocabulary(first), vocabulary(second)]
-    settled = unkeyed(first)[1].priority != unkeyed(second)[1].priority
-    hooks: dict[str, OrderMatters] = {}
-    for _ in range(examples):
-        script = draw_cues(choose, words, lore.calls((first, second)))
-        here, there = _play((first, second), script), _play((second, first), script)
-        lore.learn(here)
-        lore.learn(there)
-        hook = difference(here, there)
-        if hook is not None and hook not in hooks:
-            short = _shortest(first, second, hook, script)
-            hooks[hook] = OrderMatters(first, second, hook, short, settled)
-    return list(hooks.values())
+def share(examples: int, pairs: int) -> int:
+    """Return how many of *examples* scripts each of *pairs* gets: at least `LEAST`."""
+    return max(LEAST, examples // pairs)
+
+
+class OrderSearch:
+    """Draws the scripts for pairs of plugins, and remembers the calls at which plugins did something."""
+
+    def __init__(self, plugins: Sequence[Attachable], calls: Sequence[ToolCall], seed: int) -> None:
+        self._choose = Choose(random.Random(seed).randrange)  # noqa: S311 - no secret
+        self._lore = Lore(calls)
+        self._plugins = tuple(plugins)
+        self._words = {id(plugin): vocabulary(plugin) for plugin in plugins}
+
+    def report(self, pair: tuple[Attachable, Attachable], examples: int) -> list[OrderMatters]:
+        """Play *examples* scripts with *pair*; return each hook at which its order matters, with a short script."""
+        first, second = sorted(pair, key=lambda plugin: unkeyed(plugin)[1].priority)
+        is_settled = unkeyed(first)[1].priority != unkeyed(second)[1].priority
+        hooks: dict[str, OrderMatters] = {}
+        for _ in range(examples):
+            script = self._script(first, second)
+            here = _play((first, second), script)
+            if not any(_matters(ruling) for happened in here.steps for ruling in happened.step.rulings):
+                continue  # asked in the other order, each would see the same and let it pass too
+            there = _play((second, first), script)
+            self._lore.learn(here)
+            self._lore.learn(there)
+            hook = difference(here, there)
+            if hook is not None and hook not in hooks:
+                short = _shortest(first, second, hook, script)
+                hooks[hook] = OrderMatters(first, second, hook, short, is_settled)
+        return list(hooks.values())
+
+    def _script(self, first: Attachable, second: Attachable) -> Script:
+        """Draw a script for the two; half of them are for another plugin too, or for all.
+
+        A value that shows an order may stand in the code of another plugin only, such as a path.
+        """
+        focus: tuple[Attachable, ...] = (first, second)
+        about = self._choose.pick(("two", "two", "one more", "all")) if len(self._plugins) > len(focus) else "two"
+        if about == "one more":
+            focus = (*focus, self._choose.pick(self._plugins))
+        elif about == "all":
+            focus = self._plugins
+        return draw_cues(self._choose, [self._words[id(plugin)] for plugin in focus], self._lore.calls(focus))
 
 
 def difference(here: Trace, there: Trace) -> str | None:
-    """Return the hook at which the rulings of two traces of one script first differ, or `None` if they do not.
+    """Return the hook at which two traces of one script first differ, or `None` if the same came of both.
 
-    The comparison ends where the two sessions get different inputs.
+    The hook is the one whose first decision differs; but only if the outcomes of the two sessions differ at last.
     """
-    for one, other in zip(here.steps, there.steps, strict=False):
-        if one.arrival.input != other.arrival.input:
-            return None
-        for ruled, ruled_too in zip(one.step.rulings, other.step.rulings, strict=False):
-            if ruled.hook != ruled_too.hook or _outcome(ruled, here) != _outcome(ruled_too, there):
-                return ruled.hook
-    return None
+    if _outcome(here) == _outcome(there):
+        return None
+    hook = "session_start"
+    for ruled, ruled_too in zip(_decided(here), _decided(there), strict=False):
+        hook = ruled.hook
+        if ruled.hook != ruled_too.hook or _decision(ruled, here) != _decision(ruled_too, there):
+            return hook
+    return hook
 
 
-def _outcome(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
+def _matters(ruling: Ruling) -> bool:
+    """Whether a plugin did something in *ruling*, other than to make its first state."""
+    return bool(ruling.answers or ruling.errors or ruling.pause or (ruling.states and ruling.hook != "init"))
+
+
+def _decided(trace: Trace) -> list[Ruling]:
+    """Return the rulings of *trace*, without those that only say that a plugin has a question."""
+    rulings = (ruling for happened in trace.steps for ruling in happened.step.rulings)
+    return [ruling for ruling in rulings if ruling.verdict is not Verdict.ASK]
+
+
+def _outcome(trace: Trace) -> dict[str, object]:
+    """Return what came of a session, to compare two orders: without who decided, and texts and events sorted."""
+    state = trace.state
+    keys = [seat.key for seat in state.seats]
+    return {
+        "started": sorted(repr((start.call_id, start.name, start.args)) for start in trace.started),
+        "held": sorted(repr((held.call_id, held.args, held.hint)) for held in trace.held),
+        "blocked": sorted(repr((blocked.call_id, blocked.reason)) for blocked in trace.blocked),
+        "ended": [
+            (type(event), event.reason)
+            for event in trace.events
+            if isinstance(event, AgentAbort | PromptRejected | SessionEnded)
+        ],
+        "outcomes": trace.outcomes,
+        "messages": [_sorted_lines(message) for message in trace.messages],
+        "requests": [
+            (
+                request.model,
+                request.options,
+                [_sorted_lines(message) for message in request.messages],
+                sorted((*request.background, *request.sections)),
+                request.may_call,
+            )
+            for request in trace.requests
+        ],
+        "model": (state.model, state.model_options),
+        "sections": sorted(repr((section.key, section.text, section.layer)) for section in state.sections),
+        "states": dict(zip(keys, state.plugin_states, strict=True)),
+        "emitted": {repr(event) for ruling in _decided(trace) for event in (*ruling.gathered.emits, *ruling.errors)},
+    }
+
+
+def _sorted_lines(message: Message) -> tuple[str, list[str]]:
+    return type(message).__name__, sorted(message.text.splitlines())
+
+
+def _decision(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
     """Return what *ruling* decided, to compare two orders: without the deciding plugin, texts and events sorted."""
-    gathered = ruling.gathered
+    gathered, switch, pause = ruling.gathered, ruling.gathered.switch, ruling.pause
     keys = [seat.key for seat in trace.state.seats]
     states = {keys[place]: state for place, state in ruling.states if place < len(keys)}
     return (
@@ -129,11 +216,13 @@ def _outcome(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
         sorted(gathered.texts),
         sorted(added.message.text for added in gathered.added),
         gathered.args,
+        gathered.said,
         gathered.messages,
         gathered.result,
-        gathered.switch,
+        None if switch is None else (switch.model, switch.options),
         {section.key: (section.text, section.layer) for section in gathered.sections},
         sorted(map(repr, gathered.emits)),
+        None if pause is None else (pause.deadline, pause.family),
         states if ruling.hook not in ("init", "on_options", "on_event") else {},
         sorted(map(repr, ruling.errors)),
     )

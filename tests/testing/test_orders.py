@@ -1,0 +1,136 @@
+"""An order matters if two outcomes differ, and is found wherever `find_conflict` finds it."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import frozen
+
+from agentrail import BlockTool, Continue, Plugin
+from agentrail.hooks.actions import AddContext, Ask, ReadFile, ReplacePrompt, ReplaceToolArgs
+from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt, BeforeRequest, BeforeTool
+from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
+from agentrail.testing import Cue, Trace, call, find_conflict, order_report, prompt, say, simulate
+from agentrail.testing.turns.orders import difference
+from tests.profiles import CAMPAIGN
+
+
+def path_of(hook: BeforeTool) -> str:
+    path = hook.args.get("path")
+    return path if isinstance(path, str) else ""
+
+
+@frozen
+class Vault(Plugin[None]):
+    """Blocks the folder of secrets."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:
+        return BlockTool("that is a secret") if path_of(hook).startswith("/vault/") else Continue()
+
+
+@frozen
+class ShortNames(Plugin[None]):
+    """Takes the name of the mount off paths."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | ReplaceToolArgs[None]:
+        path = path_of(hook)
+        if not path.startswith("/mnt"):
+            return Continue()
+        return ReplaceToolArgs({**hook.args, "path": path.removeprefix("/mnt")})
+
+
+@frozen
+class KeyReads(Plugin[int]):
+    """Counts how often the key is read; alone of the three it names a whole path."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_tool(self, hook: BeforeTool, state: int, ctx: Context) -> Continue[int]:
+        return Continue(state + (hook.args.get("path") == "/mnt/vault/key"))
+
+
+def no_secret_is_read(trace: Trace) -> None:
+    guarded = any(isinstance(plugin, Vault) for plugin in trace.plugins)
+    paths = (start.args.get("path") for start in trace.started)
+    assert not guarded or not any(isinstance(path, str) and path.startswith("/vault/") for path in paths)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(12 if CAMPAIGN else 1))
+@pytest.mark.parametrize("others", [(), (KeyReads(),)], ids=["alone", "beside a third"])
+def test_an_order_that_breaks_an_invariant_is_in_the_report(others: tuple[AnyPlugin, ...], seed: int) -> None:
+    pair = (Vault(), ShortNames())
+    conflict = find_conflict((*pair, *others), no_secret_is_read, seed=seed)
+    assert conflict is not None
+    assert conflict.plugins == pair
+    (matters,) = (matters for matters in order_report((*pair, *others), seed=seed) if matters.second is pair[1])
+    assert (matters.first, matters.hook) == (pair[0], "before_tool")
+
+
+@frozen
+class Notes(Plugin[None]):
+    """Adds a line to each request."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> AddContext[None]:
+        return AddContext("it rains")
+
+
+@frozen
+class Looks(Plugin[None]):
+    """Reads a file before each request, and does nothing with it."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+        return Ask(ReadFile("weather")) if hook.answer is None else Continue()
+
+
+@frozen
+class Redo(Plugin[None]):
+    """Puts a text in place of each prompt."""
+
+    text: str
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> ReplacePrompt[None]:
+        return ReplacePrompt(self.text)
+
+
+@frozen
+class Counts(Plugin[int]):
+    """Counts the calls up to a number."""
+
+    most: int
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_tool(self, hook: BeforeTool, state: int, ctx: Context) -> Continue[int]:
+        return Continue(min(self.most, state + (path_of(hook) != "")))
+
+
+def orders_differ(first: Attachable, second: Attachable, script: list[Cue]) -> str | None:
+    traces = (simulate(pair, script, as_given=True) for pair in ((first, second), (second, first)))
+    return difference(*traces)
+
+
+READ = say(calls=[call("read", {"path": "/mnt/vault/a"})])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "hook"),
+    [
+        (Notes(), Looks(), None),
+        (Looks(), Notes(), None),
+        (Vault(), ShortNames(), "before_tool"),
+        (Vault(), Counts(0), None),
+        (Counts(0), ShortNames(), None),
+        (ShortNames(), Counts(1), None),
+    ],
+)
+def test_an_order_is_shown_by_two_outcomes_that_differ(first: AnyPlugin, second: AnyPlugin, hook: str | None) -> None:
+    """A question that comes before or after another plugin's text changes nothing that anybody sees."""
+    assert orders_differ(first, second, [prompt("go"), READ]) == hook
+
+
+def test_a_prompt_that_each_replaces_is_seen() -> None:
+    first, second = Keyed("first", Redo("one")), Keyed("second", Redo("two"))
+    assert orders_differ(first, second, [prompt("go")]) == "before_prompt"
