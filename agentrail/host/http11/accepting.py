@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Final
+import ssl
+from typing import Final, TypeAlias
 
 import trio
 
@@ -19,15 +20,27 @@ Clients that find the queue of the system full, which takes some 4,000, try agai
 """
 
 
-class EagerListener(trio.abc.Listener[trio.SocketStream]):
-    """Accepts at *listener*; up to `AT_ONCE` calls of `accept` return in one pass of the event loop."""
+Stream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
-    def __init__(self, listener: trio.SocketListener) -> None:
+
+class EagerListener(trio.abc.Listener[Stream]):
+    """Accepts at *listener*, for *tls* or without; up to `AT_ONCE` calls of `accept` return in one pass of the loop.
+
+    If it is *shared* with another process, the connections that wait when it is closed are left to that one.
+    """
+
+    def __init__(
+        self, listener: trio.SocketListener, tls: ssl.SSLContext | None = None, *, shared: bool = False
+    ) -> None:
         self._listener = listener
+        self._tls = tls
+        self._shared = shared
+        self.last: list[Stream] = []
+        """Connections that waited when it was closed; they would be reset with it."""
         self._plain: socket.socket | None = None
         self._left = 0
 
-    async def accept(self) -> trio.SocketStream:  # noqa: ASYNC910 - that is its purpose
+    async def accept(self) -> Stream:  # noqa: ASYNC910 - that is its purpose
         """Return the next connection; raise what `trio.SocketListener` raises."""
         if self._left:
             self._left -= 1
@@ -36,9 +49,9 @@ class EagerListener(trio.abc.Listener[trio.SocketStream]):
                 return waiting
         stream = await self._listener.accept()
         self._left = AT_ONCE - 1
-        return stream
+        return self._readied(stream)
 
-    def _next(self) -> trio.SocketStream | None:
+    def _next(self) -> Stream | None:
         """Accept a connection that waits; return `None` if none does, or on an error, which `listener` meets again."""
         if self._plain is None:  # a second socket object, because Trio has no `accept` that does not wait
             self._plain = socket.socket(fileno=os.dup(self._listener.socket.fileno()))
@@ -47,10 +60,17 @@ class EagerListener(trio.abc.Listener[trio.SocketStream]):
             found, _ = self._plain.accept()
         except OSError:
             return None
-        return trio.SocketStream(trio.socket.from_stdlib_socket(found))
+        return self._readied(trio.SocketStream(trio.socket.from_stdlib_socket(found)))
+
+    def _readied(self, stream: trio.SocketStream) -> Stream:
+        if self._tls is None:
+            return stream
+        return trio.SSLStream(stream, self._tls, server_side=True, https_compatible=True)
 
     async def aclose(self) -> None:
-        """Close the listening socket."""
+        """Accept what waits, unless the listener is shared, and close it."""
+        while not self._shared and (stream := self._next()) is not None:
+            self.last.append(stream)
         if self._plain is not None:
             self._plain.close()
         await self._listener.aclose()

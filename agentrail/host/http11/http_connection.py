@@ -106,6 +106,13 @@ class HttpConnection:
         if self._rest is not None:
             self._rest.cancel()
 
+    def drain(self) -> None:
+        """Close the connection if it waits for a further request; for the first one it waits `SILENT` seconds more."""
+        if not self._first:
+            self.end_rest()
+        elif self._rest is not None:
+            self._rest.deadline = min(self._rest.deadline, trio.current_time() + SILENT)
+
     @property
     def may_give_way(self) -> bool:
         """Whether it has been served already, or its client has had the time to send a request."""
@@ -129,23 +136,31 @@ class HttpConnection:
     async def _begins(self) -> bool:
         """Wait for the first byte of a request; return false if none comes."""
         if self._inbound.buffer:
-            return not self._service.drained
-        if self._service.drained:
-            return False
-        limits = self._service.limits
-        came = False
-        with trio.move_on_after(limits.header_seconds if self._first else limits.idle_seconds) as rest:
+            return True
+        came: bool | None = None
+        with trio.move_on_after(self._patience()) as rest:
             self._rest = rest
             self._service.rests(self)
             try:
+                if self._first:
+                    await self._inbound.shake_hands()
                 came = await self._inbound.more_whenever()
             finally:
                 self._rest = None
                 self._service.works(self)
+        if came is None:  # a request that has arrived in the meantime is answered
+            came = self._inbound.more_at_once()
         if self._first and came:
             await self._service.turn()
         self._first = False
         return came
+
+    def _patience(self) -> float:
+        """Return for how many seconds to wait for a request."""
+        limits = self._service.limits
+        if self._service.drained:
+            return SILENT if self._first else 0
+        return limits.header_seconds if self._first else limits.idle_seconds
 
     async def _serve_one(self) -> bool:
         """Serve a request; return whether another may follow."""
@@ -329,7 +344,7 @@ class HttpConnection:
 
 
 SILENT: Final = 1.0
-"""Seconds after which a new connection on which nothing has come gives way to another one, if the server is full."""
+"""Seconds for which a new connection may send nothing when the server is full, and another waits, or is drained."""
 
 LINGER: Final = 1.0
 """Seconds for which a connection that is closed early goes on reading, so that its peer gets the answer."""

@@ -13,10 +13,11 @@ from typing import Final, TypeAlias
 
 import trio
 
+from agentrail.host.http11.accepting import EagerListener, Stream
 from agentrail.host.http11.http_connection import LINGER, HttpConnection
 from agentrail.host.http11.http_messages import Handler
 from agentrail.host.http11.inbound.received import PIECE
-from agentrail.host.http11.listening import Address, Inherited, Listener, Listening, opened
+from agentrail.host.http11.listening import Address, Inherited, Listening, opened
 from agentrail.host.http11.outbound import DateHeader
 from agentrail.host.http11.proxies import NO_PROXIES, UNIX, Proxies
 from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
@@ -39,9 +40,6 @@ BEGUN_AT_ONCE: Final = 4
 
 When thousands of clients connect again at the same time, all others would wait until each of them was served.
 """
-
-Stream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
-
 
 Started: TypeAlias = trio.TaskStatus[Sequence[Listening]]
 
@@ -106,32 +104,38 @@ class HttpServer:
                         task_status.started(listening)
                     connections.cancel_scope.deadline = trio.current_time() + self._within
                     for connection in tuple(self._resting):
-                        connection.end_rest()
+                        connection.drain()
         finally:
             self._ended.set()
 
     async def _accept(
         self,
-        listeners: Sequence[Listener],
+        listeners: Sequence[EagerListener],
         connections: trio.Nursery,
         until: trio.Event,
         *,
         task_status: trio.TaskStatus[object],
     ) -> None:
-        """Accept connections at *listeners* and serve them in *connections*, until the event."""
+        """Accept connections at *listeners* and serve them in *connections*, until the event; then close."""
         accept = partial(trio.serve_listeners, self._serve, [*listeners], handler_nursery=connections)
-        async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the event
-            task_status.started(await nursery.start(accept))
-            await until.wait()
-            nursery.cancel_scope.cancel()
+        try:
+            async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the event
+                task_status.started(await nursery.start(accept))
+                await until.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            for listener in listeners:
+                for stream in listener.last:
+                    connections.start_soon(self._serve, stream)
 
     def begin_drain(self) -> None:
         """Answer one more request of each connection, and accept no more at inherited sockets."""
         self._draining.set()
 
     async def drain(self, within: float) -> None:
-        """Stop accepting, close what waits, let requests end *within* so many seconds, and return after the last one.
+        """Stop accepting, let requests end *within* so many seconds, and return after the last one.
 
+        Connections on which a request has been answered are closed; new ones have `SILENT` seconds to send theirs.
         Streamed answers must end by themselves when the server is drained; what is left then is cancelled.
         """
         self.begin_drain()
@@ -174,8 +178,7 @@ class HttpServer:
 
     async def _serve_or_close(self, stream: Stream, peer: str) -> None:
         try:
-            if await self._is_encrypted(stream):
-                await HttpConnection(stream, peer, self).serve()
+            await HttpConnection(stream, peer, self).serve()
         finally:
             # A peer that does not read keeps TLS from saying goodbye; it is cut then.
             with trio.move_on_after(LINGER):
@@ -195,15 +198,6 @@ class HttpServer:
             return False
         self.works(oldest)
         oldest.give_way()
-        return True
-
-    async def _is_encrypted(self, stream: Stream) -> bool:
-        """Shake hands if the connection uses TLS; return false if that fails, or takes too long."""
-        if isinstance(stream, trio.SSLStream):
-            with trio.move_on_after(self.limits.header_seconds), suppress(trio.BrokenResourceError):
-                await stream.do_handshake()
-                return True
-            return False
         return True
 
     async def _turn_away(self, stream: Stream) -> None:

@@ -68,8 +68,6 @@ class Inherited:
 
 Address: TypeAlias = Tcp | UnixSocket | Inherited
 
-Listener: TypeAlias = EagerListener | trio.SSLListener[trio.SocketStream]
-
 
 @frozen
 class Listening:
@@ -78,7 +76,7 @@ class Listening:
     url: str
     port: int
     """The port that was found, if any was asked for; 0 for a unix socket."""
-    listeners: Sequence[Listener]
+    listeners: Sequence[EagerListener]
 
 
 @asynccontextmanager
@@ -143,19 +141,16 @@ def _inherited(address: Inherited) -> Listening:
     name: object = address.socket.getsockname()
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(address.socket))
     if not isinstance(name, tuple):
-        return Listening(f"unix:{name!s}", 0, (EagerListener(listener),))
-    return _listening(Tcp(address.host, 0, address.tls), [listener])
+        return Listening(f"unix:{name!s}", 0, (EagerListener(listener, shared=True),))
+    return _listening(Tcp(address.host, 0, address.tls), [listener], shared=True)
 
 
-def _listening(address: Tcp, listeners: list[trio.SocketListener]) -> Listening:
+def _listening(address: Tcp, listeners: list[trio.SocketListener], *, shared: bool = False) -> Listening:
     port: int = listeners[0].socket.getsockname()[1]
     host = f"[{address.host}]" if ":" in address.host else address.host
-    context = address.tls
-    eager = [EagerListener(one) for one in listeners]
-    if context is None:
-        return Listening(f"http://{host}:{port}", port, tuple(eager))
-    encrypted = [trio.SSLListener(one, context, https_compatible=True) for one in eager]
-    return Listening(f"https://{host}:{port}", port, tuple(encrypted))
+    scheme = "http" if address.tls is None else "https"
+    eager = [EagerListener(one, address.tls, shared=shared) for one in listeners]
+    return Listening(f"{scheme}://{host}:{port}", port, tuple(eager))
 
 
 async def _unix(path: Path) -> trio.SocketListener:

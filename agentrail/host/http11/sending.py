@@ -19,3 +19,13 @@ def sent_at_once(stream: trio.abc.Stream, data: bytes | bytearray | memoryview) 
         return os.write(stream.socket.fileno(), data)
     except OSError:  # the system takes nothing now, or never again: whoever then sends the rest waits, or is told so
         return 0
+
+
+def received_at_once(stream: trio.abc.Stream, most: int) -> bytes:
+    """Return at most so many bytes that the system has received; none if there are none, or if the stream encrypts."""
+    if not isinstance(stream, trio.SocketStream):
+        return b""
+    try:
+        return os.read(stream.socket.fileno(), most)
+    except OSError:  # nothing is there, or the peer has gone
+        return b""

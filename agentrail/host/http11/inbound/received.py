@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, cast
 
 import trio
 
 from agentrail.host.http11.http_messages import PeerGone
 from agentrail.host.http11.inbound.request_head import refuse_control
 from agentrail.host.http11.refusals import CUT_HEAD, ENDLESS_LINE, LATE_HEAD, LONG_HEAD, HttpRefusal
+from agentrail.host.http11.sending import received_at_once
 from agentrail.wire.limits import HostLimits
 
 PIECE: Final = 64 * 1024
@@ -40,6 +41,21 @@ class Inbound:
             received = await self._stream.receive_some(PIECE)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise PeerGone from error
+        self.buffer += received
+        return bool(received)
+
+    async def shake_hands(self) -> None:
+        """Begin TLS, if the connection uses it and has not begun."""
+        stream: object = self._stream
+        if isinstance(stream, trio.SSLStream):
+            try:
+                await cast("trio.SSLStream[trio.SocketStream]", stream).do_handshake()
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                raise PeerGone from error
+
+    def more_at_once(self) -> bool:
+        """Receive what the system has; return whether that is anything. With TLS it has none that is readable."""
+        received = received_at_once(self._stream, PIECE)
         self.buffer += received
         return bool(received)
 
