@@ -31,14 +31,14 @@ _BRACKETED: Final = re.compile(r"\[([0-9A-Fa-f:.]{2,45})\](?::\d{1,5})?")
 _WITH_PORT: Final = re.compile(r"([0-9.]{7,15}):\d{1,5}")
 
 
-def _networks(given: Iterable[str]) -> tuple[Network, ...]:
-    found: list[Network] = []
-    for one in given:
+def _networks(names: Iterable[str]) -> tuple[Network, ...]:
+    networks: list[Network] = []
+    for name in names:
         try:
-            found.append(ip_network(one))
+            networks.append(ip_network(name))
         except ValueError as error:
-            raise BadChoice("proxies", one, WANTED) from error
-    return tuple(found)
+            raise BadChoice("proxies", name, WANTED) from error
+    return tuple(networks)
 
 
 @frozen
@@ -70,8 +70,9 @@ class Proxies:
         """
         if not self.knows(peer):
             return peer
-        told = [_entries(headers, "x-forwarded-for"), [_named_for(one) for one in _entries(headers, "forwarded")]]
-        clients = {self._last_stranger(peer, entries) for entries in told if entries}
+        elements = _entries(headers, "forwarded")
+        lists = _entries(headers, "x-forwarded-for"), [_named_for(element) for element in elements]
+        clients = {self._last_stranger(peer, entries) for entries in lists if entries}
         return clients.pop() if len(clients) == 1 else peer
 
     def request_id(self, peer: str, headers: Headers) -> str | None:
@@ -81,20 +82,20 @@ class Proxies:
         """
         if not self.knows(peer):
             return None
-        found = [value for name, value in headers if name == REQUEST_ID]
-        return found[0] if len(found) == 1 and is_request_id(found[0]) else None
+        ids = [value for name, value in headers if name == REQUEST_ID]
+        return ids[0] if len(ids) == 1 and is_request_id(ids[0]) else None
 
     def _last_stranger(self, peer: str, entries: Sequence[str]) -> str:
         """Return the last address of *entries* that is none of a proxy; the first one if all are."""
-        found = peer
+        client = peer
         for entry in reversed(entries):
             address = _address(entry)
             if address is None:
                 break
-            found = address
+            client = address
             if not self.knows(address):
                 break
-        return found
+        return client
 
 
 NO_PROXIES: Final = Proxies()
@@ -109,17 +110,17 @@ def _is_in(peer: str, networks: tuple[Network, ...]) -> bool:
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:
     """Return the address that *text* is; the one of IPv4 if it is mapped into IPv6."""
     try:
-        found = ip_address(text)
+        address = ip_address(text)
     except ValueError:
         return None
-    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
 def _address(entry: str) -> str | None:
     """Return the address of an entry, which may have brackets and a port; `None` if it has none."""
     bare = _BRACKETED.fullmatch(entry) or _WITH_PORT.fullmatch(entry)
-    found = _parsed(entry if bare is None else bare[1])
-    return None if found is None or "%" in entry else str(found)
+    address = _parsed(entry if bare is None else bare[1])
+    return None if address is None or "%" in entry else str(address)
 
 
 def _entries(headers: Headers, name: str) -> list[str]:
@@ -128,5 +129,5 @@ def _entries(headers: Headers, name: str) -> list[str]:
 
 def _named_for(element: str) -> str:
     """Return whom an element of `Forwarded` (RFC 7239) is for; no text if it says nobody, or is not valid."""
-    found = _FOR.findall(element)
-    return found[0][0] or found[0][1] if len(found) == 1 else ""
+    matches = _FOR.findall(element)
+    return matches[0][0] or matches[0][1] if len(matches) == 1 else ""
