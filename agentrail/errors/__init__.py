@@ -62,6 +62,7 @@ from agentrail.errors.models import ProxyRefused as ProxyRefused
 from agentrail.errors.models import QuotaSpent as QuotaSpent
 from agentrail.errors.models import RateLimited as RateLimited
 from agentrail.errors.models import RequestRefused as RequestRefused
+from agentrail.errors.models import ResponseTooLong as ResponseTooLong
 from agentrail.errors.models import ServerMissing as ServerMissing
 from agentrail.errors.models import StreamEndedEarly as StreamEndedEarly
 from agentrail.errors.models import StreamGarbled as StreamGarbled

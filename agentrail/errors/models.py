@@ -129,6 +129,15 @@ class BadResponse(PermanentModelError):
     wording = "the model's answer cannot be taken: {0}; the fault is in the code of this `Model`"
 
 
+class ResponseTooLong(PermanentModelError):
+    """A model's response has more characters, calls or items than a session keeps of one."""
+
+    wording = (
+        "the model's response is longer than a session takes: {0}; have the model say less at once, write long texts "
+        "to files in parts, or lower the option `max_tokens`"
+    )
+
+
 class BadModelOptions(PermanentModelError):
     """The options of a model are invalid, or not possible together."""
 

@@ -67,6 +67,10 @@ class UnfitError(TypeError):
         super().__init__(f"{where} has {told} where {wanted} is wanted")
 
 
+class TooLongError(UnfitError):
+    """A value is of the wanted type, and has more characters or items than are kept."""
+
+
 def fit_result(result: object) -> ToolResult:
     """Return the result of a tool, rebuilt from plain parts; raise `TypeError` or `NotJson` if it is not valid."""
     kind = type(result)
@@ -119,7 +123,7 @@ def fit_items(found: object, what: str, most: int = MAX_PARTS) -> tuple[object, 
     else:
         raise UnfitError(found, "a tuple", f"its `{what}`")
     if len(items) > most:
-        raise UnfitError(len(items), f"at most {most} items", f"its `{what}`")
+        raise TooLongError(len(items), f"at most {most} items", f"its `{what}`")
     return items
 
 
@@ -140,7 +144,7 @@ def _check_parts(parts: tuple[Part, ...]) -> None:
 
 def _check_size(characters: int, what: str, most: int = MAX_TEXT) -> None:
     if characters > most:
-        raise UnfitError(characters, f"at most {most} characters", what)
+        raise TooLongError(characters, f"at most {most} characters", what)
 
 
 def fit_part(part: object, room: list[int] | None = None) -> Part:
@@ -184,7 +188,7 @@ def fit_text(found: object, most: int = MAX_TEXT) -> str:
     if said is None:
         raise UnfitError(found, "text")
     if len(said) > most:
-        raise UnfitError(len(said), f"at most {most} characters", "a text")
+        raise TooLongError(len(said), f"at most {most} characters", "a text")
     return mended(said)
 
 

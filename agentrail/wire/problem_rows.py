@@ -237,6 +237,7 @@ OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.WrongEndpoint: _MODEL,
     errors.EncodingRefused: _MODEL,
     errors.BadResponse: _MODEL,
+    errors.ResponseTooLong: _MODEL,
     errors.BadModelOptions: _MODEL,
     errors.LimitReached: _LIMIT,
     errors.RateLimited: _MODEL_LATER,

@@ -30,6 +30,7 @@ from agentrail.errors import (
     QuotaSpent,
     RateLimited,
     RequestRefused,
+    ResponseTooLong,
     ServerMissing,
     StreamEndedEarly,
     StreamGarbled,
@@ -202,6 +203,7 @@ ONCE = {
     WrongEndpoint: "never",
     BadModelOptions: "never",
     BadResponse: "never",
+    ResponseTooLong: "never",
     LimitReached: "never",
     ModelError: "never",
 }

@@ -62,15 +62,16 @@ from agentrail.runtime.diagnosis.journal_contract import HeldToContract
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.clock import Clock, Steady
 from agentrail.testing import ScriptedModel, call, fail, say
-from agentrail.values.content import Text
+from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.plugins import AskStarted, PluginError
 from agentrail.values.events.response import Retry
+from agentrail.values.fitting import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT
 from agentrail.values.foreign import TEN_YEARS
-from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.json import EMPTY, MAX_DEPTH, MAX_ITEMS, JsonObject
 from agentrail.values.messages import Range, Rearranged, ToolMessage, UserMessage
-from agentrail.values.stream import ModelRequest, Response, TextChunk, UsageChunk
+from agentrail.values.stream import CallChunk, Chunk, ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.tools import Ok, ToolResult
 from agentrail.values.usage import Limit, Usage
 from tests.runtime.tools import fake, quick
@@ -164,6 +165,42 @@ async def test_a_stop_reason_that_is_none_is_a_provider_error(world: World, stop
 @pytest.mark.parametrize("chunk", [42, TextChunk(42), "text", UsageChunk(None)])  # type: ignore[arg-type]
 async def test_a_chunk_that_is_none_is_a_provider_error(world: World, chunk: object) -> None:
     await lives(world, Answering(Response((Text("well"),)), chunk))
+
+
+def _deep(levels: int) -> JsonObject:
+    return {"a": _deep(levels - 1)} if levels else {}
+
+
+OVERSIZED = {
+    "text": (Response((Text("x" * (MAX_TEXT + 1)),)), None),
+    "texts": (Response((Text("x" * MAX_TEXT), Text("x"))), None),
+    "thoughts": (Response((Text("x"), Thinking("x" * (MAX_TEXT + 1)))), None),
+    "chunk": (Response((Text("well"),)), TextChunk("x" * (MAX_TEXT + 1))),
+    "thought": (Response((Text("well"),)), ThinkingChunk("é" * (MAX_TEXT + 1))),
+    "argument": (Response((Text("well"),)), CallChunk("x" * (MAX_TEXT + 1))),
+    "calls": (Response((), (ToolCall("c", "t"),) * (MAX_CALLS + 1)), None),
+    "parts": (Response((Text("x"),) * (MAX_PARTS + 1)), None),
+    "name": (Response((), (ToolCall("c", "t" * (MAX_NAME + 1)),)), None),
+    "items": (Response((), (ToolCall("c", "t", {"a": [0] * MAX_ITEMS}),) * 3), None),
+    "levels": (Response((), (ToolCall("c", "t", _deep(MAX_DEPTH + 1)),)), None),
+}
+
+
+@pytest.mark.parametrize(("response", "chunk"), OVERSIZED.values(), ids=OVERSIZED)
+async def test_a_response_above_a_limit_is_told_as_one_and_is_no_fault_of_the_model(
+    world: World, response: Response, chunk: Chunk | None
+) -> None:
+    session = await world.spawn(Answering(response, chunk))
+    with pytest.raises(TurnAborted, match=r"longer than a session takes: .*; have the model say less"):
+        await session.ask("go")
+
+
+async def test_the_longest_text_that_a_model_may_say_is_taken_in_any_number_of_pieces(world: World) -> None:
+    pieces = say(chunks=["x" * (MAX_TEXT // 2)] * 2)
+    session = await world.spawn([pieces, say(chunks=["x" * (MAX_TEXT // 2)] * 2 + ["é"])])
+    assert len((await session.ask("go")).text) == MAX_TEXT
+    with pytest.raises(TurnAborted, match=r"it has more than 2,097,152 characters of text, thoughts and arguments"):
+        await session.ask("go")
 
 
 async def test_a_budget_is_not_made_larger_by_negative_counts(world: World) -> None:

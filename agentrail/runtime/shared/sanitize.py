@@ -25,12 +25,14 @@ from agentrail.errors import (
     PermanentModelError,
     ProxyRefused,
     QuotaSpent,
+    ResponseTooLong,
     ServerMissing,
     TransientModelError,
 )
 from agentrail.values import fitting
 from agentrail.values.content import Text
 from agentrail.values.foreign import inside, is_short, mended, named, pass_interrupt, seconds, trace, words
+from agentrail.values.json import TOO_DEEP, TOO_MANY
 from agentrail.values.stream import Chunk, Failure, FailureKind, Response
 from agentrail.values.value import quick
 
@@ -172,17 +174,34 @@ def _led_to(error: BaseException) -> str:
 
 
 def fit_response(response: object) -> Response:
-    """Return a model's response, rebuilt from plain values; raise `BadResponse` if it is none."""
+    """Return a model's response, rebuilt from plain values; raise `BadResponse` if it is none.
+
+    One that is above a limit raises `ResponseTooLong`: the model has said it, not the code of its `Model`.
+    """
     try:
         return fitting.fit_response(response)
-    except (TypeError, NotJson) as error:
+    except fitting.TooLongError as error:
+        raise ResponseTooLong(words(error)) from error
+    except NotJson as error:
+        at, found = error.args
+        if found in {TOO_DEEP, TOO_MANY}:
+            problem = f"the arguments of a call have {found} at `{at}`"
+            raise ResponseTooLong(problem) from error
+        raise BadResponse(words(error)) from error
+    except TypeError as error:
         raise BadResponse(words(error)) from error
 
 
 def fit_chunk(chunk: object, room: int) -> Chunk:
-    """Return a chunk of a response with at most *room* characters; raise `BadResponse` for anything else."""
+    """Return a chunk of a response with at most *room* characters; raise `ResponseTooLong` for one with more.
+
+    What is no chunk raises `BadResponse`.
+    """
     try:
         return fitting.fit_chunk(chunk, room)
+    except fitting.TooLongError as error:
+        problem = f"it has more than {fitting.MAX_TEXT:,} characters of text, thoughts and arguments"
+        raise ResponseTooLong(problem) from error
     except TypeError as error:
         raise BadResponse(words(error)) from error
 
