@@ -270,6 +270,58 @@ def test_facts_are_found_in_what_people_say() -> None:
     assert fact_of("x" * (MAX_FACT + 1)) is None
 
 
+_VERBS = st.sampled_from(
+    ["Remember", "please remember", "Please, note", "keep in mind", "Don't forget", "don’t forget", "Do not forget"]
+)
+_CLAUSES = st.sampled_from(["we use tabs.", "always use tabs", "Ann likes tea!", "the build runs in CI", "it is late"])
+_PLACES = st.sampled_from(
+    ["in AGENTS.md", "in the file", "for later", "on page 3", "to my list", "with care", "as a note"]
+)
+_PARTS = st.one_of(
+    st.builds("{} to {}".format, _PLACES, _CLAUSES),
+    st.builds("{} that {}".format, _PLACES, _CLAUSES),
+    st.builds("{}: {}".format, _PLACES, _CLAUSES),
+    st.builds("{} {}".format, st.sampled_from(["how", "if", "what", "when", "where", "whether", "why"]), _CLAUSES),
+    st.builds("{} {}".format, st.sampled_from(["it", "them", "this", "me"]), _PLACES),
+    st.sampled_from(["it", "this.", "that!", "to buy milk", "to run the tests.", "this, please", "it and go on"]),
+)
+
+
+@given(_VERBS, _PARTS, st.sampled_from([" ", ", "]))
+def test_a_part_of_a_sentence_is_no_fact(verb: str, part: str, joint: str) -> None:
+    assert spoken_facts([f"{verb}{joint}{part}"], 10) == ()
+
+
+@given(_VERBS, _PLACES, st.sampled_from(["", ".", "!"]))
+def test_that_may_be_a_pronoun(verb: str, place: str, end: str) -> None:
+    assert spoken_facts([f"{verb} that {place}{end}"], 10) == ()
+    assert spoken_facts([f"{verb} that{end}"], 10) == ()
+
+
+@given(_VERBS, _CLAUSES, st.sampled_from([" that", ":", ",", "", " this:", " the following:"]))
+def test_a_whole_sentence_is_a_fact_however_it_is_joined(verb: str, clause: str, joint: str) -> None:
+    assert spoken_facts([f"{verb}{joint} {clause}"], 10) == (clause,)
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("Please remember in AGENTS.md to always use tabs.", ()),
+        ("Remember to always use tabs.", ("always use tabs.",)),
+        ("Don't forget to never push.", ("never push.",)),
+        ("Remember that in production we use tabs.", ("in production we use tabs.",)),
+        ("Note: in production we use tabs.", ("in production we use tabs.",)),
+        ("Remember this is no game.", ("this is no game.",)),
+        ("I want you to fix the bug.", ()),
+        ("I need you to remember that.", ()),
+        ("I want you to always answer in German.", ("I want you to always answer in German.",)),
+        ("I need a large font.", ("I need a large font.",)),
+    ],
+)
+def test_what_a_person_wants_done_now_is_no_fact(said: str, found: tuple[str, ...]) -> None:
+    assert spoken_facts([said], 10) == found
+
+
 @pytest.mark.parametrize(
     "said",
     [

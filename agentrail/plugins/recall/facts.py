@@ -33,10 +33,23 @@ _NAMES_SECRET: Final = re.compile(
 _MARKS: Final = " \t#>*+-"
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _ASKED: Final = re.compile(
-    r"(?:please,? )?(?:remember|note|keep in mind|don'?t forget)(?: that|:|,)? (.+)", re.IGNORECASE
+    r"(?:please,? )?(?:remember|note|keep in mind|do(?: not|n['’]?t) forget)"
+    r"(?P<joint> that|(?: (?:that|the following|this))?:|,| to(?= (?:always|never) ))? (?P<fact>.+)",
+    re.IGNORECASE,
+)
+_PREPOSITION: Final = "about|after|as|at|before|by|during|for|from|in|inside|into|on|onto|to|under|until|with|without"
+_PART: Final = re.compile(
+    rf"(?:(?:it|me|that|them|these|this|those|us)\b[,.!]*)?"
+    rf"(?: ?(?:{_PREPOSITION}|and|how|if|please|what|when|where|whether|which|who|whose|why)\b.*)?",
+    re.IGNORECASE,
+)
+_PHRASE: Final = re.compile(
+    rf"(?:and|please)\b.*|(?:{_PREPOSITION}) (?:(?:an?|my|next|our|the|this|your) )?\S+(?: \d+\S*)?",
+    re.IGNORECASE,
 )
 _OWN: Final = re.compile(
-    r"(?:i am|i'm|i (?:always|hate|like|live|love|need|never|prefer|speak|use|want|work)"
+    r"(?:i am|i['’]m|i (?:always|hate|like|live|love|never|prefer|speak|use|work)"
+    r"|i (?:need|want)(?! you to (?!always|never))"
     r"|we (?:always|are|have|never|prefer|use)|(?:my|our) [\w-]+(?: [\w-]+)? (?:are|is|uses)"
     r"|call me|always|never) .+",
     re.IGNORECASE,
@@ -76,11 +89,23 @@ def spoken_facts(texts: Sequence[str], most: int) -> tuple[str, ...]:
         if line is None or line.endswith("?"):
             continue
         asked = _ASKED.fullmatch(line)
-        told = fact_of(asked[1]) if asked is not None else line if _OWN.fullmatch(line) else None
+        told = _asked_fact(asked) if asked is not None else line if _OWN.fullmatch(line) else None
         if told is not None:
             facts.pop(_key(told), None)
             facts[_key(told)] = told
     return tuple(facts.values())[-most:] if most else ()
+
+
+def _asked_fact(asked: re.Match[str]) -> str | None:
+    """Return what a person asks to remember; `None` if it is only part of a sentence, such as `in AGENTS.md to …`."""
+    match asked["joint"]:
+        case None | ",":
+            is_part = _PART.fullmatch(asked["fact"])
+        case joint if joint.casefold() == " that":  # it may be a pronoun: `remember that for later`
+            is_part = _PHRASE.fullmatch(asked["fact"])
+        case _:
+            is_part = None
+    return None if is_part else fact_of(asked["fact"])
 
 
 def with_facts(before: str | None, facts: Sequence[str]) -> tuple[str, tuple[str, ...]]:
