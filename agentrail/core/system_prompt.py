@@ -69,6 +69,11 @@ def lasting(sections: Sequence[Section], mode: str) -> Sequence[Section]:
     return [section for layer in (SKILLS, MEMORY) if layer in sent for section in sections if section.layer == layer]
 
 
+def count_memory(sections: Sequence[Section], mode: str) -> int:
+    """Return how many of the last of `lasting` are memory files."""
+    return sum(section.layer == MEMORY for section in sections) if MEMORY in MODES[mode] else 0
+
+
 def pairs_of(sections: Sequence[Section]) -> Pairs:
     """Return *sections* as pairs of key and text."""
     return tuple([(section.key, section.text or "") for section in sections]) if sections else NO_PAIRS

@@ -54,6 +54,8 @@ class ModelRequest(Authored):
     """`True` if no later request begins with this one, so that it is not worth a place in the provider's cache."""
     passing: int = 0
     """The number of messages at the end that are of this request alone, and that the next one does not have."""
+    memory: int = 0
+    """How many of the last sections in `background` are texts of memory files."""
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.finding import tell_again
 from agentrail.core.machine.steering import merge_steering
 from agentrail.core.prompt_prefix import UPFRONT, closing, compacted, is_out_of_reach, prefix_changed
-from agentrail.core.system_prompt import fixed_text, split
+from agentrail.core.system_prompt import count_memory, fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
@@ -193,6 +193,7 @@ def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
         deferred,
         background,
         passing=0 if request.messages is None else _count_passing(request.messages),
+        memory=count_memory(sections, setup.prompt_mode) if background else 0,
     )
 
 

@@ -8,6 +8,7 @@ from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.gemini import FORMAT
 from agentrail.adapters.models.gemini.faults import FAULTS
 from agentrail.adapters.models.gemini.schema_subset import fitted
+from agentrail.adapters.models.history import RULE
 from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import EventReader, ServerEvent
@@ -426,7 +427,7 @@ async def test_a_session_talks_thinks_calls_tools_and_sends_back_what_was_signed
         f"/v1beta/models/{NEW}:streamGenerateContent?alt=sse",
         "AIza-0123456789",
     )
-    assert first.json["systemInstruction"] == {"role": "user", "parts": [{"text": "Be short."}]}
+    assert first.json["systemInstruction"] == {"role": "user", "parts": [{"text": f"Be short.\n\n{RULE}"}]}
     assert second.json["contents"] == [
         {"role": "user", "parts": [{"text": "are the lamps on?"}]},
         {

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from agentrail import Secret, SessionSpec, open_supervisor, tool
+from agentrail.adapters.models.history import RULE
 from agentrail.adapters.models.openai import FORMAT
 from agentrail.adapters.models.openai.faults import FAULTS, IN_STREAM
 from agentrail.adapters.models.settings import read_settings
@@ -223,7 +224,7 @@ async def test_a_session_talks_thinks_calls_tools_and_counts() -> None:
         assert session.status().usage.total_tokens == 519
         first, second = server.asked
     assert (first.target, first.headers["authorization"]) == ("/responses", "Bearer sk-1")
-    assert first.json["instructions"] == "Be short."
+    assert first.json["instructions"] == f"Be short.\n\n{RULE}"
     assert second.json["input"] == [
         {"role": "user", "content": [{"type": "input_text", "text": "are the lamps on?"}]},
         {

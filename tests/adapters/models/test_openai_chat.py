@@ -5,6 +5,7 @@ import json
 import pytest
 
 from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.adapters.models.history import RULE
 from agentrail.adapters.models.openai_chat import FORMAT
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.settings import read_settings
@@ -403,7 +404,7 @@ async def test_a_session_with_a_server_of_one_s_own_thinks_calls_tools_and_needs
     assert (first.target, "authorization" in first.headers) == ("/chat/completions", False)
     calls = [("call_a", "lamp", '{"room":"kitchen"}'), ("call_b", "lamps", "{}")]
     assert second.json["messages"] == [
-        {"role": "system", "content": "Be short."},
+        {"role": "system", "content": f"Be short.\n\n{RULE}"},
         {"role": "user", "content": "are the lamps on?"},
         {
             "role": "assistant",

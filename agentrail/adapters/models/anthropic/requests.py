@@ -12,6 +12,7 @@ from agentrail.adapters.models.history import (
     Result,
     Turn,
     UserTurn,
+    fixed_of,
     system_of,
     turns_of,
     with_sections,
@@ -123,7 +124,7 @@ def _marks(request: ModelRequest, settings: Settings, turns: Sequence[Turn]) -> 
     since = sum(map(size_of, request.messages[answered:]))
     parts = (
         ("tools", sum(tool.size for tool in request.tools)),
-        ("system", len(request.system.strip())),
+        ("system", len(fixed_of(request))),
         ("sections", sum(len(text) for _, text in request.background)),
         ("answered", total_size(request.messages) - since if answered else 0),
         ("messages", since),
@@ -150,7 +151,7 @@ def _tool(tool: ToolSpec) -> dict[str, Json]:
 
 def _system(request: ModelRequest, system: tuple[str, ...], marks: frozenset[str]) -> list[Json]:
     blocks: list[dict[str, Json]] = [{"type": "text", "text": text} for text in system]
-    has_fixed = bool(request.system.strip())
+    has_fixed = bool(fixed_of(request))
     _marked(blocks, 0, marked=has_fixed and "system" in marks)
     return _marked(blocks, len(blocks) - 1, marked=len(blocks) > has_fixed and "sections" in marks)
 
