@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import trio
 
+from agentrail.app.hangup import hangup
 from agentrail.app.shutdown_time import ending
 from agentrail.errors import SupervisorStuck, WrongType
 from agentrail.runtime.shared.collector import fewer_full_collections
@@ -31,7 +32,9 @@ log = logging.getLogger("agentrail.process")
 GAVE_UP: Final = 70
 """The exit status of a process that was ended because it did not end by itself in time."""
 
-ENDING: Final = ("SIGTERM", "SIGINT", "SIGHUP")
+HANGUP: Final = "SIGHUP"
+
+ENDING: Final = ("SIGTERM", "SIGINT", HANGUP)
 """The names of the signals that stop a program in an orderly way; some systems do not have all of them."""
 
 
@@ -39,7 +42,8 @@ ENDING: Final = ("SIGTERM", "SIGINT", "SIGHUP")
 def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | None:
     """Run *main* by `trio.run` and return its result, or `None` if SIGTERM, SIGINT or SIGHUP cancelled it.
 
-    A signal that is ignored when the process starts, such as SIGHUP under `nohup`, stays ignored.
+    A signal that is ignored when the process starts, such as SIGHUP under `nohup`, stays ignored. While *main* serves
+    a `Host`, SIGHUP has it read its certificate and keys anew, unless the terminal of the program has gone.
 
     The program has *stop_within* seconds to end, from the signal or from the end of *main* on. Its supervisors end
     within that time, and name what is stuck. After that time, or at a second signal, the process is ended with exit
@@ -110,28 +114,42 @@ def _is_stuck(error: BaseException) -> bool:
 
 
 async def _obey(scope: trio.CancelScope, last_resort: _LastResort, task_status: trio.TaskStatus[None]) -> None:
-    """Cancel *scope* at the first signal, and end the process at the second."""
+    """Cancel *scope* at the first signal that ends the program, and end the process at the second."""
     numbers = tuple(_ending())
     if not numbers:
         task_status.started()
         return
+    hung_up = hangup()
+
+    def begin(number: int) -> None:
+        if not _is_hangup(number) or hung_up.ends:
+            last_resort.begin()
+
     with trio.open_signal_receiver(*numbers) as signals:
         for one in numbers:
-            signal.signal(one, _first(last_resort.begin, signal.getsignal(one)))
+            signal.signal(one, _first(begin, signal.getsignal(one)))
         task_status.started()
         async for number in signals:
+            if _is_hangup(number) and not hung_up.ends:
+                hung_up.tell()
+                continue
             if scope.cancel_called:
                 _leave("it was told twice")
             log.warning("%s: the program stops within %g s", signal.Signals(number).name, last_resort.within)
+            last_resort.begin()  # a host may have listened to SIGHUP when the handler ran
             ending().begin(last_resort.within)
             scope.cancel()
 
 
-def _first(begin: Callable[[], None], then: _Handler) -> Callable[[int, FrameType | None], None]:
+def _is_hangup(number: int) -> bool:
+    return signal.Signals(number).name == HANGUP
+
+
+def _first(begin: Callable[[int], None], then: _Handler) -> Callable[[int, FrameType | None], None]:
     """Return a signal handler that calls *begin*, even while the event loop is blocked, then the handler *then*."""
 
     def told(number: int, frame: FrameType | None) -> None:
-        begin()
+        begin(number)
         if callable(then):
             then(number, frame)
 

@@ -43,7 +43,7 @@ from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
-from agentrail.host.http11.certificates import tls_context
+from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket, inherited
 from agentrail.host.http11.proxies import Proxies
@@ -52,6 +52,7 @@ from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name
 from agentrail.host.plugins.plugin_values import ContextProvider
 from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable
+from agentrail.host.reading_anew import ReadingAnew
 from agentrail.host.uploaded.session_files import SessionFiles
 from agentrail.host.websocket.socket_parts import SocketParts
 from agentrail.host.websocket.socket_stream import CLOSINGS
@@ -171,7 +172,8 @@ class Host:
     ) -> AbstractAsyncContextManager[Serving]:
         """Serve until the `async with` is left; then requests end, plugins stop, and sessions are parked.
 
-        *tls* are the files of a certificate with its chain and of its key, as PEM; a *unix* socket takes none.
+        *tls* are the files of a certificate with its chain and of its key, as PEM; a *unix* socket takes none. In a
+        program of `agentrail.run`, they and the keys of `ApiKeys` are read anew at SIGHUP.
         *descriptor* is that of a listening socket which another process has opened, in place of an address.
         *hosts* are names under which the host is reached besides this address, *origins* those of pages of other sites
         that may use it. *proxies* are addresses and networks of proxies in front of the host, or `unix`: what they say
@@ -198,10 +200,10 @@ class Host:
     ) -> AsyncGenerator[Serving, None]:
         """Look at the parts, start them, and serve until the `async with` is left. See `serving`."""
         await self._check()
-        context = None if tls is None else tls_context(*tls)
-        address: Address = Tcp(host, port, context) if unix is None else UnixSocket(unix)
+        certificate = None if tls is None else Certificate(*tls)
+        address: Address = Tcp(host, port, certificate) if unix is None else UnixSocket(unix)
         if descriptor is not None:
-            address = inherited(descriptor, context)
+            address = inherited(descriptor, certificate)
             host = address.host or LOOPBACK[0]
         authenticator, fragment = self._authenticator, ""
         if authenticator is None:
@@ -216,7 +218,9 @@ class Host:
             origins=frozenset(origins),
             https=tls is not None,
         )
-        async with self.opened(authenticator) as opened, sheltered() as nursery:
+        anew = ReadingAnew(certificate, self._authenticator)
+        async with anew.listening(), self.opened(authenticator) as opened, sheltered() as nursery:
+            nursery.start_soon(anew.run)
             application = opened.application
             server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits, proxies)
             opened.metrics.connections = server.__len__

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import hmac
 import logging
+import math
 import os
 import secrets
 import stat
@@ -214,6 +215,10 @@ class ApiKeys:
         if self._file is None and not self._keys:
             problem = f"has none; {MAKE_ONE.format('PATH')}, and a line for the variable"
             raise BadKeys("`AGENTRAIL_KEYS`", "it", problem)
+
+    def read_anew(self) -> None:
+        """Have the file read at the next request, even if it does not look changed."""
+        self._seen, self._looked = None, -math.inf
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return whose key the request bears; raise `NotAuthenticated` if it bears no valid one."""

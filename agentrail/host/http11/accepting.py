@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import socket
-import ssl
 from typing import Final, TypeAlias
 
 import trio
+
+from agentrail.host.http11.certificates import Certificate
 
 AT_ONCE: Final = 16
 """The most connections that are accepted in one pass; fewer begin to be served in it (`BEGUN_AT_ONCE`).
@@ -29,9 +30,7 @@ class EagerListener(trio.abc.Listener[Stream]):
     If it is *shared* with another process, the connections that wait when it is closed are left to that one.
     """
 
-    def __init__(
-        self, listener: trio.SocketListener, tls: ssl.SSLContext | None = None, *, shared: bool = False
-    ) -> None:
+    def __init__(self, listener: trio.SocketListener, tls: Certificate | None = None, *, shared: bool = False) -> None:
         self._listener = listener
         self._tls = tls
         self._shared = shared
@@ -65,7 +64,7 @@ class EagerListener(trio.abc.Listener[Stream]):
     def _readied(self, stream: trio.SocketStream) -> Stream:
         if self._tls is None:
             return stream
-        return trio.SSLStream(stream, self._tls, server_side=True, https_compatible=True)
+        return trio.SSLStream(stream, self._tls.context, server_side=True, https_compatible=True)
 
     async def aclose(self) -> None:
         """Accept what waits, unless the listener is shared, and close it."""

@@ -1,4 +1,4 @@
-"""`tls_context`: what a server needs of its certificate and key; each thing that is wrong with them is said."""
+"""`Certificate`: a server's certificate and its key; each thing that is wrong with the files is said."""
 
 from __future__ import annotations
 
@@ -22,12 +22,22 @@ UNUSABLE: Final = ("{0} and {1} cannot be used: {2}", A_CHAIN)
 """What can be wrong, and what to do."""
 
 
-def tls_context(certificate: Path, key: Path | None = None) -> ssl.SSLContext:
-    """Return a context for a server with the *certificate* (PEM, with its chain) and its *key*, from TLS 1.2 on.
+class Certificate:
+    """The *certificate* of a server (PEM, with its chain) and its *key*; without *key*, that is in the same file."""
 
-    Without *key*, it is in the file of the certificate. Raise `CannotListen` if they cannot be used.
-    """
-    source = certificate if key is None else key
+    def __init__(self, certificate: Path, key: Path | None = None) -> None:
+        """Read the files; raise `CannotListen` if they cannot be used."""
+        self._files = (certificate, certificate if key is None else key)
+        self.context = _context(*self._files)
+        """What new connections use, from TLS 1.2 on."""
+
+    def read_anew(self) -> None:
+        """Read the files again, for new connections; raise `CannotListen`, and change nothing, if that fails."""
+        # A new context, because OpenSSL would change half of the old one if the key did not fit to the certificate.
+        self.context = _context(*self._files)
+
+
+def _context(certificate: Path, source: Path) -> ssl.SSLContext:
     if CERTIFICATE not in _text(certificate):
         raise _unfit(NO_CERTIFICATE, certificate)
     if PRIVATE_KEY not in _text(source):
@@ -41,8 +51,8 @@ def tls_context(certificate: Path, key: Path | None = None) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_cert_chain(certificate, source, ask)
-    except ssl.SSLError as error:
-        if error.reason == MISMATCH:
+    except OSError as error:  # a file may be replaced between the two looks at it
+        if isinstance(error, ssl.SSLError) and error.reason == MISMATCH:
             raise _unfit(OTHER_KEY, source, certificate) from error
         raise _unfit(UNUSABLE, certificate, source, error) from error
     return context

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-import ssl
 import stat
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -17,6 +16,7 @@ from attrs import frozen
 
 from agentrail.errors import CannotListen
 from agentrail.host.http11.accepting import EagerListener
+from agentrail.host.http11.certificates import Certificate
 
 BACKLOG: Final = 65535
 """Connections that are to wait until they are accepted; the system keeps no more than it is set up to (`somaxconn`)."""
@@ -42,7 +42,7 @@ class Tcp:
 
     host: str = "127.0.0.1"
     port: int = 0
-    tls: ssl.SSLContext | None = None
+    tls: Certificate | None = None
 
 
 @frozen
@@ -57,7 +57,7 @@ class Inherited:
     """A listening *socket* that another process has opened, and may give to a third one when this one ends."""
 
     socket: socket.socket
-    tls: ssl.SSLContext | None = None
+    tls: Certificate | None = None
 
     @property
     def host(self) -> str:
@@ -122,7 +122,7 @@ async def _tcp(address: Tcp) -> list[trio.SocketListener]:
     return listeners
 
 
-def inherited(descriptor: int, tls: ssl.SSLContext | None = None) -> Inherited:
+def inherited(descriptor: int, tls: Certificate | None = None) -> Inherited:
     """Return the socket that this process got as *descriptor*; raise `CannotListen` if it is none that listens."""
     named = f"descriptor {descriptor}"
     try:

@@ -12,7 +12,7 @@ import trio
 import trustme
 
 from agentrail.errors import CannotListen
-from agentrail.host.http11.certificates import tls_context
+from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.listening import Tcp, UnixSocket, opened
 from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import everything, request, served, statuses
@@ -141,7 +141,7 @@ class Certified:
 
     @property
     def address(self) -> Tcp:
-        return Tcp(tls=tls_context(self.pem))
+        return Tcp(tls=Certificate(self.pem))
 
     async def connect(self, port: int) -> trio.SSLStream[trio.SocketStream]:
         plain = await trio.open_tcp_stream("127.0.0.1", port)
@@ -179,4 +179,4 @@ async def test_a_handshake_that_does_not_come_takes_no_place_for_long(certified:
 
 async def test_old_versions_of_tls_are_refused(certified: Certified) -> None:
     assert certified.address.tls is not None
-    assert certified.address.tls.minimum_version == ssl.TLSVersion.TLSv1_2
+    assert certified.address.tls.context.minimum_version == ssl.TLSVersion.TLSv1_2

@@ -12,7 +12,7 @@ import trio.testing
 import trustme
 
 from agentrail.host.http11.accepting import AT_ONCE
-from agentrail.host.http11.certificates import tls_context
+from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.host.http11.http_server import HttpServer
@@ -87,7 +87,7 @@ async def test_a_client_that_has_not_begun_tls_is_answered(tmp_path: Path) -> No
     authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(pem)
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    own = Tcp(tls=tls_context(pem))
+    own = Tcp(tls=Certificate(pem))
     async with served(hello, address=own) as one, await one.connect() as plain, trio.open_nursery() as nursery:
         await _accepted(one, 1)
         nursery.start_soon(one.server.drain, 20)
