@@ -184,9 +184,10 @@ class StreamVisitor(Visitor):
         async with aclosing(answer.pieces()) as pieces:
             async for piece in pieces:
                 *frames, text = (text + piece).split(b"\n\n")
-                self.log += [told for frame in frames if (told := read_told(frame.decode())) is not None]
-                if any(map(is_last, self.log[-1:])):
-                    return
+                for told in filter(None, (read_told(frame.decode()) for frame in frames)):
+                    self.log.append(told)
+                    if is_last(told):  # what comes behind it may be in the same piece
+                        return
 
     @asynccontextmanager
     async def _asked(
